@@ -17,6 +17,7 @@ from penstock.executor.cpu.worker import Worker
 from penstock.executor.gpu.inline import InlineExecution, may_run_inline
 from penstock.executor.gpu.tasks import GpuTasks
 from penstock.executor.iteration import DONE, SCHEDULED
+from penstock.executor.memory import PipelineMemory
 from penstock.executor.monitor import Monitor, interruption
 from penstock.executor.plan import shares_streams
 from penstock.executor.programs import Programs
@@ -29,7 +30,7 @@ from penstock.executor.statistics import Statistics
 from penstock.executor.threads import forks, join
 from penstock.operators.support.schema import Spec
 from penstock.tensors.gpu.device import Device
-from penstock.tensors.pool import HOST_POOL
+from penstock.tensors.pool import HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.affinity import Affinity
@@ -75,6 +76,8 @@ class Executor:
         Worker processes that carry the samples, one for each thread; the threads do without.
     packs
         Whether outputs that are made in a branch have the samples of the branch only.
+    memory
+        Where the pipeline takes its memory from.
     """
 
     programs_class = Programs
@@ -95,6 +98,7 @@ class Executor:
         depth: int = 2,
         processes: WorkerProcesses | None = None,
         packs: bool = True,
+        memory: PipelineMemory | None = None,
     ) -> None:
         self.plan = plan
         self.readers = readers
@@ -107,7 +111,11 @@ class Executor:
         self._threads: list[threading.Thread] = []
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
         self._programs = self.programs_class(plan, readers, fuse=fuse, threads=num_threads)
-        pools = (HOST_POOL, None) if processes is None else (processes.pool, processes.pinned)
+        self.memory = PipelineMemory(device) if memory is None else memory
+        pools: tuple[HostPool, HostPool | None] = (self.memory.host, None)
+        if processes is not None:
+            pools = processes.pool, processes.pinned
+            self.memory.add_shares(shared=processes.pool, shared_pinned=processes.pinned)
         functions = None if processes is None else processes.functions
         self._stages = self.stages_class(
             plan,
@@ -117,6 +125,7 @@ class Executor:
             *pools,
             packs=packs,
             functions=functions,
+            batch_pool=self.memory.host,
         )
         self.processes = processes
         self._schedule = Schedule(
@@ -159,6 +168,11 @@ class Executor:
     def known_specs(self) -> dict[int, Spec]:
         """Types of the registers, as far as iterations have shown them."""
         return self._programs.known_specs()
+
+    def scheduled(self) -> list[Iteration]:
+        """Iterations that are scheduled and not yet handed over, oldest first."""
+        with self.monitor.lock:
+            return list(self._schedule.queue)
 
     # -- the consumer's side ---------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from penstock.errors import NotYetSupportedError, located
+from penstock.errors import ArgumentValueError, NotYetSupportedError, located
 from penstock.executor.cpu.batch import ShapeStatistics
 from penstock.graph.data_node import DataNode
 from penstock.graph.guards import Term
@@ -67,6 +67,10 @@ class Plan:
     reduced: dict[int, tuple[int, ...]]
     """By ``id(node)``, the registers of what an operator finds out about the batch, and then works
     with sample by sample."""
+    hints: dict[int, int]
+    """Bytes that a sample takes on registers that become batches, as far as it was told ahead."""
+    on_gpu: list[bool]
+    """Whether the register is in memory of the GPU."""
     uploaded: list[bool]
     """Whether the GPU or its decoders read the register, so that page-locked memory suits it."""
 
@@ -127,6 +131,7 @@ def make_plan(
     outputs: list[DataNode],
     seeds: dict[int, int],
     parsers: Mapping[int, int] = MappingProxyType({}),
+    bytes_per_sample: int = 0,
 ) -> Plan:
     """Cut a graph.
 
@@ -140,6 +145,13 @@ def make_plan(
         Seed of each random operator, by ``id(node)``.
     parsers
         How much the parser of a reader is handed, by ``id(node)``, where there is one.
+    bytes_per_sample
+        What samples of operators without `bytes_per_sample_hint` take; 0 if nobody has told it.
+
+    Raises
+    ------
+    ArgumentValueError
+        If an operator has another number of hints than of outputs.
     """
     registers: dict[tuple[int, int], int] = {}
     for node in nodes:
@@ -224,14 +236,37 @@ def make_plan(
         feeds=[n for n in nodes if n.attachment is not None],
         history=[ShapeStatistics() for _ in range(count)],
         seeds=seeds,
+        hints={},
+        on_gpu=[False] * count,
         parsed=parsed,
         reduced=reduced,
         uploaded=uploaded,
     )
+    for node in nodes:
+        for index, hint in enumerate(_hints(node, bytes_per_sample)):
+            own = registers[id(node), index]
+            plan.on_gpu[own] = node.output_device == "gpu"
+            if hint > 0 and (leaves[own] or node.device != "cpu"):
+                plan.hints[own] = hint
     plan.guards = {
         register(edge): plan.guard(node) for node in nodes if node.guard for edge in node.outputs
     }
     return plan
+
+
+def _hints(node: OpNode, otherwise: int) -> list[int]:
+    """For each output of an operator the bytes that a sample takes; 0 if nobody has told it."""
+    given, count = node.args.get("bytes_per_sample_hint"), len(node.outputs)
+    if given is None:
+        return [otherwise] * count
+    if len(given) not in (1, count):
+        error = ArgumentValueError(
+            f"`bytes_per_sample_hint` has {len(given)} values, and the operator {count} outputs: "
+            "give one value for all, or one for each."
+        )
+        raise located(error, node.where())
+    sizes = list(given) if len(given) == count else list(given) * count
+    return [size if size > 0 else otherwise for size in sizes]
 
 
 def check_outputs(outputs: list[DataNode]) -> None:

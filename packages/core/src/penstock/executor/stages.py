@@ -48,6 +48,8 @@ class Stages:
         have a place for every sample, as batches between stages.
     functions
         What has worker processes call functions of the user's, if anything.
+    batch_pool
+        Where memory for what operators on whole batches make comes from.
     """
 
     def __init__(
@@ -61,9 +63,11 @@ class Stages:
         *,
         packs: bool = True,
         functions: RemoteFunctions | None = None,
+        batch_pool: HostPool = HOST_POOL,
     ) -> None:
         self._packs = packs
         self._functions = functions
+        self._batch_pool = batch_pool
         self._plan = plan
         self._programs = programs
         self._recovery = recovery
@@ -118,6 +122,7 @@ class Stages:
             self._plan.history,
             tolerant=self._recovery.tolerates,
             functions=self._functions,
+            pool=self._batch_pool,
         )
 
     def mend(self, iteration: Iteration, error: BaseException) -> Program | str | None:

@@ -60,6 +60,7 @@ class PipelineArguments(TypedDict, total=False):
     workers: str | None
     random_numbers: str | None
     profile: str | os.PathLike[str] | Profile | None
+    memory_limit_bytes: int | dict[str, int] | None
 
 class PipelineDefinition(Generic[_P]):
     """A function that `pipeline_def` decorated: called, it makes a pipeline."""
@@ -160,6 +161,10 @@ class PipelineDefinition(Generic[_P]):
     @overload
     def __call__(
         self, *args: Any, profile: str | os.PathLike[str] | Profile | None, **kwargs: Any
+    ) -> Pipeline: ...
+    @overload
+    def __call__(
+        self, *args: Any, memory_limit_bytes: int | dict[str, int] | None, **kwargs: Any
     ) -> Pipeline: ...
     @overload
     def __call__(self, *args: Any, enable_conditionals: bool, **kwargs: Any) -> Pipeline: ...

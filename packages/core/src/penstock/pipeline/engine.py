@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import GpuNotAvailableError, UsageError
 from penstock.executor.fallback import tell
+from penstock.executor.memory import PipelineMemory
+from penstock.executor.memory_statistics import MemoryStatistics
 from penstock.executor.plan import (
     batches_for_processes,
     batches_read_ahead,
@@ -23,6 +25,7 @@ from penstock.pipeline.checkpointing import Checkpointing
 from penstock.pipeline.open_readers import OpenReaders
 from penstock.pipeline.output_checks import OutputChecks
 from penstock.pipeline.prefetch import Prefetch
+from penstock.pipeline.presizing import iteration_estimate, reserve
 from penstock.pipeline.profiled import Profiling
 from penstock.pipeline.workers import start_processes
 from penstock.tensors._repr import shape_range
@@ -83,11 +86,16 @@ class Engine:
             checkpointing=settings.enable_checkpointing,
         )
         check_outputs(run_outputs)
-        plan = make_plan(run_nodes, run_outputs, seeds, self.readers.parsers())
+        plan = make_plan(
+            *(run_nodes, run_outputs, seeds, self.readers.parsers()),
+            bytes_per_sample=settings.bytes_per_sample,
+        )
         self.checks = OutputChecks(settings, len(outputs))
         device = device_for(settings, plan)
         profiling = Profiling(settings)
-        self.feeding = profiling.make_queues(plan, batch_size, device, self.checkpointing.names)
+        memory = PipelineMemory(device)
+        names = self.checkpointing.names
+        self.feeding = profiling.make_queues(plan, batch_size, device, names, memory.host)
         workers.start_threads()
         processes = start_processes(
             *(settings, plan, self.readers.by_node, run_outputs, device),
@@ -110,9 +118,19 @@ class Engine:
             device=device,
             depth=depth,
             processes=processes,
+            memory=memory,
         )
+        limit = settings.memory_limit(memory, iteration_estimate(plan, batch_size))
+        self.reserves = reserve(
+            *(plan, batch_size, depth, memory, device), in_processes=processes is not None
+        )
+        """Memory that is set aside for batches, as long as the pipeline lives."""
+        self.memory_statistics: MemoryStatistics | None = None
+        """Sizes of batches, where they are asked for."""
+        if settings.enable_memory_stats:
+            self.memory_statistics = MemoryStatistics(plan)
         number = self.checkpointing.resume(self.readers, self.feeding)
-        self.prefetch = Prefetch(self.executor, self.feeding, depth, number)
+        self.prefetch = Prefetch(self.executor, self.feeding, depth, number, limit)
         self.first_shapes: list[str] = []
         """Shapes of the samples of each output, in the first batch that was taken."""
         self.skipped = 0
@@ -133,6 +151,8 @@ class Engine:
             What to call before an iteration is scheduled.
         """
         iteration = self.prefetch.take(set_up)
+        if self.memory_statistics is not None:
+            self.memory_statistics.note(iteration)
         buffers = iteration.buffers
         batches = tuple([buffers[r].tensor_list() for r in self.executor.plan.outputs])
         self.checks.check(batches)
@@ -214,7 +234,7 @@ def device_for(settings: Settings, plan: Plan) -> Device | None:
     from penstock.tensors.gpu.device import get_device
 
     assert settings.device_id is not None
-    return get_device(settings.device_id)
+    return get_device(settings.device_id).share()
 
 
 def shut_down_all() -> None:

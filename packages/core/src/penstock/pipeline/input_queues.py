@@ -16,12 +16,13 @@ from penstock.errors import (
 )
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.gpu.batch import GpuBatch
+from penstock.executor.memory import Pieces, Sizes
 from penstock.graph.data_node import DataNode
 from penstock.graph.nodes import OpNode
 from penstock.graph.user_line import stack_level
 from penstock.operators.support.external.feed import DeviceDelivery
 from penstock.tensors.gpu.device import Device
-from penstock.tensors.pool import HOST_POOL
+from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan
@@ -50,6 +51,7 @@ class InputQueues:
         max_batch_size: int,
         device: Device | None = None,
         names: dict[int, str] | None = None,
+        host: HostPool = HOST_POOL,
     ) -> None:
         self._plan = plan
         self._max_batch_size = max_batch_size
@@ -68,14 +70,13 @@ class InputQueues:
             (node, [plan.registers[id(node), k] for k in range(len(node.outputs))])
             for node in sorted(plan.feeds, key=lambda n: not n.attachment.has_source)
         ]
-        if device is not None:
-            for node in plan.feeds:
-                pools = [
-                    device.pinned if is_for_gpu(plan, node, k) else HOST_POOL
-                    for k in range(len(node.outputs))
-                ]
-                on_gpu = node.device == "gpu"
-                node.attachment.place(device.runtime.device_id, on_gpu, pools)
+        for node in plan.feeds:
+            pools: list[HostPool] = [
+                device.pinned if device is not None and is_for_gpu(plan, node, k) else host
+                for k in range(len(node.outputs))
+            ]
+            number = None if device is None else device.runtime.device_id
+            node.attachment.place(number, device is not None and node.device == "gpu", pools)
 
     def feed(self, name: str) -> Feed:
         """The external source named `name`."""
@@ -104,6 +105,11 @@ class InputQueues:
                     UserWarning,
                     stacklevel=stack_level(),
                 )
+
+    def waiting(self, pieces: Pieces) -> Sizes:
+        """Memory of what was fed and not used yet, as far as it is new to `pieces`."""
+        arrays = [a for node in self._plan.feeds for a in node.attachment.waiting()]
+        return Sizes(pieces.add_arrays(arrays))
 
     def starving(self) -> list[str]:
         """Names of the sources that would have to be fed before the next iteration."""

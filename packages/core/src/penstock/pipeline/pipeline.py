@@ -19,14 +19,14 @@ from penstock.pipeline.checkpointing import check_enabled, write_whole
 from penstock.pipeline.engine import Engine, shut_down_all
 from penstock.pipeline.graph_definition import GraphDefinition
 from penstock.pipeline.input_queues import source_name
+from penstock.pipeline.inspection import Inspection
 from penstock.pipeline.outputs import no_outputs
 from penstock.pipeline.printing import pipeline_html, pipeline_line, pipeline_text
 from penstock.pipeline.properties import SettingsProperties
 from penstock.pipeline.serialization import Serialization
 from penstock.pipeline.settings import Settings
 from penstock.pipeline.source_workers import SourceWorkers
-from penstock.pipeline.workers import end_processes, prepare_processes, what_carries
-from penstock.tensors.pool import HOST_POOL
+from penstock.pipeline.workers import end_processes, prepare_processes
 from penstock.tracebacks import public_methods
 from penstock.types import (
     DataTypeLike,
@@ -38,7 +38,6 @@ from penstock.types import (
 if TYPE_CHECKING:
     import os
 
-    from penstock.executor.bad_samples import BadSample
     from penstock.executor.checkpoint import Checkpoint
     from penstock.executor.executor import Executor
     from penstock.pipeline.engine import Batch
@@ -52,7 +51,7 @@ EXIT_SECONDS = 5.0
 
 
 @public_methods
-class Pipeline(SettingsProperties, Serialization):
+class Pipeline(SettingsProperties, Inspection, Serialization):
     """Runs a graph of operators, batch after batch, on threads of its own.
 
     Parameters
@@ -71,13 +70,16 @@ class Pipeline(SettingsProperties, Serialization):
         Without either, nothing is worked on ahead.
     prefetch_queue_depth : int or dict
         Number of batches worked on ahead.
-    bytes_per_sample, max_streams, default_cuda_stream_priority, stream_policy, concurrency
-        DALI's hints for memory and the GPU; they change no result.
+    bytes_per_sample : int
+        About how many bytes a sample takes, for each output of an operator that has no
+        `bytes_per_sample_hint`: so much memory is set aside when the pipeline is built.
+    max_streams, default_cuda_stream_priority, stream_policy, concurrency
+        DALI's hints for the GPU; they change no result.
     set_affinity : bool
         Bind workers to processors: the first ones to those that ``PENSTOCK_AFFINITY_MASK`` or
         ``DALI_AFFINITY_MASK`` lists, as "0,2,4,6", each to one; all others to those near the GPU.
     enable_memory_stats : bool
-        Add memory figures to `executor_statistics`.
+        Have `executor_statistics` tell the memory of each operator.
     enable_checkpointing : bool
         Allow `checkpoint` to be called, and to be given. The order of readers with
         ``shuffle_after_epoch`` is another one then, from the second epoch on, as in DALI.
@@ -117,6 +119,11 @@ class Pipeline(SettingsProperties, Serialization):
     profile : path or penstock.profiling.Profile, optional
         Record what the pipeline spends its time on, and when it ends, write a page of HTML to this
         path, and a timeline beside it; see `penstock.profile`.
+    memory_limit_bytes : int or dict, optional
+        How much memory batches may take: of the host and of the GPU, each, or as a dictionary with
+        the keys ``"host"`` and ``"device"``. Where batches in progress, those that wait to be
+        taken, those that the user still has, and one more would exceed it, nothing is begun until
+        the next batch is asked for. There is always one in progress, however large it is.
     """
 
     def __init__(
@@ -152,6 +159,7 @@ class Pipeline(SettingsProperties, Serialization):
         workers: str | None = None,
         random_numbers: str | None = None,
         profile: str | os.PathLike[str] | Profile | None = None,
+        memory_limit_bytes: int | dict[str, int] | None = None,
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         self._settings = Settings(**given)
@@ -515,34 +523,7 @@ class Pipeline(SettingsProperties, Serialization):
         """Whether there are processes for parallel external sources."""
         return self._py_pool is not None
 
-    def external_source_shm_statistics(self) -> dict[str, list[int]]:
-        """Bytes of shared memory that parallel external sources have, piece by piece."""
-        return self._source_workers.shared_memory()
-
     # -- what is known about the pipeline ----------------------------------------------------------
-
-    @property
-    def bad_samples(self) -> list[BadSample]:
-        """Samples that were skipped or replaced so far: source, operator, reason.
-
-        Those of iterations that are worked on ahead are among them; see `BadSample.iteration`.
-        """
-        return [] if self._engine is None else list(self._engine.executor.bad_samples)
-
-    def executor_statistics(self) -> dict[str, Any]:
-        """Counters since the build, times in seconds; and why ``workers`` are threads, if they are.
-
-        ``functions_not_in_workers`` has the functions of users that worker processes should call
-        and do not: why, by the name of the operator.
-        ``consumer_wait_seconds`` near zero says that the pipeline keeps up with its consumer.
-        """
-        if self._engine is None:
-            return {}
-        found: dict[str, Any] = {**self._engine.executor.statistics.as_dict()}
-        found |= what_carries(self._engine.executor, self._settings)
-        if self._settings.enable_memory_stats:
-            found["host_pool"] = HOST_POOL.stats()
-        return found
 
     @property
     def num_outputs(self) -> int:

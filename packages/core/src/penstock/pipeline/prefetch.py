@@ -11,6 +11,7 @@ from penstock.executor.iteration import Iteration
 
 if TYPE_CHECKING:
     from penstock.executor.executor import Executor
+    from penstock.executor.memory import MemoryLimit
     from penstock.pipeline.input_queues import InputQueues
 
 
@@ -27,9 +28,19 @@ class Prefetch:
         How many are worked on ahead.
     number
         Number of the first iteration.
+    limit
+        What says whether there is memory for a further one.
     """
 
-    def __init__(self, executor: Executor, feeding: InputQueues, depth: int, number: int) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        feeding: InputQueues,
+        depth: int,
+        number: int,
+        limit: MemoryLimit | None = None,
+    ) -> None:
+        self.limit = limit
         self._executor = executor
         self._feeding = feeding
         self._depth = depth
@@ -96,6 +107,8 @@ class Prefetch:
         feeding = self._feeding
         while self._owed and not feeding.ended:
             try:
+                if self._is_full():
+                    break
                 # Once for each iteration, however often the rest is tried again.
                 if set_up is not None and not self._is_set_up:
                     set_up()
@@ -110,6 +123,14 @@ class Prefetch:
             self.number += 1
             self._owed -= 1
             self._is_set_up = False
+
+    def _is_full(self) -> bool:
+        """Whether a further iteration has to wait for memory; never if none is on its way."""
+        limit = self.limit
+        if limit is None:
+            return False
+        on_their_way = self._executor.scheduled()
+        return bool(on_their_way) and not limit.has_room(on_their_way)
 
     def take(self, set_up: Callable[[], None] | None) -> Iteration:
         """Wait for the oldest iteration and hand it over.
@@ -142,7 +163,10 @@ class Prefetch:
                     "`feed_input` before each run."
                 )
             self._schedule_owed(set_up)
-        return self._executor.take()
+        iteration = self._executor.take()
+        if self.limit is not None:
+            self.limit.note(iteration)
+        return iteration
 
     def begin_epoch(self) -> None:
         """Forget what was asked for in the epoch before."""

@@ -19,11 +19,14 @@ from penstock.errors import (
 from penstock.executor.affinity import Affinity, find_affinity
 from penstock.executor.bad_samples import check_policy
 from penstock.executor.fallback import absence, tell, why_none
+from penstock.executor.memory import MemoryLimit, PipelineMemory, Sizes
 from penstock.executor.processes.choice import check_workers
 from penstock.graph.user_line import stack_level
 from penstock.profiling.profile import as_profile
 from penstock.tensors.gpu.runtime import current_device, get_runtime
 from penstock.types import CPU_ONLY_DEVICE_ID, DALIDataType, as_data_type
+
+_MEMORIES = ("host", "device")
 
 
 @dataclass
@@ -64,6 +67,7 @@ class Settings:
     random_numbers: str | None = None
     profile: Any = None
     """A path, or a `Profile`; a `Profile` or None once it is checked."""
+    memory_limit_bytes: int | dict[str, int] | None = None
     queue_size: int = field(init=False, default=2)
     """Prefetch depth on the CPU, as asked for."""
     depth: int = field(init=False, default=2)
@@ -90,6 +94,7 @@ class Settings:
         check_workers(self.workers)
         self._check_random_numbers()
         self.profile = as_profile(self.profile)
+        self._check_memory_limit()
         if self.bytes_per_sample < 0:
             raise ArgumentValueError(
                 f"`bytes_per_sample` is {self.bytes_per_sample}; it cannot be negative."
@@ -148,6 +153,38 @@ class Settings:
                 f"{', '.join(map(repr, RANDOM_NUMBERS.choices))}, or None for what the environment "
                 f"variable {RANDOM_NUMBERS.name} says."
             )
+
+    def _check_memory_limit(self) -> None:
+        given = self.memory_limit_bytes
+        limits = given if isinstance(given, dict) else {"host": given, "device": given}
+        unknown = [name for name in limits if name not in _MEMORIES]
+        if unknown or not limits:
+            raise UnknownArgumentError(
+                f"`memory_limit_bytes` is {given!r}; as a dictionary it has one of the keys "
+                '"host" and "device", or both.'
+            )
+        for name, value in limits.items():
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+                raise ArgumentTypeError(
+                    f"`memory_limit_bytes` is {given!r}; expected a number of bytes, or a "
+                    'dictionary of such with the keys "host" and "device".'
+                )
+            if value <= 0:
+                raise ArgumentValueError(
+                    f"`memory_limit_bytes` is {given!r}; the limit of {name} memory must be "
+                    "positive, or None for no limit."
+                )
+
+    def memory_limit(self, memory: PipelineMemory, estimate: Sizes) -> MemoryLimit | None:
+        """What keeps a pipeline to its limit, if it has one; `estimate` is that of an iteration."""
+        given = self.memory_limit_bytes
+        if given is None:
+            return None
+        limits = given if isinstance(given, dict) else dict.fromkeys(_MEMORIES, given)
+        host, device = (limits.get(name) for name in _MEMORIES)
+        return MemoryLimit(memory, host=host, device=device, estimate=estimate)
 
     @property
     def is_plainly_on_cpu(self) -> bool:

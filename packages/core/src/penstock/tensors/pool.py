@@ -156,6 +156,8 @@ class HostPool:
 
     is_page_locked = False
     """Whether copies to and from a GPU run at full speed, and beside other work."""
+    is_ordinary = True
+    """Whether it is memory of the process's own, as any array has."""
     shrinks = True
     """Whether memory is freed that has not been needed for a while."""
 
@@ -443,6 +445,7 @@ class PoolShare(HostPool):
         self._pool = pool
         self._account = Account()
         self.is_page_locked = pool.is_page_locked
+        self.is_ordinary = pool.is_ordinary
         self.empty = functools.partial(pool.empty, account=self._account)  # type: ignore[method-assign]
 
     @property
@@ -457,6 +460,16 @@ class PoolShare(HostPool):
     def reserve(self, size_bytes: int) -> Reserve:
         """Set memory of the pool aside; anybody's requests may take it."""
         return self._pool.reserve(size_bytes)
+
+
+def memory_of(array: np.ndarray) -> Memory | None:
+    """The memory of a pool that an array lies in; `None` if it is not of a pool."""
+    found: object = array
+    while isinstance(found, np.ndarray):
+        if isinstance(found, Memory):
+            return found
+        found = found.base
+    return None
 
 
 def memory_bytes() -> int:

@@ -284,6 +284,16 @@ class BatchBuffer:
         rows, places = self.rows, self._in_dense
         return [rows[k] for k in indices if places[k] != _SHARED]  # type: ignore[misc]
 
+    def own_arrays(self) -> list[np.ndarray]:
+        """Arrays in whose memory the samples are, as far as they are there.
+
+        Samples that are views of another batch are left out: it has their memory.
+        """
+        places = self._in_dense
+        found = [] if self._dense is None else [self._dense]
+        rows = enumerate(self._rows)
+        return found + [row for k, row in rows if row is not None and places[k] == _OUTSIDE]
+
     def adopt_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
         """Take `values` for these samples as they are."""
         rows, inside = self.rows, self._in_dense

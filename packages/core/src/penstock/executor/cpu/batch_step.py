@@ -15,7 +15,7 @@ from penstock.executor.guards import chosen, members, spread, taken
 from penstock.executor.step import reads
 from penstock.operators.support.planning import PlanContext, Samples
 from penstock.operators.support.schema import Spec
-from penstock.tensors.pool import HOST_POOL
+from penstock.tensors.pool import HOST_POOL, HostPool
 from penstock.types import to_dali_type
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class HostBatchContext(PlanContext):
         "_arena",
         "_buffers",
         "_iteration",
+        "_pool",
         "_program",
         "_tolerant",
         "batches",
@@ -52,6 +53,7 @@ class HostBatchContext(PlanContext):
         *,
         tolerant: bool,
         functions: RemoteFunctions | None = None,
+        pool: HostPool = HOST_POOL,
     ) -> None:
         tensors = {}
         for name, r, convert in step.tensor_args:
@@ -72,6 +74,7 @@ class HostBatchContext(PlanContext):
         self._tolerant = tolerant
         self._buffers = buffers
         self._arena = Arena()
+        self._pool = pool
 
     def own(self, position: int) -> list[np.ndarray]:
         """The samples of an input, C-contiguous, for the operator to do with as it likes.
@@ -82,7 +85,7 @@ class HostBatchContext(PlanContext):
         return [
             row
             if id(row) in given and row.flags.writeable and row.flags.c_contiguous
-            else HOST_POOL.copy_of(row)
+            else self._pool.copy_of(row)
             for row in self.batches[position].rows
             if row is not None
         ]
@@ -90,7 +93,8 @@ class HostBatchContext(PlanContext):
     def declare(self, spec: Spec) -> None:
         """Declare the type of the next output, where only the data tells output types."""
         r = self.step.outputs[len(self._buffers)]
-        buffer = BatchBuffer(self._iteration.size, spec, self._program.plan.history[r])
+        history = self._program.plan.history[r]
+        buffer = BatchBuffer(self._iteration.size, spec, history, self._pool)
         self._iteration.buffers[r] = buffer
         self._buffers.append(buffer)
 
@@ -139,11 +143,12 @@ def run_batch_step(
     *,
     tolerant: bool = False,
     functions: RemoteFunctions | None = None,
+    pool: HostPool = HOST_POOL,
 ) -> None:
     """Run one whole-batch operator and keep its outputs.
 
     If `tolerant`, it may leave out samples, and records them as failures of the iteration.
-    `functions` have worker processes call functions of the user's.
+    `functions` have worker processes call functions of the user's. Memory comes from `pool`.
     """
     late = step.node.schema.data_dependent_type or step.reduces
     places: Sequence[int] = range(iteration.size)
@@ -153,7 +158,7 @@ def run_batch_step(
         places = some.tolist()
     buffers = []
     for r in () if late else step.outputs:
-        buffer = BatchBuffer(iteration.size, program.specs[r], history[r])
+        buffer = BatchBuffer(iteration.size, program.specs[r], history[r], pool)
         iteration.buffers[r] = buffer
         buffers.append(buffer)
     if not places:
@@ -167,6 +172,7 @@ def run_batch_step(
         *(step, iteration, inputs, buffers, places, program),
         tolerant=tolerant,
         functions=functions,
+        pool=pool,
     )
     began = time.perf_counter()
     try:

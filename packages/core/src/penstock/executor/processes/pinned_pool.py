@@ -52,6 +52,7 @@ class PinnedSharedPool(HostPool):
     """
 
     is_page_locked = True
+    is_ordinary = False
     shrinks = False
 
     def __init__(self, runtime: Runtime) -> None:
@@ -75,12 +76,12 @@ class PinnedSharedPool(HostPool):
         return victims
 
 
-_pools: weakref.WeakKeyDictionary[Device, PinnedSharedPool] = weakref.WeakKeyDictionary()
+_pools: weakref.WeakKeyDictionary[Runtime, PinnedSharedPool] = weakref.WeakKeyDictionary()
 
 
 def pinned_shared_pool(device: Device) -> PinnedSharedPool:
     """The pool of a GPU."""
-    found = _pools.get(device)
+    found = _pools.get(device.runtime)
     if found is None:
-        found = _pools.setdefault(device, PinnedSharedPool(device.runtime))
+        found = _pools.setdefault(device.runtime, PinnedSharedPool(device.runtime))
     return found

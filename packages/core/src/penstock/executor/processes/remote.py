@@ -40,6 +40,7 @@ from penstock.executor.processes.pool import POOL
 from penstock.executor.processes.shared_pool import SHARED_POOL, Place
 from penstock.executor.processes.worker import shared_reads
 from penstock.executor.processes.worker_process import LostWorkerError, WorkerProcess, lost_error
+from penstock.tensors.pool import HostPool, PoolShare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.runner import SampleRunner
     from penstock.executor.iteration import Iteration
     from penstock.tensors.gpu.device import Device
-    from penstock.tensors.pool import HostPool
 
 _Failures = list[tuple[int, BaseException]]
 
@@ -103,7 +103,7 @@ class WorkerProcesses:
         self.is_asked_for = is_asked_for
         self.functions = RemoteFunctions(self) if calls_functions else None
         self.policy = graph.policy
-        self.pool = SHARED_POOL
+        self.pool: HostPool = PoolShare(SHARED_POOL)
         """Where memory for samples comes from."""
         self.pool.empty((1,), np.uint8)  # which may fail, and shows it here
         self.pinned: HostPool | None = None
@@ -111,7 +111,7 @@ class WorkerProcesses:
         if device is not None:
             from penstock.executor.processes.pinned_pool import pinned_shared_pool
 
-            self.pinned = pinned_shared_pool(device)
+            self.pinned = PoolShare(pinned_shared_pool(device))
         self.refused = ""
         """Why processes do not take the pipeline, where they have said so."""
         self.is_closed = False
@@ -245,8 +245,8 @@ class RemoteRunner:
         plan = program.plan
         uploaded = any(plan.uploaded[r] and r not in plan.outputs for r, _ in program.written)
         self._pool = (processes.pinned if uploaded else None) or processes.pool
-        self._room_bytes = 0
-        """Room that a sample takes, about."""
+        self._room_bytes = sum(plan.hints.get(r, 0) for r, _ in program.written)
+        """Room that a sample takes, about; at first, what was told ahead."""
         self.processor_seconds = 0.0
         """What the samples last carried took of a processor elsewhere."""
 

@@ -105,6 +105,8 @@ class SharedPool(HostPool):
     is begun at each fork, and memory of the older one is never used again.
     """
 
+    is_ordinary = False
+
     def __init__(self, idle_limit_bytes: int | None = None) -> None:
         super().__init__(idle_limit_bytes)
         self._current: SharedFile | None = None

@@ -6,9 +6,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from penstock.tensors.gpu.pinned import PinnedHostPool
-from penstock.tensors.gpu.pool import DevicePool, StagingPool
+from penstock.tensors.gpu.pool import DevicePool, DevicePoolShare, StagingPool
 from penstock.tensors.gpu.queue import Queue
 from penstock.tensors.gpu.runtime import get_runtime
+from penstock.tensors.pool import PoolShare
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Runtime
@@ -32,6 +33,14 @@ class Device:
         self.memory = DevicePool(runtime)
         self.pinned = PinnedHostPool(runtime)
         self._staging = StagingPool(runtime)
+
+    def share(self) -> Device:
+        """The same device as one pipeline sees it, whose memory is counted."""
+        made = Device.__new__(Device)
+        made.runtime, made._staging = self.runtime, self._staging
+        made.memory = DevicePoolShare(self.memory)  # type: ignore[assignment]
+        made.pinned = PoolShare(self.pinned)  # type: ignore[assignment]
+        return made
 
     def queue(self, stream: int) -> Queue:
         """A queue for work on `stream`."""

@@ -61,6 +61,7 @@ class PinnedHostPool(HostPool):
     """
 
     is_page_locked = True
+    is_ordinary = False
     shrinks = False
 
     def __init__(self, runtime: Runtime) -> None:

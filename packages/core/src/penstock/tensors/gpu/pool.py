@@ -14,6 +14,7 @@ queued work uses any more, and which goes back behind an event even if one strea
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 import weakref
 from collections import deque
@@ -24,11 +25,11 @@ import numpy as np
 
 from penstock.tensors.buffer_sizes import BUFFER_SETTINGS, size_classes
 from penstock.tensors.gpu.streams import DEFAULT_STREAM, noted
+from penstock.tensors.pool import Account
 from penstock.tensors.ranges import FreeRanges
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Event, Runtime
-    from penstock.tensors.pool import Account
 
 _Found = TypeVar("_Found")
 _ALIGNMENT_BYTES = 256
@@ -198,6 +199,11 @@ class DevicePool:
             self._collect()
         return account.bytes_in_use
 
+    @property
+    def bytes_held(self) -> int:
+        """What the driver has given."""
+        return self.bytes_allocated + sum(reserve.free.size for reserve in self._reserves)
+
     def bytes_idle(self) -> int:
         """Memory that waits to be used again, be it that queued work still uses it."""
         with self._lock:
@@ -341,6 +347,33 @@ class DevicePool:
         parts.clear()
         freed = reserved - sum(reserve.free.size for reserve in self._reserves)
         return freed + sum(size for _, size in victims)
+
+
+class DevicePoolShare:
+    """A pool as one pipeline uses it: what is in use of it is counted.
+
+    Attributes
+    ----------
+    take
+        `DevicePool.take`.
+    """
+
+    def __init__(self, pool: DevicePool) -> None:
+        self._pool = pool
+        self._account = Account()
+        self.take = functools.partial(pool.take, account=self._account)
+        self.bytes_idle = pool.bytes_idle
+        self.reserve = pool.reserve
+
+    @property
+    def bytes_in_use(self) -> int:
+        """Memory that was taken through the share and is in use."""
+        return self._pool.bytes_of(self._account)
+
+    @property
+    def bytes_held(self) -> int:
+        """What the driver has given the whole pool."""
+        return self._pool.bytes_held
 
 
 class PinnedMemory:

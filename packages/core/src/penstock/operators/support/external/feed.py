@@ -154,6 +154,17 @@ class Feed:
         """Append a batch to the queue."""
         self._queue.append(batch)
 
+    def waiting(self) -> list[np.ndarray]:
+        """The data on the host that was fed and not used yet, or may be used again."""
+        batches = [*self._queue, self._last or ()]
+        given = [each for batch in batches for each in batch]
+        hosts = [each for each in given if isinstance(each, Delivery)]
+        return [
+            array
+            for each in hosts
+            for array in ([each.dense] if each.dense is not None else each.samples or ())
+        ]
+
     def clear(self) -> None:
         """Forget everything that was fed and not used."""
         self._queue.clear()

@@ -19,7 +19,6 @@ from penstock.operators.support.external.feed import (
 from penstock.operators.support.external.parallel.ahead import ForwardAhead, IndexedAhead
 from penstock.operators.support.external.parallel.tasks import traits_of
 from penstock.tensors.gpu.tensor_list import TensorListGPU
-from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
     from penstock.operators.support.external.parallel.parcel import Part
@@ -163,7 +162,7 @@ class ParallelFeed(Feed):
             check_uniform(samples)
         spec = self._checked_host(output, samples, None, common_layout_of(p.layout for p in parts))
         pool = self._pools[output]
-        if not self.threads and pool is not HOST_POOL:
+        if not self.threads and not pool.is_ordinary:
             samples, dense = own_copies(samples, pool)
         return Delivery(samples, dense, spec)
 
