@@ -98,7 +98,7 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
 
 
 def test_the_program_of_the_page(tmp_path: Path) -> None:
-    page, _ = re.findall(
+    page, *_ = re.findall(
         r"```python\n(.*?)```", (REPOSITORY / "docs" / "checkpointing.md").read_text(), re.DOTALL
     )
     one_file_a_class(tmp_path / "photos", 70)

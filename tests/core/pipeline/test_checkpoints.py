@@ -166,10 +166,10 @@ def test_after_errors(files: list[str], tmp_path: Path) -> None:
     ("arguments", "what"),
     [
         ({"files": 5}, r"`number of samples` is 5 and was 10"),
-        ({"num_shards": 2}, r"`num_shards` is 2 and was 1"),
         ({"pad_last_batch": True}, r"`pad_last_batch` is True and was False"),
         ({"random_shuffle": True}, r"`initial_fill` is 1024 and was None; `random_shuffle` is Tr"),
         ({"shuffle_after_epoch": True}, r"`shuffle_after_epoch` is True"),
+        ({"stick_to_shard": True, "num_shards": 2}, r"`stick_to_shard` is True and was False\."),
     ],
 )
 def test_readers_that_read_something_else(files: list[str], arguments: Any, what: str) -> None:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from penstock.pipeline.settings import Settings
 
 
+_SHARDS = "num_shards"
+"""What may be another number when a checkpoint is restored, in `Reader.identity`."""
+
+
 class Checkpointing:
     """What checkpoints of a pipeline depend on, found when it is built.
 
@@ -47,6 +51,8 @@ class Checkpointing:
         """What the operators are called in checkpoints, by their serial numbers, where those can be
         made.
         """
+        self.dealt = False
+        """Whether a reader goes on with what those of another number of shards have left."""
         self._nodes = nodes
         self._settings = settings
         if not settings.enable_checkpointing:
@@ -144,7 +150,11 @@ class Checkpointing:
             entry = restored.operators[names[node.serial]]
             reader = readers.by_node[id(node)]
             _check_reader(node, reader, entry)
-            if entry["shard"] == reader.meta()["shard_id"]:
+            shards = entry["data"].get(_SHARDS)
+            if shards != reader.identity().get(_SHARDS):
+                self.dealt = True
+                reader.deal({"shards": shards, "shard": entry["shard"], "state": entry["state"]})
+            elif entry["shard"] == reader.meta()["shard_id"]:
                 reader.restore(entry["state"])
             else:
                 reader.follow(entry["state"])
@@ -216,16 +226,24 @@ def check_enabled(settings: Settings) -> None:
 def _check_reader(node: OpNode, reader: Any, entry: dict[str, Any]) -> None:
     """Check that a reader reads what it did when a checkpoint was made."""
     before, now = entry["data"], reader.identity()
-    differences = [
-        f"`{what}` is {now.get(what)!r} and was {before.get(what)!r}"
+    place = f'The reader "{node.name}", created at {node.user_line},'
+    differences = {
+        what: f"`{what}` is {now.get(what)!r} and was {before.get(what)!r}"
         for what in sorted({*before, *now})
         if before.get(what) != now.get(what)
-    ]
+    }
+    shards = differences.pop(_SHARDS, None)
     if differences:
         raise CheckpointError(
-            f'The reader "{node.name}", created at {node.user_line}, cannot go on where it was '
-            "when the checkpoint was made, because it reads something else: "
-            f"{'; '.join(differences)}."
+            f"{place} cannot go on where it was when the checkpoint was made, because it reads "
+            f"something else: {'; '.join(differences.values())}."
+        )
+    why = "" if shards is None else reader.why_fixed()
+    if why:
+        raise CheckpointError(
+            f"{place} cannot go on where it was when the checkpoint was made: {shards}, and what "
+            f"is left of the epoch cannot be dealt anew, because {why}. Resume with as many "
+            "shards, or begin an epoch without `checkpoint`."
         )
 
 

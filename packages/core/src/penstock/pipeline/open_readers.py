@@ -66,6 +66,13 @@ class OpenReaders:
         """Number of the epoch that reader `name` is in."""
         return next(int(self.by_node[id(n)].epoch) for n in self.nodes if n.name == name)
 
+    def rest(self, name: str) -> tuple[int, int | None]:
+        """Number of the epoch that reader `name` is in; and the samples of it that readers of
+        other shards have left, if it goes on with these.
+        """
+        reader = next(self.by_node[id(n)] for n in self.nodes if n.name == name)
+        return int(reader.epoch), reader.rest_size()
+
     def next_epoch(
         self, states: Mapping[int, Any] | None, at_least: Mapping[str, int] | None
     ) -> dict[str, int]:

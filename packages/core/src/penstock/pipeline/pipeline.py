@@ -553,6 +553,10 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         """Number of the epoch that reader `name` is in."""
         return self._built().readers.epoch(name)
 
+    def _reader_rest(self, name: str) -> tuple[int, int | None]:
+        """See `OpenReaders.rest`."""
+        return self._built().readers.rest(name)
+
     # -- end ---------------------------------------------------------------------------------
 
     def _shutdown(self) -> None:

@@ -34,6 +34,7 @@ from penstock.plugin.iterator_state import (
     can_make_checkpoints,
     check_enabled,
     checkpoints_in,
+    dealt_anew,
     found_state,
     kind_of,
 )
@@ -481,10 +482,12 @@ class _DaliBaseIterator(IteratorAttributes):
         return [pipeline._checkpoint(iterator=state) for pipeline in self._pipes]
 
     def _restore(self, state: dict[str, Any]) -> None:
+        self._resumed = True
+        if dealt_anew(self._pipes, self._epochs, self._reader_name):
+            return  # at the beginning of what is left of an epoch
         self._epochs.restore(state["counter"])
         self._given = state["given"]
         self._ended, self._exhausted = state["ended"], state["exhausted"]
-        self._resumed = True
 
     # -- sizes ---------------------------------------------------------------------------------
 

@@ -251,16 +251,15 @@ class ReaderCounter:
         padded: bool,
         sticks: bool,
     ) -> None:
-        self._bounds = [epoch_size * k // num_shards for k in range(num_shards + 1)]
+        self._epoch_size = epoch_size
         self._num_shards = num_shards
         self._shards = list(shards)
         self._batch_size = batch_size
         self._policy = policy
         self._padded = padded
         self._sticks = sticks
-        self._largest = -(-epoch_size // num_shards)
-        self._smallest = epoch_size // num_shards
         self._rotation = 0
+        self._cut(epoch_size)
         # Entries of the current epoch that the reader which began with shard k has drawn. Those
         # elsewhere are assumed to draw as many, but for the bad samples that were skipped here.
         self._drawn = [0] * num_shards
@@ -268,6 +267,13 @@ class ReaderCounter:
         """Samples of whole batches in this epoch, padding included."""
         self.carried = [0] * num_shards
         """Samples of this epoch that each shard's reader had drawn before it began."""
+
+    def _cut(self, size: int) -> None:
+        """Cut so many samples into shards."""
+        count = self._num_shards
+        self._size = size
+        self._bounds = [size * k // count for k in range(count + 1)]
+        self._largest, self._smallest = -(-size // count), size // count
 
     @property
     def counted(self) -> int:
@@ -373,16 +379,38 @@ class ReaderCounter:
 
     def state(self) -> dict[str, Any]:
         """What has been drawn of which shards."""
-        return {"rotation": self._rotation, "drawn": list(self._drawn), "given": self._given}
+        rest = {} if self._size == self._epoch_size else {"rest": self._size}
+        return {
+            **rest,
+            "rotation": self._rotation,
+            "drawn": list(self._drawn),
+            "given": self._given,
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from `state`."""
+        self._cut(int(state.get("rest", self._epoch_size)))
         self._rotation = int(state["rotation"])
         self._drawn = [int(count) for count in state["drawn"]]
         self._given = int(state["given"])
         self.carried = [max(0, count - self._given) for count in self._drawn]
 
+    def begin_rest(self, epoch: int, size: int | None) -> None:
+        """Begin an epoch with readers that go on with what those of other shards have left.
+
+        Parameters
+        ----------
+        epoch
+            Its number.
+        size
+            How many samples are left; `None` if it is a whole epoch.
+        """
+        self._begin(epoch)
+        if size is not None:
+            self._cut(size)
+
     def _begin(self, rotation: int) -> None:
+        self._cut(self._epoch_size)
         self._rotation = rotation % self._num_shards
         self._drawn = [0] * self._num_shards
         self.carried = [0] * self._num_shards

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, CheckpointError
-from penstock.plugin.epoch_counter import EndlessCounter, EpochCounter, SizeCounter
+from penstock.plugin.epoch_counter import (
+    EndlessCounter,
+    EpochCounter,
+    ReaderCounter,
+    SizeCounter,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,6 +97,31 @@ def found_state(
             "the same `reader_name` or `size`."
         )
     return state
+
+
+def dealt_anew(
+    pipelines: Sequence[Pipeline], counter: EpochCounter, reader_name: str | None
+) -> bool:
+    """Whether readers begin with what others of another number of shards have left.
+
+    The `counter` then counts that.
+
+    Raises
+    ------
+    CheckpointError
+        If it cannot know how much that is.
+    """
+    dealt = any(pipeline._engine.checkpointing.dealt for pipeline in pipelines if pipeline._engine)
+    if not dealt or isinstance(counter, EndlessCounter):
+        return False
+    if not isinstance(counter, ReaderCounter) or reader_name is None:
+        raise CheckpointError(
+            "The number of shards is another one than when the checkpoint was made, and an "
+            "iterator that counts samples by `size` does not know how many are left. Give it "
+            "`reader_name`."
+        )
+    counter.begin_rest(*pipelines[0]._reader_rest(reader_name))
+    return True
 
 
 _FORMAT = "penstock iterator"

@@ -277,6 +277,24 @@ class Reader(Operator):
         """Go to where the reader of this shard is when that of another one is at `state`."""
         self._order.follow(state)
 
+    def why_fixed(self) -> str:
+        """Why another number of shards cannot go on with an epoch; nothing if it can."""
+        return self._order.why_fixed()
+
+    def deal(self, origin: Mapping[str, Any]) -> None:
+        """Go on with a part of what readers of another number of shards have left.
+
+        Parameters
+        ----------
+        origin
+            ``shards``, how many there were; ``shard``, one of them; and its ``state``.
+        """
+        self._order.deal(origin)
+
+    def rest_size(self) -> int | None:
+        """Samples of all shards in this epoch, where it is what others have left; else `None`."""
+        return self._order.rest_size()
+
     @property
     def epoch(self) -> int:
         """Number of the epoch that is being read."""

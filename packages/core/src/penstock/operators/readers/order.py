@@ -17,11 +17,14 @@ The order is the one of DALI's readers, equal to it number by number for the sam
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError
+from penstock.operators.readers.dealing import Rest, find_rest
 from penstock.operators.readers.standard_shuffle import (
     MinimalStandard,
     shuffle_32,
@@ -115,7 +118,6 @@ class ReadingOrder:
         self.stick_to_shard = stick_to_shard or shuffle_after_epoch
         self.pad_last_batch = pad_last_batch
         self._independent_shard = stick_to_shard
-        self._padded_length = -(-size // num_shards)
         self._window = initial_fill if random_shuffle else 0
         self._shuffled = shuffle_after_epoch
         seed_of_epochs = (
@@ -136,6 +138,8 @@ class ReadingOrder:
         self._since_drawn = 0
         self._random = MinimalStandard.seeded(seed).value if random_shuffle else 0
         self._entries: _EpochEntries | None = None
+        self.rest: Rest | None = None
+        """What other shards have left of an epoch, where that goes on here."""
 
     @property
     def epoch(self) -> int:
@@ -185,7 +189,7 @@ class ReadingOrder:
     def _draw_padded(self, count: int, refill: bool) -> list[int]:
         entries = self._opened()
         if not refill:
-            if self._returned >= self._padded_length:
+            if self._returned >= self._padded_length():
                 self._begin_next()
                 entries = self._opened()
             self._returned += count
@@ -197,9 +201,18 @@ class ReadingOrder:
             for _ in range(missing):
                 self._recalled += 1
                 drawn += entries.take((-1 - self._recalled) % len(entries), 1)
-        elif missing:
+        elif missing and len(entries):
             drawn += entries.take(self._position - 1, 1) * missing
+        elif missing:  # a part of less samples than shards
+            assert self.rest is not None
+            drawn += self.rest.samples[-1:] * missing
         return drawn
+
+    def _padded_length(self) -> int:
+        """How many samples of this epoch each shard gives, padding of incomplete batches aside."""
+        rest = self.rest_in(self._epoch)
+        size = self.size if rest is None else len(rest.samples)
+        return -(-size // self.num_shards)
 
     def next_epoch(self, at_least: int = 0) -> int:
         """Go to the beginning of the next epoch, whose shard is returned.
@@ -215,17 +228,23 @@ class ReadingOrder:
         elif self._independent_shard:
             target = self._epoch + (self._position > 0)
         else:
-            ahead = -(-self._since_drawn * self.num_shards // self.size)
-            target = self._since_epoch + ahead
+            drawn, target = self._since_drawn * self.num_shards, self._since_epoch
+            rest = self.rest_in(target)
+            if rest is not None and drawn:
+                drawn, target = max(0, drawn - len(rest.samples)), target + 1
+            target += -(-drawn // self.size)
         target = max(target, at_least)
         self._go_to_epoch(target)
         self._position = self._returned = self._recalled = self._since_drawn = 0
         self._since_epoch = target
         return self.shard
 
-    def state(self) -> dict[str, int]:
+    def state(self) -> dict[str, Any]:
         """Everything that `restore` needs to go on from here."""
+        rest = self.rest_in(self._epoch if self.pad_last_batch else self._since_epoch)
+        dealt = {} if rest is None else {"rest": rest.origin}
         return {
+            **dealt,
             "epoch": self._epoch,
             "position": self._position,
             "returned": self._returned,
@@ -235,8 +254,9 @@ class ReadingOrder:
             "random": self._random,
         }
 
-    def restore(self, state: Mapping[str, int]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Go to the position `state` was taken at."""
+        self._set_rest(state.get("rest"))
         same = (state["epoch"], state["random"]) == (self._epoch, self._random)
         self._epoch = state["epoch"]
         self._position = state["position"]
@@ -248,12 +268,13 @@ class ReadingOrder:
         if not same:
             self._entries = None
 
-    def follow(self, state: Mapping[str, int]) -> None:
+    def follow(self, state: Mapping[str, Any]) -> None:
         """Go from the beginning to where this reader is when that of another shard is at `state`.
 
         All readers of a data set draw equally much, but for the bad samples that one of them may
         have skipped.
         """
+        self._set_rest(state.get("rest"))
         epoch, drawn = state["since_epoch"], state["since_drawn"]
         if self.pad_last_batch:
             epoch, drawn = state["epoch"], state["returned"]
@@ -270,6 +291,72 @@ class ReadingOrder:
             entries = self._opened()
         self._position = drawn
 
+    # -- another number of shards --------------------------------------------------------------
+
+    def why_fixed(self) -> str:
+        """Why what is left of an epoch cannot be dealt anew; nothing if it can be."""
+        if self._window:
+            return (
+                "`random_shuffle` draws each shard out of a window of its own, by the seed of its "
+                "reader (`shuffle_after_epoch` shuffles by a seed that all shards have in common)"
+            )
+        return ""
+
+    def deal(self, origin: Mapping[str, Any]) -> None:
+        """Go on with a part of what readers of another number of shards have left.
+
+        Parameters
+        ----------
+        origin
+            ``shards``, how many there were; ``shard``, one of them; and its ``state``.
+        """
+        self._set_rest(origin)
+        assert self.rest is not None
+        self._go_to_epoch(self.rest.epoch)
+        self._position = self._returned = self._recalled = self._since_drawn = 0
+        self._since_epoch = self.rest.epoch
+        self._entries = None
+
+    def rest_size(self) -> int | None:
+        """Samples of all shards in this epoch, where it is what others have left; else `None`."""
+        rest = self.rest_in(self._epoch)
+        return None if rest is None else len(rest.samples)
+
+    def of_shard(self, shard_id: int, num_shards: int) -> ReadingOrder:
+        """The order of another shard, at its beginning."""
+        other = copy.copy(self)
+        other.shard_id, other.num_shards, other.rest = shard_id, num_shards, None
+        other._epoch = other._position = other._returned = other._recalled = 0
+        other._since_epoch = other._since_drawn = 0
+        other._entries = None
+        return other
+
+    def reached(self) -> tuple[int, int]:
+        """Number of the epoch, and of the samples of it that were given; its end is a beginning."""
+        if self.pad_last_batch:
+            ended, given = self._returned >= self._padded_length(), self._returned
+        else:
+            ended, given = self._position == len(self._opened()), self._position
+        return (self._epoch + 1, 0) if ended else (self._epoch, given)
+
+    def left_until(self, epoch: int) -> list[int]:
+        """The samples that are left of this epoch, and those of the next ones up to `epoch`."""
+        found = self._opened().take(self._position, self.size)
+        for number in range(self._epoch + 1, epoch + 1):
+            if not self.pad_last_batch:  # else all are in one epoch
+                found += self._entries_in(number)
+        return found
+
+    def _set_rest(self, origin: Mapping[str, Any] | None) -> None:
+        if origin != (None if self.rest is None else self.rest.origin):
+            self.rest = None if origin is None else find_rest(self, origin)
+            self._entries = None
+
+    def rest_in(self, epoch: int) -> Rest | None:
+        """What others have left, if that makes up `epoch`."""
+        rest = self.rest
+        return rest if rest is not None and rest.samples and rest.epoch == epoch else None
+
     def _go_to_epoch(self, target: int) -> None:
         while self._window and self._epoch < target:
             self._begin_next()
@@ -283,10 +370,13 @@ class ReadingOrder:
     def _opened(self) -> _EpochEntries:
         """The entries of the current epoch."""
         if self._entries is None:
-            shard = self._shard_of(self._epoch)
-            entries = self.entries_of(self._epoch, shard)
+            entries = self._entries_in(self._epoch)
             self._entries = _EpochEntries(entries, self._window, self._random)
         return self._entries
+
+    def _entries_in(self, epoch: int) -> Sequence[int]:
+        shard, rest = self._shard_of(epoch), self.rest_in(epoch)
+        return self.entries_of(epoch, shard) if rest is None else rest.part(shard, self.num_shards)
 
     def entries_of(self, epoch: int, shard: int) -> Sequence[int]:
         """The samples of `shard` in `epoch`, in the order before shuffling by a window.

@@ -84,6 +84,10 @@ class _Order(ReadingOrder):
         """Numbers of the samples of part `shard` in `epoch`."""
         return self._reader.epoch_plan(epoch, shard)[1]
 
+    def why_fixed(self) -> str:
+        """Files are read as streams, each by one reader."""
+        return "files of shards are read from their beginning, by one reader each"
+
 
 class _Ahead:
     """The reading of one epoch: which samples it still has to give, and who reads them.

@@ -1,0 +1,144 @@
+"""What is left of an epoch goes on with another number of shards, each sample once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock.operators.readers.order import ReadingOrder
+
+ORDERS: list[dict[str, Any]] = [
+    {},
+    {"shuffle_after_epoch": True, "cumulative": False},
+    {"pad_last_batch": True},
+    {"pad_last_batch": True, "shuffle_after_epoch": True, "cumulative": False},
+    {"stick_to_shard": True},
+    {"stick_to_shard": True, "pad_last_batch": True},
+]
+
+
+def readers(size: int, shards: int, **order: Any) -> list[ReadingOrder]:
+    return [ReadingOrder(size, shard_id=k, num_shards=shards, **order) for k in range(shards)]
+
+
+def drawn(order: ReadingOrder, batch: int) -> list[int]:
+    """A batch without its padding."""
+    before = order.epoch, order.position
+    found = order.draw(batch)
+    if order.pad_last_batch:
+        start = before[1] if before[0] == order.epoch else 0
+        return found[: order.position - start]
+    return found
+
+
+def rest(order: ReadingOrder, batch: int, epoch: int) -> list[int]:
+    """What a reader has until the end of an epoch."""
+    found: list[int] = []
+    while True:
+        part = drawn(order, batch if order.pad_last_batch else 1)
+        if order.epoch > epoch:
+            return found
+        found += part
+
+
+def resumed(origin: ReadingOrder, size: int, shards: int, **order: Any) -> list[ReadingOrder]:
+    """Readers that go on from a checkpoint of one of them, stored as checkpoints are."""
+    state = json.loads(json.dumps(origin.state()))
+    made = readers(size, shards, **order)
+    for each in made:
+        each.deal({"shards": origin.num_shards, "shard": origin.shard_id, "state": state})
+    return made
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_each_sample_once(order):
+    """All small sizes, numbers of shards before and behind, batch sizes and stopping points."""
+    for size, before, after in itertools.product((1, 2, 3, 5, 7), (1, 2, 3, 4), (1, 2, 3)):
+        if max(before, after) > size:
+            continue
+        for batch, steps in itertools.product((1, 3), range(5)):
+            taken: Counter[int] = Counter()
+            olds = readers(size, before, **order)
+            for old in olds:
+                for _ in range(steps):
+                    taken.update(drawn(old, batch))
+            origin = olds[(size + steps) % before]
+            news = resumed(origin, size, after, **order)
+            assert len({(new.epoch, new.rest_size()) for new in news}) == 1
+            epoch = news[0].epoch
+            copies = resumed(origin, size, after, **order)
+            parts = [rest(new, batch, epoch) for new in news]
+            assert [rest(copy, batch, epoch) for copy in copies] == parts
+            for part in parts:
+                taken.update(part)
+            assert max(map(len, parts)) - min(map(len, parts)) <= 1
+            assert taken == Counter(dict.fromkeys(range(size), epoch + 1)), (size, before, after)
+            # From then on the epochs are those of as many readers that began so.
+            if order.get("pad_last_batch"):
+                plain = readers(size, after, **order)
+                for new, usual in zip(news, plain, strict=True):
+                    assert (new.epoch, new.rest_size()) == (epoch + 1, None)
+                    assert "rest" not in new.state()
+                    usual._go_to_epoch(epoch + 1)
+                    usual.draw(batch)
+                    assert new.draw(batch) == usual.draw(batch)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("numbers", [(4, 3, 2), (2, 4, 1, 3), (3, 3, 2), (1, 4, 4, 2)], ids=str)
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_again_and_again(order, numbers, steps):
+    """Within one epoch, from one number of shards to the next; and the same number goes on."""
+    size, batch = 23, 2
+    taken: Counter[int] = Counter()
+    made = readers(size, numbers[0], **order)
+    for count in (*numbers[1:], None):
+        for each in made:
+            for _ in range(steps):
+                taken.update(drawn(each, batch))
+        for each in made:  # a checkpoint restored by as many, and followed from another shard
+            again = ReadingOrder(size, shard_id=each.shard_id, num_shards=each.num_shards, **order)
+            again.restore(json.loads(json.dumps(each.state())))
+            beside = ReadingOrder(size, shard_id=each.shard_id, num_shards=each.num_shards, **order)
+            beside.follow(made[0].state())
+            assert again.state() == each.state() == beside.state()
+        if count is not None:
+            made = resumed(made[-1], size, count, **order)
+    epoch = max(each.epoch for each in made)
+    for each in made:
+        taken.update(rest(each, batch, epoch))
+    assert taken == Counter(dict.fromkeys(range(size), epoch + 1))
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_a_new_epoch_begins_for_all(order):
+    """A jump out of what is left of an epoch takes all readers to the same next one."""
+    size = 17
+    for steps, later in itertools.product(range(5), range(5)):
+        olds = readers(size, 3, **order)
+        for old in olds:
+            for _ in range(steps):
+                old.draw(2)
+        news = resumed(olds[0], size, 2, **order)
+        found: Counter[int] = Counter()
+        for new in news:
+            for _ in range(later):
+                new.draw(2)
+            new.next_epoch()
+        if order.get("stick_to_shard"):
+            continue  # each begins an epoch of its own shard
+        assert len({new.epoch for new in news}) == 1
+        for new in news:
+            found.update(rest(new, 2, new.epoch))
+            assert new.rest_size() is None
+        if steps and later:
+            assert found == Counter(range(size))
+
+
+def test_windows_are_not_dealt():
+    assert ReadingOrder(9).why_fixed() == ""
+    assert "`shuffle_after_epoch` shuffles" in ReadingOrder(9, random_shuffle=True).why_fixed()
