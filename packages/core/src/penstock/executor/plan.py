@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from penstock.errors import ArgumentValueError, NotYetSupportedError, located
+from penstock.errors import MisusedArgumentError, NotYetSupportedError, located
 from penstock.executor.cpu.batch import ShapeStatistics
 from penstock.graph.data_node import DataNode
 from penstock.graph.guards import Term
@@ -150,7 +150,7 @@ def make_plan(
 
     Raises
     ------
-    ArgumentValueError
+    MisusedArgumentError
         If an operator has another number of hints than of outputs.
     """
     registers: dict[tuple[int, int], int] = {}
@@ -260,7 +260,7 @@ def _hints(node: OpNode, otherwise: int) -> list[int]:
     if given is None:
         return [otherwise] * count
     if len(given) not in (1, count):
-        error = ArgumentValueError(
+        error = MisusedArgumentError(
             f"`bytes_per_sample_hint` has {len(given)} values, and the operator {count} outputs: "
             "give one value for all, or one for each."
         )
