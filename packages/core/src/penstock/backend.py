@@ -173,9 +173,10 @@ def RestrictPinnedMemUsage() -> bool:
 def _number(what: str, value: Any, lowest: int, highest: int) -> float:
     if not isinstance(value, numbers.Real):
         raise ArgumentTypeError(f"{what} is {value!r}; expected a number.")
-    if not lowest <= value <= highest:
+    number = float(value)
+    if not lowest <= number <= highest:
         raise ArgumentValueError(f"{what} must be between {lowest} and {highest}, got {value}.")
-    return float(value)
+    return number
 
 
 @public

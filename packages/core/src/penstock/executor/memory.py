@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from penstock.executor.cpu.batch import BatchBuffer
 from penstock.executor.gpu.batch import GpuBatch
 from penstock.executor.iteration import DONE
-from penstock.tensors.gpu.pool import DeviceMemory
+from penstock.tensors.gpu.pool import DeviceMemory, DevicePoolShare
 from penstock.tensors.pool import HOST_POOL, HostPool, PoolShare, memory_of
 
 if TYPE_CHECKING:
@@ -105,7 +105,9 @@ class PipelineMemory:
     def in_use(self) -> Sizes:
         """All that the pipeline has taken and somebody still has."""
         host = sum(s.bytes_in_use for s in self._shares.values() if isinstance(s, PoolShare))
-        return Sizes(host, 0 if self._device is None else self._device.memory.bytes_in_use)
+        memory = None if self._device is None else self._device.memory
+        device = memory.bytes_in_use if isinstance(memory, DevicePoolShare) else 0
+        return Sizes(host, device)
 
     def pools(self) -> Iterator[tuple[str, int, int]]:
         """Name of each pool, what all pipelines have of it, and what nobody has."""

@@ -74,7 +74,7 @@ class MemoryReport:
 
     def __str__(self) -> str:
         """Two tables as text: who holds memory, and the pools."""
-        rows = [("", "host", "device")]
+        rows: list[tuple[str, ...]] = [("", "host", "device")]
         for output in self.outputs:
             sizes = (output.bytes, 0) if output.device == "cpu" else (0, output.bytes)
             name = f"  {output.operator}[{output.output}], {output.batches} batches"
@@ -84,7 +84,7 @@ class MemoryReport:
         if self.limit is not None:
             rows.append(("limit", *("-" if n is None else _text(n) for n in self.limit)))
             rows.append(("largest iteration", *map(_text, self.estimate or ())))
-        pools = [("pools of the process", "in use", "unused")]
+        pools: list[tuple[str, ...]] = [("pools of the process", "in use", "unused")]
         pools += [(f"  {p.name}", _text(p.bytes_in_use), _text(p.bytes_unused)) for p in self.pools]
         if self.source_workers_bytes:
             pools.append(("  workers of sources", _text(self.source_workers_bytes), ""))
@@ -92,7 +92,9 @@ class MemoryReport:
 
 
 def _text(size: int) -> str:
-    return f"{size / 2**20:.1f} MiB" if size else "0"
+    if size >= 100 << 10:
+        return f"{size / 2**20:.1f} MiB"
+    return f"{size / 2**10:.1f} KiB" if size else "0"
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
