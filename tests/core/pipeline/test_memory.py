@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
-from penstock.errors import ArgumentTypeError, ArgumentValueError, UnknownArgumentError
-from penstock.pipeline import Pipeline
+from penstock.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    UnknownArgumentError,
+    UsageError,
+)
+from penstock.pipeline import Pipeline, experimental
 from penstock.tensors.pool import HOST_POOL
 from tests.support.processes import wait_until
 
@@ -210,6 +215,49 @@ def test_sizes_that_are_told_ahead_remove_allocations(depth):
     gc.collect()
     HOST_POOL.trim()
     assert HOST_POOL.stats().bytes_reserved < reserved
+
+
+def test_worker_processes_are_given_memory_of_the_size_that_was_told(monkeypatch):
+    from penstock.executor.processes.worker_process import WorkerProcess
+
+    asked = []
+    send = WorkerProcess.send
+
+    def counted(self, message, *file):
+        asked.append(message[0])
+        send(self, message, *file)
+
+    monkeypatch.setattr(WorkerProcess, "send", counted)
+    counts = []
+    for hint in (None, [400_000]):
+        asked.clear()
+        pipe = ragged(hint=hint, workers="processes")
+        for _ in range(3):
+            pipe.run()
+        assert "task" in asked
+        counts.append(asked.count("room"))
+        del pipe
+        gc.collect()
+    assert counts[0] > 0
+    assert counts[1] == 0
+
+
+@pytest.mark.parametrize("size", [1.5, "10"])
+def test_bytes_per_sample_of_another_type(size):
+    with pytest.raises(ArgumentTypeError, match="`bytes_per_sample` is"):
+        Pipeline(batch_size=1, bytes_per_sample=size)
+
+
+def test_debug_mode_has_no_batches_to_report_on():
+    @experimental.pipeline_def(batch_size=2, num_threads=1, device_id=None, debug=True)
+    def debugged():
+        return fn.random.uniform(shape=(1000,))
+
+    pipe = debugged(memory_limit_bytes=MIB)
+    assert pipe.run()[0].as_array().shape == (2, 1000)
+    assert pipe.executor_statistics() == {}
+    with pytest.raises(UsageError, match="works on nothing ahead"):
+        pipe.memory_report()
 
 
 def test_another_number_of_hints_than_of_outputs():

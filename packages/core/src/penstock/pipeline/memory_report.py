@@ -77,7 +77,8 @@ class MemoryReport:
         rows: list[tuple[str, ...]] = [("", "host", "device")]
         for output in self.outputs:
             sizes = (output.bytes, 0) if output.device == "cpu" else (0, output.bytes)
-            name = f"  {output.operator}[{output.output}], {output.batches} batches"
+            batches = "1 batch" if output.batches == 1 else f"{output.batches} batches"
+            name = f"  {output.operator}[{output.output}] in {batches}"
             rows.append((name, *map(_text, sizes)))
         names = ("in_progress", "ready", "waiting_inputs", "with_user", "in_use")
         rows += [(name.replace("_", " "), *map(_text, getattr(self, name))) for name in names]

@@ -95,6 +95,7 @@ class Settings:
         self._check_random_numbers()
         self.profile = as_profile(self.profile)
         self._check_memory_limit()
+        self.bytes_per_sample = _whole("bytes_per_sample", self.bytes_per_sample or 0)
         if self.bytes_per_sample < 0:
             raise ArgumentValueError(
                 f"`bytes_per_sample` is {self.bytes_per_sample}; it cannot be negative."
