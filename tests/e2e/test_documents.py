@@ -104,6 +104,12 @@ def test_bad_samples(run_page, capsys):
     ]
 
 
+def test_memory(run_page):
+    names = run_page("memory.md")
+    assert names["sizes"][0] > 100_000
+    assert names["pipe"]._engine.reserves
+
+
 def test_debug_mode(run_page, capsys):
     names = run_page("debug-mode.md")
     printed = capsys.readouterr().out
