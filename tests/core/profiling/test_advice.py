@@ -32,7 +32,7 @@ CASES = {
     "slow-disk": {"reading": 0.5, "reading_waits": 0.4},
     "worker-processes": {"interpreter_held": 0.8},
     "decode-on-gpu": {"has_gpu": True, "decoding": 0.6, "decoder": "fn.decoders.image"},
-    "fewer-threads": {"threads": 16, "computing_waits": 0.6},
+    "fewer-threads": {"threads": 16, "processor_waits": 0.6},
     "more-threads": {"processors_used": 0.2},
     "more-prefetch": {"working": 0.5, "takes_that_waited": 0.4, "depth": 3},
     "slow-operator": {},
@@ -88,13 +88,15 @@ def test_idle_threads_of_a_slow_consumer_may_go():
         ("worker-processes", {"interpreter_held": 0.59}),
         ("worker-processes", {"interpreter_held": None}),
         ("worker-processes", {"threads": 1}),
+        ("worker-processes", {"working": 0.19}),
+        ("decode-on-gpu", {"working": 0.19}),
         ("worker-processes", {"workers": "processes"}),
         ("worker-processes", {"processors": 1}),
         ("decode-on-gpu", {"has_gpu": False}),
         ("decode-on-gpu", {"decoding": 0.39}),
         ("fewer-threads", {"threads": 4}),
-        ("fewer-threads", {"computing_waits": 0.29}),
-        ("fewer-threads", {"processors_used": 1.9, "working": 0.7}),
+        ("fewer-threads", {"processor_waits": 0.29}),
+        ("fewer-threads", {"processor_waits": None, "working": 0.49, "processors_used": 3.1}),
         ("more-threads", {"processors_used": 3.1}),
         ("more-threads", {"working": 0.79}),
         ("more-prefetch", {"takes_that_waited": 0.95}),
@@ -108,6 +110,11 @@ def test_where_advice_ends(kind, nearly):
     assert kind not in kinds(figures)
 
 
+def test_threads_that_the_engine_leaves_idle_may_go():
+    figures = replace(LIMIT, threads=16, working=0.25, processors_used=3.9)
+    assert kinds(figures) == ["fewer-threads"]
+
+
 def test_there_is_advice_for_all_figures():
     shares = (0.0, 0.5, 1.0)
     names = (
@@ -116,7 +123,7 @@ def test_there_is_advice_for_all_figures():
         "working",
         "reading_waits",
         "callbacks",
-        "computing_waits",
+        "processor_waits",
         "takes_that_waited",
     )
     seen = set()

@@ -134,7 +134,8 @@ def _disk(f: Figures) -> Advice | None:
 def _processes(f: Figures) -> Advice | None:
     if f.workers != "threads" or f.threads < 2 or f.interpreter_held is None:
         return None
-    if f.interpreter_held < 0.6 or f.working < _MOST or f.processors < 2:
+    # The engine uses fewer threads where one more brings nothing, as here.
+    if f.interpreter_held < 0.6 or f.working * f.threads < _BUSY or f.processors < 2:
         return None
     return Advice(
         "worker-processes",
@@ -146,7 +147,7 @@ def _processes(f: Figures) -> Advice | None:
 
 
 def _decoder(f: Figures) -> Advice | None:
-    if not f.has_gpu or f.decoding < 0.4 or f.working < _MOST:
+    if not f.has_gpu or f.decoding < 0.4 or f.working * f.threads < _BUSY:
         return None
     return Advice(
         "decode-on-gpu",
@@ -159,14 +160,16 @@ def _decoder(f: Figures) -> Advice | None:
 
 def _threads(f: Figures) -> Advice | None:
     """More where they would find a processor, or wait for other things; fewer where not."""
-    crowded = f.threads > f.processors and f.computing_waits > _MUCH
-    if crowded and f.processors_used > _MOST * f.processors:
+    # Threads that are too many wait for a processor, or are left idle by the engine.
+    waits = f.processor_waits or 0.0
+    idle = f.working < _MOST and f.processors_used > _BUSY * f.processors
+    if f.threads > f.processors and (waits > _MUCH or idle):
         return Advice(
             "fewer-threads",
             f"Fewer threads: num_threads={f.processors}",
             f"{_count(f)} share {f.processors} processors, of which they used "
-            f"{f.processors_used:.1f}; for {_percent(f.computing_waits)} of their working time "
-            "they waited for one.",
+            f"{f.processors_used:.1f}: they were at work for {_percent(f.working)} of the time, "
+            f"and for {_percent(waits)} of that they waited for a processor.",
             f"Pipeline(num_threads={f.processors}).",
         )
     if f.working > _BUSY and f.processors_used < 0.75 * f.processors:

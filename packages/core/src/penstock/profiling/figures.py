@@ -85,6 +85,9 @@ class Figures:
     """The operator that decodes."""
     computing_waits: float = 0.0
     """Share of the working time in operators that do not read, in which no processor was used."""
+    processor_waits: float | None = None
+    """The part of the threads' working time in which they waited for a processor; None where the
+    system does not tell, or worker processes carry the samples."""
     callbacks: float = 0.0
     """Share of time in which functions of the user's ran, one after the other."""
     callback: str = ""
@@ -286,5 +289,10 @@ def _note_looks(found: Figures, looks: np.ndarray, span: tuple[int, int]) -> Non
     waited = looks["interpreter_wait"]
     if found.workers == "threads" and (waited >= 0).any():
         found.interpreter_held = float((waited[waited >= 0] > _FREE_NANOSECONDS).mean())
+    delays = looks["processor_wait"]
+    worked = found.working * found.threads * found.seconds
+    if found.workers == "threads" and delays[0] >= 0 and worked:
+        waits = float(delays[-1] - delays[0]) / 1e9 / worked
+        found.processor_waits = min(max(waits, 0.0), 1.0)
     parts = np.array_split(looks["ready"].astype(float), min(len(looks), 120))
     found.queue = [float(part.mean()) for part in parts]

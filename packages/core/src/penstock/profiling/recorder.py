@@ -108,3 +108,20 @@ def resident_bytes() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError, ValueError):
         return 0
+
+
+def processor_wait_nanoseconds() -> int:
+    """How long all threads of this process have waited for a processor, while they could have run;
+    -1 where the system does not tell.
+    """
+    total = 0
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            try:
+                with open(f"/proc/self/task/{thread}/schedstat") as file:
+                    total += int(file.read().split()[1])
+            except FileNotFoundError:  # it has ended
+                continue
+    except (OSError, IndexError, ValueError):
+        return -1
+    return total or -1

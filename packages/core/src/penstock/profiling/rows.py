@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections import deque
+from typing import Any
 
 import numpy as np
 
@@ -32,12 +33,14 @@ LOOK = np.dtype(
         ("pool_idle", "<i8"),
         ("resident", "<i8"),
         ("interpreter_wait", "<i8"),
+        ("processor_wait", "<i8"),
     ]
 )
 """What the sampler saw at a time: iterations in the queue and how many of them are complete, bytes
-of memory, and the nanoseconds that it took to get the interpreter; -1 where that is not known."""
+of memory, the nanoseconds that it took to get the interpreter, and those that all threads of the
+process have waited for a processor so far; -1 where that is not known."""
 
-_FORMATS = {SPAN: struct.Struct("<iiiiqqq"), LOOK: struct.Struct("<qiiqqqq")}
+_FORMATS = {SPAN: struct.Struct("<iiiiqqq"), LOOK: struct.Struct("<qiiqqqqq")}
 _ROWS_A_BLOCK = 16_384
 _MOST_BLOCKS = 24
 """Of a thread, 16 MB: what it did in its last 400,000 steps."""
@@ -56,7 +59,7 @@ class Rows:
 
     def __init__(self, dtype: np.dtype = SPAN, rows: int = _ROWS_A_BLOCK) -> None:
         self.dtype = dtype
-        self._pack = _FORMATS[dtype].pack_into
+        self._pack: Any = _FORMATS[dtype].pack_into
         self._row_bytes = dtype.itemsize
         self._size = rows * dtype.itemsize
         self._block = bytearray(self._size)

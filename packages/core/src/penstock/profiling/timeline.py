@@ -72,7 +72,8 @@ def _spans(rows: Any, labels: list[Label], pid: int, tid: int) -> Iterator[dict[
 
 
 def _counters(recorder: Recorder, pid: int) -> Iterator[dict[str, Any]]:
-    for time, queued, ready, used, idle, resident, waited in recorder.looks.array().tolist():
+    for look in recorder.looks.array().tolist():
+        time, queued, ready, used, idle, resident, waited, _ = look
         shown: dict[str, dict[str, float]] = {
             "batches": {"ready": ready, "in progress": queued - ready},
             "host pool (MB)": {"in use": used / 1e6, "idle": idle / 1e6},

@@ -42,35 +42,39 @@ class ProfiledRunner(SampleRunner):
         self._note = rows.note
         self._codes = codes_of(program, base)
         self._chunk_code = base + len(program.steps)
+        self._number = 0
+        self._now = self._worked = 0
+        """When the last step ended, by the clock and in time of the processor."""
 
     def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
         """Carry the samples of these numbers through all steps; return what failed, and how."""
-        number, begin, worked = self._iteration.number, perf_counter_ns(), thread_time_ns()
+        begin = self._now = perf_counter_ns()
+        worked = self._worked = thread_time_ns()
+        self._number = self._iteration.number
         try:
             return super().run(indices)
         finally:
             used = thread_time_ns() - worked
             self._note(
-                *(self._chunk_code, number, len(indices), indices[0]),
+                *(self._chunk_code, self._number, len(indices), indices[0]),
                 *(begin, perf_counter_ns(), used),
             )
 
     def _load(self, step: Step, context: SampleContext, chunk: Chunk) -> None:
-        indices, begin, worked = chunk.indices, perf_counter_ns(), thread_time_ns()
+        indices = chunk.indices
         count, first = len(indices), indices[0]
         try:
             super()._load(step, context, chunk)
         finally:
-            self._end(step, count, first, begin, worked)
+            self._end(step, count, first)
 
     def _planned(
         self, step: Step, context: SampleContext, chunk: Chunk, places: list[int] | None
     ) -> SamplePlans | None:
-        begin, worked = perf_counter_ns(), thread_time_ns()
         plans = super()._planned(step, context, chunk, places)
         # Samples are counted where their pixels are worked on, if they have any.
         done = 0 if plans is None or plans.values is None else len(chunk.indices)
-        self._end(step, done, chunk.indices[0], begin, worked)
+        self._end(step, done, chunk.indices[0])
         return plans
 
     def _do(self, step: Step, context: SampleContext, group: Group, chunk: Chunk) -> None:
@@ -78,18 +82,24 @@ class ProfiledRunner(SampleRunner):
         if not positions:
             return
         count, first = len(positions), chunk.indices[positions[0]]
-        begin, worked = perf_counter_ns(), thread_time_ns()
         try:
             super()._do(step, context, group, chunk)
         finally:
-            self._end(step, count, first, begin, worked)
+            self._end(step, count, first)
 
-    def _end(self, step: Step, count: int, first: int, begin: int, worked: int) -> None:
-        used = thread_time_ns() - worked
+    def _end(self, step: Step, count: int, first: int) -> None:
+        """Note a step, which has begun where the one before it ended: a clock is read once."""
+        now, worked = perf_counter_ns(), thread_time_ns()
         self._note(
-            *(self._codes[id(step)], self._iteration.number, count, first),
-            *(begin, perf_counter_ns(), used),
+            self._codes[id(step)],
+            self._number,
+            count,
+            first,
+            self._now,
+            now,
+            worked - self._worked,
         )
+        self._now, self._worked = now, worked
 
 
 class WorkerRunner(ProfiledRunner):

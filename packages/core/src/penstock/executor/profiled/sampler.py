@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.executor.iteration import DONE
-from penstock.profiling.recorder import Recorder, resident_bytes
+from penstock.profiling.recorder import Recorder, processor_wait_nanoseconds, resident_bytes
 from penstock.tensors.pool import HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
 
 _PERIOD_SECONDS = 0.01
+_LOOKS_A_FILE = 10
+"""After so many looks the system is asked, too: files are read for it, which takes longer."""
 
 
 class Sampler:
@@ -56,7 +58,10 @@ class Sampler:
     def _run(self) -> None:
         nap = _nap(self._ends)
         note, queue = self._recorder.looks.note, self._queue
+        looks, delay, resident = 0, -1, 0
         while not self._ends.is_set():
+            if looks % _LOOKS_A_FILE == 0:
+                delay, resident = processor_wait_nanoseconds(), resident_bytes()
             waited = nap()
             try:
                 states = [iteration.state for iteration in queue]
@@ -69,9 +74,11 @@ class Sampler:
                 states.count(DONE),
                 pool.bytes_in_use,
                 pool.bytes_idle,
-                resident_bytes(),
+                resident,
                 waited,
+                delay,
             )
+            looks += 1
 
 
 def _nap(ends: threading.Event) -> Callable[[], int]:

@@ -1,0 +1,240 @@
+"""Pipelines that are made slow in one way, and what their profiles say about it.
+
+Causes are naps and strong, so that a loaded machine does not hide them; where advice is about
+processors, their number or their clock is injected.
+"""
+
+import json
+import threading
+import time
+
+import cv2
+import numpy as np
+import pytest
+
+from penstock import Pipeline, errors, fn, pipeline_def, profile, types
+from penstock.executor.cpu import profiled_runner
+from penstock.executor.executor import Executor
+from penstock.executor.loader import Loader
+from penstock.operators import Arg, Input, IntArg, SampleOperator, operator
+from penstock.pipeline import profiled
+from penstock.pipeline.input_queues import InputQueues
+from penstock.profiling import Profile
+
+
+@operator(
+    "testing.slow",
+    inputs=Input(),
+    args=[Arg("nap_ms", IntArg, 0, "Sleep."), Arg("loops", IntArg, 0, "Compute in Python.")],
+    hidden=True,
+)
+class Slow(SampleOperator):
+    """Takes time."""
+
+    def infer(self, spec):
+        return spec
+
+    def cpu(self, c, sample):
+        time.sleep(c.args.nap_ms / 1e3)
+        total = 0
+        for k in range(c.args.loops):
+            total += k
+        return sample
+
+
+@operator("testing.sorting", inputs=Input(), hidden=True)
+class Sorting(SampleOperator):
+    """Takes time of a processor, without the interpreter."""
+
+    def infer(self, spec):
+        return spec
+
+    def cpu(self, c, sample):
+        np.sort(np.arange(200_000)[::-1] % 7919)
+        return sample
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Says how many processors there are, and whether there is a GPU."""
+
+    def is_of(processors, gpu=False):
+        monkeypatch.setattr(profiled, "processors", lambda: processors)
+        monkeypatch.setattr(profiled, "is_available", lambda: gpu)
+
+    is_of(4)
+    return is_of
+
+
+def kinds(graph, *, batches=12, each=lambda k: None, threads=1, batch_size=4, **settings):
+    record = Profile()
+    settings = {"workers": "threads", **settings}
+    pipe = Pipeline(batch_size, threads, None, seed=1, profile=record, **settings)
+    with pipe:
+        pipe.set_outputs(graph())
+    for k in range(batches):
+        pipe.run()
+        each(k)
+    del pipe
+    return [advice.kind for advice in record.advice()]
+
+
+def data():
+    return fn.random.uniform(shape=(4,))
+
+
+def test_a_consumer_that_is_slower_has_nothing_to_do(machine):
+    assert kinds(data, each=lambda _: time.sleep(0.05))[0] == "nothing-to-do"
+
+
+def test_a_thread_that_waits_wants_others(machine):
+    assert kinds(lambda: fn.testing.slow(data(), nap_ms=5)) == ["more-threads"]
+
+
+def test_threads_that_hold_the_interpreter_want_processes(machine):
+    found = kinds(lambda: fn.testing.slow(data(), loops=20_000), threads=2, batches=40)
+    assert found == ["worker-processes"]
+
+
+def test_too_many_threads_want_to_be_fewer(machine):
+    machine(1)
+    found = kinds(lambda: fn.testing.sorting(data()), threads=16, batches=12, batch_size=16)
+    assert found == ["fewer-threads"]
+
+
+def test_decoders_want_the_gpu_that_is_there(machine):
+    image = np.random.default_rng(1).integers(0, 255, (600, 800, 3), np.uint8)
+    encoded = np.frombuffer(cv2.imencode(".jpg", image)[1].tobytes(), np.uint8)
+
+    def graph():
+        jpegs = fn.external_source(lambda: [encoded] * 4)
+        return fn.decoders.image(jpegs)
+
+    machine(1, gpu=True)
+    assert kinds(graph) == ["decode-on-gpu"]
+
+
+def test_a_consumer_that_comes_in_bursts_wants_prefetch(machine):
+    found = kinds(
+        lambda: fn.testing.slow(data(), nap_ms=10),
+        batches=24,
+        batch_size=1,
+        each=lambda k: time.sleep(0.15 if k % 4 == 3 else 0),
+    )
+    assert found == ["more-prefetch"]
+
+
+def test_a_slow_function_is_named(machine):
+    def graph():
+        return fn.python_function(data(), function=lambda x: (time.sleep(0.01), x)[1])
+
+    assert kinds(graph) == ["slow-callback"]
+
+
+def test_a_slow_source_is_named(machine):
+    def source():
+        time.sleep(0.03)
+        return [np.zeros(3)] * 4
+
+    assert kinds(lambda: fn.external_source(source)) == ["slow-source"]
+
+
+def test_a_slow_disk_is_seen(machine, monkeypatch, tmp_path):
+    load = Loader.load
+
+    def slowly(self, entries, empty):
+        time.sleep(0.02)
+        return load(self, entries, empty)
+
+    monkeypatch.setattr(Loader, "load", slowly)
+    (tmp_path / "a").mkdir()
+    for k in range(8):
+        (tmp_path / "a" / f"{k}.jpg").write_bytes(b"x" * 100)
+    assert kinds(lambda: fn.readers.file(file_root=str(tmp_path))[0]) == ["slow-disk"]
+
+
+def test_where_processors_are_the_limit_the_operator_is_named(machine, monkeypatch):
+    machine(1)
+    # As if nobody else used the processor.
+    monkeypatch.setattr(profiled_runner, "thread_time_ns", time.perf_counter_ns)
+    assert kinds(lambda: fn.testing.slow(data(), loops=20_000)) == ["slow-operator"]
+
+
+def test_few_batches_say_nothing(machine):
+    assert kinds(data, batches=3) == ["measure-longer"]
+
+
+# -- what is recorded ------------------------------------------------------------------------------
+
+
+@pipeline_def(batch_size=6, num_threads=2, seed=3)
+def images():
+    pixels = fn.random.uniform(range=(0, 255), shape=(40, 40, 3), dtype=types.UINT8)
+    small = fn.resize(pixels, size=(20, 20))
+    return small, fn.python_function(small, function=lambda x: x.copy())
+
+
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_the_record_has_every_sample_of_every_operator(workers, tmp_path):
+    record = Profile(tmp_path / "page.html")
+    pipe = images(workers=workers, profile=record)
+    assert pipe.profile is record
+    taken = [[np.asarray(s) for s in pipe.run()[0]] for _ in range(10)]
+    plain = images(workers=workers)
+    for outputs in taken:
+        for one, other in zip(outputs, plain.run()[0], strict=True):
+            assert np.array_equal(one, other)
+    while len(pipe._executor._schedule.queue) > sum(
+        i.done for i in list(pipe._executor._schedule.queue)
+    ):
+        time.sleep(0.01)
+    (recorder,) = record.recorders
+    rows = np.concatenate([r.array() for name, r in recorder.lanes.items() if name != "consumer"])
+    names = [label.name for label in recorder.labels]
+    resized = rows[[names[code] == "fn.resize" for code in rows["code"]]]
+    called = rows[[names[code] == "fn.python_function" for code in rows["code"]]]
+    for k in range(10):
+        assert resized["samples"][resized["iteration"] == k].sum() == 6
+        assert called["samples"][called["iteration"] == k].sum() == 6
+    assert (rows["end"] >= rows["begin"]).all()
+    processes = [name for name in recorder.lanes if name.startswith("worker process")]
+    assert bool(processes) is (workers == "processes")
+    del pipe, plain
+    assert "fn.resize" in (tmp_path / "page.html").read_text()
+    assert json.loads((tmp_path / "page.trace.json").read_text())["traceEvents"]
+
+
+def test_without_a_profile_nothing_of_it_is_there():
+    pipe = images(workers="threads")
+    pipe.run()
+    assert type(pipe._executor) is Executor
+    assert type(pipe._engine.feeding) is InputQueues
+    assert not any(t.name == "penstock-profiler" for t in threading.enumerate())
+    runners = [r for one in pipe._executor._cpu._runners for r in one.values()]
+    assert {type(r).__name__ for r in runners} == {"SampleRunner"}
+
+
+def test_a_with_statement_records_what_is_built_in_it(tmp_path):
+    before = images(workers="threads")
+    before.run()
+    with profile(tmp_path / "page.html") as record:
+        inside = images(workers="threads")
+        for _ in range(3):
+            inside.run()
+            before.run()
+        assert not (tmp_path / "page.html").exists()
+    assert len(record.recorders) == 1
+    assert (tmp_path / "page.html").exists()
+    with pytest.raises(errors.UsageError, match="no pipeline was built within"), profile():
+        before.run()
+
+
+@pytest.mark.parametrize("path", ["page.txt", "no/such/page.html"])
+def test_paths_that_cannot_be_written(path, tmp_path):
+    with pytest.raises(errors.ArgumentValueError, match="profile"):
+        Pipeline(2, 1, profile=tmp_path / path)
+
+
+def test_what_is_no_profile():
+    with pytest.raises(errors.ArgumentTypeError, match="`profile` is 3; expected a path"):
+        Pipeline(2, 1, profile=3)
