@@ -62,6 +62,13 @@ def test_links_lead_somewhere():
     assert not broken
 
 
+def test_profiling(run_page, tmp_path, capsys):
+    names = run_page("profiling.md")
+    assert "fn.resize" in (tmp_path / "profile.html").read_text()
+    assert (tmp_path / "profile.trace.json").exists()
+    assert len(capsys.readouterr().out.splitlines()) == len(names["profile"].advice())
+
+
 def test_looking(run_page, tmp_path, capsys):
     names = run_page("looking.md")
     assert cv2.imread(str(tmp_path / "batch.png")).std() > 20
