@@ -7,6 +7,382 @@ from typing import Literal, overload
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIDataType, DataTypeLike
 
+@overload
+def coco(
+    *,
+    file_root: str | PathLike[str],
+    annotations_file: str | PathLike[str] | None = "",
+    avoid_class_remapping: bool | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    dump_meta_files: bool | None = None,
+    dump_meta_files_path: str | PathLike[str] | None = None,
+    image_ids: Literal[True],
+    images: str | Sequence[str] | None = None,
+    include_iscrowd: bool | None = True,
+    initial_fill: int | None = 1024,
+    lazy_init: bool | None = False,
+    ltrb: bool | None = False,
+    masks: bool | None = False,
+    meta_files_path: str | PathLike[str] | None = None,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    pixelwise_masks: bool | None = False,
+    polygon_masks: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preprocessed_annotations: str | PathLike[str] | None = "",
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    ratio: bool | None = False,
+    read_ahead: bool | None = False,
+    save_img_ids: bool | None = None,
+    save_preprocessed_annotations: bool | None = False,
+    save_preprocessed_annotations_dir: str | PathLike[str] | None = "",
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    shuffle_after_epoch: bool | None = False,
+    shuffle_after_epoch_seed: int | None = None,
+    size_threshold: float | None = 0.1,
+    skip_cached_images: bool | None = False,
+    skip_empty: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]:
+    """Reads images with the boxes, labels and polygons of their objects, annotated as COCO is.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    file_root : str
+        Directory that the names of images are relative to.
+    annotations_file : str, default ""
+        The annotations, JSON in COCO's format; needed.
+    avoid_class_remapping : bool, default False
+        Labels are ids of categories, and not numbers of these in the file, from 1.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dont_use_mmap : bool, default False
+        Allow empty files, which are otherwise errors. Files are never mapped to memory.
+    dump_meta_files : bool, optional
+        Save.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    dump_meta_files_path : str, optional
+        Where.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    image_ids : bool, default False
+        Whether there is an output for ids of images.
+    images : str or list of str, optional
+        Names of the images to read, in this order; those that the annotations do not list are
+        left out. If not given, all of them, in the order of their ids.
+    include_iscrowd : bool, default True
+        Whether objects that are crowds are read, too.
+    initial_fill : int, default 1024
+        Size of the window of `random_shuffle`, in samples: how far a sample may move.
+    lazy_init : bool, default False
+        List the data set as late as possible.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    ltrb : bool, default False
+        Boxes are left, top, right, bottom: not x, y, width, height.
+    masks : bool, default False
+        The old form of `polygon_masks`, with numbers of coordinates, of which each vertex has
+        two, in the place of numbers of vertices.
+
+        Deprecated; use `polygon_masks`.
+    meta_files_path : str, optional
+        A directory.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    num_shards : int, default 1
+        Number of parts the data set is divided into.
+    pad_last_batch : bool, default False
+        Repeat the last sample of an epoch until its last batch is full and every shard has
+        given the same number of batches. Otherwise the samples of the next epoch follow at
+        once.
+    pixelwise_masks : bool, default False
+        Whether there is an output with masks of pixels.
+
+        Only the default is taken yet: masks of pixels are to come; `polygon_masks` gives
+        polygons.
+    polygon_masks : bool, default False
+        Whether there are outputs for polygons.
+    prefetch_queue_depth : int, default 1
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preprocessed_annotations : str, default ""
+        A directory.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    random_shuffle : bool, default False
+        Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which
+        the next one is drawn. The list is first permuted once, in a fixed way.
+    ratio : bool, default False
+        Boxes and vertices are shares of the extents of images.
+    read_ahead : bool, default False
+        Read the whole file ahead of its use.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    save_img_ids : bool, optional
+        The old name.
+
+        Deprecated; use `image_ids`.
+    save_preprocessed_annotations : bool, default False
+        Save.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    save_preprocessed_annotations_dir : str, default ""
+        Where.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    shard_id : int, default 0
+        Index of the shard to read in the first epoch.
+    shuffle_after_epoch : bool, default False
+        Permute the whole data set before every epoch, in the same way for all shards. Excludes
+        `stick_to_shard` and `random_shuffle`.
+    shuffle_after_epoch_seed : int, optional
+        Seed of `shuffle_after_epoch`; must be the same for all shards. Without it the order of
+        each epoch is fixed.
+    size_threshold : float, default 0.1
+        Objects whose box is less wide or high, in pixels, are left out.
+    skip_cached_images : bool, default False
+        Do not read samples that are in a decoder's cache; there is no such cache.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    skip_empty : bool, default False
+        Leave out images without objects.
+    stick_to_shard : bool, default False
+        Read the same shard in every epoch, in place of the next one each time.
+    tensor_init_bytes : int, default 1048576
+        Memory to prepare for a sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode, or a list of them
+        0. Content of the image file, 1-D, uint8.
+
+        1. Boxes, float32, shape (objects, 4), in pixels or shares.
+
+        2. Labels, int32, shape (objects,).
+
+        3. With `polygon_masks`: object, first vertex, end of polygons, int32, shape (polygons,
+        3).
+
+        4. With `polygon_masks`: vertices, float32, shape (vertices, 2).
+
+        5. With `image_ids`: id of the image, int32, shape (1,).
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Examples
+    --------
+    >>> images, boxes, labels = fn.readers.coco(
+    ...     file_root="train2017",
+    ...     annotations_file="instances_train2017.json",
+    ...     ltrb=True,
+    ...     ratio=True,
+    ... )
+    """
+
+@overload
+def coco(
+    *,
+    file_root: str | PathLike[str],
+    annotations_file: str | PathLike[str] | None = "",
+    avoid_class_remapping: bool | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    dump_meta_files: bool | None = None,
+    dump_meta_files_path: str | PathLike[str] | None = None,
+    image_ids: bool | None = False,
+    images: str | Sequence[str] | None = None,
+    include_iscrowd: bool | None = True,
+    initial_fill: int | None = 1024,
+    lazy_init: bool | None = False,
+    ltrb: bool | None = False,
+    masks: Literal[True],
+    meta_files_path: str | PathLike[str] | None = None,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    pixelwise_masks: bool | None = False,
+    polygon_masks: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preprocessed_annotations: str | PathLike[str] | None = "",
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    ratio: bool | None = False,
+    read_ahead: bool | None = False,
+    save_img_ids: bool | None = None,
+    save_preprocessed_annotations: bool | None = False,
+    save_preprocessed_annotations_dir: str | PathLike[str] | None = "",
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    shuffle_after_epoch: bool | None = False,
+    shuffle_after_epoch_seed: int | None = None,
+    size_threshold: float | None = 0.1,
+    skip_cached_images: bool | None = False,
+    skip_empty: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def coco(
+    *,
+    file_root: str | PathLike[str],
+    annotations_file: str | PathLike[str] | None = "",
+    avoid_class_remapping: bool | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    dump_meta_files: bool | None = None,
+    dump_meta_files_path: str | PathLike[str] | None = None,
+    image_ids: bool | None = False,
+    images: str | Sequence[str] | None = None,
+    include_iscrowd: bool | None = True,
+    initial_fill: int | None = 1024,
+    lazy_init: bool | None = False,
+    ltrb: bool | None = False,
+    masks: bool | None = False,
+    meta_files_path: str | PathLike[str] | None = None,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    pixelwise_masks: bool | None = False,
+    polygon_masks: Literal[True],
+    prefetch_queue_depth: int | None = 1,
+    preprocessed_annotations: str | PathLike[str] | None = "",
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    ratio: bool | None = False,
+    read_ahead: bool | None = False,
+    save_img_ids: bool | None = None,
+    save_preprocessed_annotations: bool | None = False,
+    save_preprocessed_annotations_dir: str | PathLike[str] | None = "",
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    shuffle_after_epoch: bool | None = False,
+    shuffle_after_epoch_seed: int | None = None,
+    size_threshold: float | None = 0.1,
+    skip_cached_images: bool | None = False,
+    skip_empty: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def coco(
+    *,
+    file_root: str | PathLike[str],
+    annotations_file: str | PathLike[str] | None = "",
+    avoid_class_remapping: bool | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    dump_meta_files: bool | None = None,
+    dump_meta_files_path: str | PathLike[str] | None = None,
+    image_ids: bool | None = False,
+    images: str | Sequence[str] | None = None,
+    include_iscrowd: bool | None = True,
+    initial_fill: int | None = 1024,
+    lazy_init: bool | None = False,
+    ltrb: bool | None = False,
+    masks: bool | None = False,
+    meta_files_path: str | PathLike[str] | None = None,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    pixelwise_masks: bool | None = False,
+    polygon_masks: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preprocessed_annotations: str | PathLike[str] | None = "",
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    ratio: bool | None = False,
+    read_ahead: bool | None = False,
+    save_img_ids: Literal[True],
+    save_preprocessed_annotations: bool | None = False,
+    save_preprocessed_annotations_dir: str | PathLike[str] | None = "",
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    shuffle_after_epoch: bool | None = False,
+    shuffle_after_epoch_seed: int | None = None,
+    size_threshold: float | None = 0.1,
+    skip_cached_images: bool | None = False,
+    skip_empty: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def coco(
+    *,
+    file_root: str | PathLike[str],
+    annotations_file: str | PathLike[str] | None = "",
+    avoid_class_remapping: bool | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    dump_meta_files: bool | None = None,
+    dump_meta_files_path: str | PathLike[str] | None = None,
+    image_ids: bool | None = False,
+    images: str | Sequence[str] | None = None,
+    include_iscrowd: bool | None = True,
+    initial_fill: int | None = 1024,
+    lazy_init: bool | None = False,
+    ltrb: bool | None = False,
+    masks: bool | None = False,
+    meta_files_path: str | PathLike[str] | None = None,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    pixelwise_masks: bool | None = False,
+    polygon_masks: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preprocessed_annotations: str | PathLike[str] | None = "",
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    ratio: bool | None = False,
+    read_ahead: bool | None = False,
+    save_img_ids: bool | None = None,
+    save_preprocessed_annotations: bool | None = False,
+    save_preprocessed_annotations_dir: str | PathLike[str] | None = "",
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    shuffle_after_epoch: bool | None = False,
+    shuffle_after_epoch_seed: int | None = None,
+    size_threshold: float | None = 0.1,
+    skip_cached_images: bool | None = False,
+    skip_empty: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode | list[DataNode]: ...
 def file(
     *,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
@@ -136,6 +512,115 @@ def file(
     -----
     The random numbers depend on the seed, the operator and the position of the sample in
     the run, never on threads.
+    """
+
+def mxnet(
+    *,
+    index_path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    initial_fill: int | None = 1024,
+    lazy_init: bool | None = False,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    read_ahead: bool | None = False,
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    shuffle_after_epoch: bool | None = False,
+    shuffle_after_epoch_seed: int | None = None,
+    skip_cached_images: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]:
+    """Reads images and labels from the RecordIO files of MXNet, as its ``im2rec.py`` makes them.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    index_path : str or list of str
+        Its index (.idx), with the number of a record and the place of its first byte in each
+        line.
+    path : str or list of str
+        The file of records (.rec).
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    dont_use_mmap : bool, default False
+        Allow empty files, which are otherwise errors. Files are never mapped to memory.
+    initial_fill : int, default 1024
+        Size of the window of `random_shuffle`, in samples: how far a sample may move.
+    lazy_init : bool, default False
+        List the data set as late as possible.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    num_shards : int, default 1
+        Number of parts the data set is divided into.
+    pad_last_batch : bool, default False
+        Repeat the last sample of an epoch until its last batch is full and every shard has
+        given the same number of batches. Otherwise the samples of the next epoch follow at
+        once.
+    prefetch_queue_depth : int, default 1
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    random_shuffle : bool, default False
+        Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which
+        the next one is drawn. The list is first permuted once, in a fixed way.
+    read_ahead : bool, default False
+        Read the whole file ahead of its use.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    shard_id : int, default 0
+        Index of the shard to read in the first epoch.
+    shuffle_after_epoch : bool, default False
+        Permute the whole data set before every epoch, in the same way for all shards. Excludes
+        `stick_to_shard` and `random_shuffle`.
+    shuffle_after_epoch_seed : int, optional
+        Seed of `shuffle_after_epoch`; must be the same for all shards. Without it the order of
+        each epoch is fixed.
+    skip_cached_images : bool, default False
+        Do not read samples that are in a decoder's cache; there is no such cache.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    stick_to_shard : bool, default False
+        Read the same shard in every epoch, in place of the next one each time.
+    tensor_init_bytes : int, default 1048576
+        Memory to prepare for a sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    list[DataNode]
+        0. Content of the image file, 1-D, uint8.
+
+        1. Labels, float32, 1-D: one or several.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.mxnet(path="train.rec", index_path="train.idx")
     """
 
 @overload

@@ -11,6 +11,220 @@ from penstock.experimental.dynamic.reader import Reader
 from penstock.experimental.dynamic.tensors import Tensor
 from penstock.types import DALIDataType, DataTypeLike
 
+class COCO(Reader):
+    """Reads images with the boxes, labels and polygons of their objects, annotated as COCO is.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    file_root : str
+        Directory that the names of images are relative to.
+    annotations_file : str, default ""
+        The annotations, JSON in COCO's format; needed.
+    avoid_class_remapping : bool, default False
+        Labels are ids of categories, and not numbers of these in the file, from 1.
+    dont_use_mmap : bool, default False
+        Allow empty files, which are otherwise errors. Files are never mapped to memory.
+    dump_meta_files : bool, optional
+        Save.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    dump_meta_files_path : str, optional
+        Where.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    image_ids : bool, default False
+        Whether there is an output for ids of images.
+    images : str or list of str, optional
+        Names of the images to read, in this order; those that the annotations do not list are
+        left out. If not given, all of them, in the order of their ids.
+    include_iscrowd : bool, default True
+        Whether objects that are crowds are read, too.
+    initial_fill : int, default 1024
+        Size of the window of `random_shuffle`, in samples: how far a sample may move.
+    lazy_init : bool, default False
+        List the data set as late as possible.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    ltrb : bool, default False
+        Boxes are left, top, right, bottom: not x, y, width, height.
+    masks : bool, default False
+        The old form of `polygon_masks`, with numbers of coordinates, of which each vertex has
+        two, in the place of numbers of vertices.
+
+        Deprecated; use `polygon_masks`.
+    meta_files_path : str, optional
+        A directory.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    num_shards : int, default 1
+        Number of parts the data set is divided into.
+    pad_last_batch : bool, default False
+        Repeat the last sample of an epoch until its last batch is full and every shard has
+        given the same number of batches. Otherwise the samples of the next epoch follow at
+        once.
+    pixelwise_masks : bool, default False
+        Whether there is an output with masks of pixels.
+
+        Only the default is taken yet: masks of pixels are to come; `polygon_masks` gives
+        polygons.
+    polygon_masks : bool, default False
+        Whether there are outputs for polygons.
+    prefetch_queue_depth : int, default 1
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preprocessed_annotations : str, default ""
+        A directory.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    random_shuffle : bool, default False
+        Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which
+        the next one is drawn. The list is first permuted once, in a fixed way.
+    ratio : bool, default False
+        Boxes and vertices are shares of the extents of images.
+    read_ahead : bool, default False
+        Read the whole file ahead of its use.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    save_img_ids : bool, optional
+        The old name.
+
+        Deprecated; use `image_ids`.
+    save_preprocessed_annotations : bool, default False
+        Save.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    save_preprocessed_annotations_dir : str, default ""
+        Where.
+
+        Only the default is taken yet: annotations in DALI's own binary files are not read or
+        written: give `annotations_file`.
+    shard_id : int, default 0
+        Index of the shard to read in the first epoch.
+    shuffle_after_epoch : bool, default False
+        Permute the whole data set before every epoch, in the same way for all shards. Excludes
+        `stick_to_shard` and `random_shuffle`.
+    shuffle_after_epoch_seed : int, optional
+        Seed of `shuffle_after_epoch`; must be the same for all shards. Without it the order of
+        each epoch is fixed.
+    size_threshold : float, default 0.1
+        Objects whose box is less wide or high, in pixels, are left out.
+    skip_cached_images : bool, default False
+        Do not read samples that are in a decoder's cache; there is no such cache.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    skip_empty : bool, default False
+        Leave out images without objects.
+    stick_to_shard : bool, default False
+        Read the same shard in every epoch, in place of the next one each time.
+    tensor_init_bytes : int, default 1048576
+        Memory to prepare for a sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu"} or Device, optional
+        Where to run; by default where the inputs are.
+    rng : random.RNG, optional
+        Where random numbers come from; by default the calling thread's generator.
+
+    Returns
+    -------
+    Tensor or Batch, or a tuple of them
+        0. Content of the image file, 1-D, uint8.
+
+        1. Boxes, float32, shape (objects, 4), in pixels or shares.
+
+        2. Labels, int32, shape (objects,).
+
+        3. With `polygon_masks`: object, first vertex, end of polygons, int32, shape (polygons,
+        3).
+
+        4. With `polygon_masks`: vertices, float32, shape (vertices, 2).
+
+        5. With `image_ids`: id of the image, int32, shape (1,).
+
+    Notes
+    -----
+    The random numbers depend on the state of the generator, which each call moves on, and
+    on the position of the sample in the batch.
+
+    Examples
+    --------
+    >>> images, boxes, labels = ndd.readers.coco(
+    ...     file_root="train2017",
+    ...     annotations_file="instances_train2017.json",
+    ...     ltrb=True,
+    ...     ratio=True,
+    ... )
+    """
+    def __init__(
+        self,
+        max_batch_size: int | None = None,
+        name: str | None = None,
+        device: DeviceLike | None = "cpu",
+        num_inputs: int | None = None,
+        *,
+        file_root: str | PathLike[str] | None = None,
+        annotations_file: str | PathLike[str] | None = "",
+        avoid_class_remapping: bool | None = False,
+        dont_use_mmap: bool | None = False,
+        dump_meta_files: bool | None = None,
+        dump_meta_files_path: str | PathLike[str] | None = None,
+        image_ids: bool | None = False,
+        images: str | Sequence[str] | None = None,
+        include_iscrowd: bool | None = True,
+        initial_fill: int | None = 1024,
+        lazy_init: bool | None = False,
+        ltrb: bool | None = False,
+        masks: bool | None = False,
+        meta_files_path: str | PathLike[str] | None = None,
+        num_shards: int | None = 1,
+        pad_last_batch: bool | None = False,
+        pixelwise_masks: bool | None = False,
+        polygon_masks: bool | None = False,
+        prefetch_queue_depth: int | None = 1,
+        preprocessed_annotations: str | PathLike[str] | None = "",
+        random_shuffle: bool | None = False,
+        ratio: bool | None = False,
+        read_ahead: bool | None = False,
+        save_img_ids: bool | None = None,
+        save_preprocessed_annotations: bool | None = False,
+        save_preprocessed_annotations_dir: str | PathLike[str] | None = "",
+        seed: int | None = None,
+        shard_id: int | None = 0,
+        shuffle_after_epoch: bool | None = False,
+        shuffle_after_epoch_seed: int | None = None,
+        size_threshold: float | None = 0.1,
+        skip_cached_images: bool | None = False,
+        skip_empty: bool | None = False,
+        stick_to_shard: bool | None = False,
+        tensor_init_bytes: int | None = 1048576,
+        enable_checkpointing: bool = False,
+    ) -> None: ...
+    @overload
+    def next_epoch(
+        self,
+        batch_size: int,
+        ctx: EvalContext | None = None,
+        capture: bool = False,
+    ) -> Iterator[tuple[Batch, ...]]: ...
+    @overload
+    def next_epoch(
+        self,
+        batch_size: int | None = None,
+        ctx: EvalContext | None = None,
+        capture: bool = False,
+    ) -> Iterator[tuple[Batch, ...] | tuple[Tensor, ...]]: ...
+
 class File(Reader):
     """Reads whole files and gives their content and a label.
 
@@ -123,6 +337,126 @@ class File(Reader):
         files: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
         initial_fill: int | None = 1024,
         labels: int | Sequence[int] | None = None,
+        lazy_init: bool | None = False,
+        num_shards: int | None = 1,
+        pad_last_batch: bool | None = False,
+        prefetch_queue_depth: int | None = 1,
+        random_shuffle: bool | None = False,
+        read_ahead: bool | None = False,
+        seed: int | None = None,
+        shard_id: int | None = 0,
+        shuffle_after_epoch: bool | None = False,
+        shuffle_after_epoch_seed: int | None = None,
+        skip_cached_images: bool | None = False,
+        stick_to_shard: bool | None = False,
+        tensor_init_bytes: int | None = 1048576,
+        enable_checkpointing: bool = False,
+    ) -> None: ...
+    @overload
+    def next_epoch(
+        self,
+        batch_size: int,
+        ctx: EvalContext | None = None,
+        capture: bool = False,
+    ) -> Iterator[tuple[Batch, Batch]]: ...
+    @overload
+    def next_epoch(
+        self,
+        batch_size: int | None = None,
+        ctx: EvalContext | None = None,
+        capture: bool = False,
+    ) -> Iterator[tuple[Batch, Batch] | tuple[Tensor, Tensor]]: ...
+
+class MXNet(Reader):
+    """Reads images and labels from the RecordIO files of MXNet, as its ``im2rec.py`` makes them.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    index_path : str or list of str
+        Its index (.idx), with the number of a record and the place of its first byte in each
+        line.
+    path : str or list of str
+        The file of records (.rec).
+    dont_use_mmap : bool, default False
+        Allow empty files, which are otherwise errors. Files are never mapped to memory.
+    initial_fill : int, default 1024
+        Size of the window of `random_shuffle`, in samples: how far a sample may move.
+    lazy_init : bool, default False
+        List the data set as late as possible.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    num_shards : int, default 1
+        Number of parts the data set is divided into.
+    pad_last_batch : bool, default False
+        Repeat the last sample of an epoch until its last batch is full and every shard has
+        given the same number of batches. Otherwise the samples of the next epoch follow at
+        once.
+    prefetch_queue_depth : int, default 1
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    random_shuffle : bool, default False
+        Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which
+        the next one is drawn. The list is first permuted once, in a fixed way.
+    read_ahead : bool, default False
+        Read the whole file ahead of its use.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    shard_id : int, default 0
+        Index of the shard to read in the first epoch.
+    shuffle_after_epoch : bool, default False
+        Permute the whole data set before every epoch, in the same way for all shards. Excludes
+        `stick_to_shard` and `random_shuffle`.
+    shuffle_after_epoch_seed : int, optional
+        Seed of `shuffle_after_epoch`; must be the same for all shards. Without it the order of
+        each epoch is fixed.
+    skip_cached_images : bool, default False
+        Do not read samples that are in a decoder's cache; there is no such cache.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    stick_to_shard : bool, default False
+        Read the same shard in every epoch, in place of the next one each time.
+    tensor_init_bytes : int, default 1048576
+        Memory to prepare for a sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu"} or Device, optional
+        Where to run; by default where the inputs are.
+    rng : random.RNG, optional
+        Where random numbers come from; by default the calling thread's generator.
+
+    Returns
+    -------
+    Tensor or Batch, or a tuple of them
+        0. Content of the image file, 1-D, uint8.
+
+        1. Labels, float32, 1-D: one or several.
+
+    Notes
+    -----
+    The random numbers depend on the state of the generator, which each call moves on, and
+    on the position of the sample in the batch.
+
+    Examples
+    --------
+    >>> encoded, labels = ndd.readers.mxnet(path="train.rec", index_path="train.idx")
+    """
+    def __init__(
+        self,
+        max_batch_size: int | None = None,
+        name: str | None = None,
+        device: DeviceLike | None = "cpu",
+        num_inputs: int | None = None,
+        *,
+        index_path: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+        path: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+        dont_use_mmap: bool | None = False,
+        initial_fill: int | None = 1024,
         lazy_init: bool | None = False,
         num_shards: int | None = 1,
         pad_last_batch: bool | None = False,

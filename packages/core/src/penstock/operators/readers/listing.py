@@ -133,7 +133,7 @@ def read_file_list(path: str, root: str | None = None) -> FileListing:
     """
     names = []
     labels = []
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(read_lines("file_list", path), 1):
         text = line.rstrip(" \t\r")
         if not text:
             continue
@@ -160,7 +160,9 @@ def read_name_list(path: str, root: str | None) -> tuple[str, list[str]]:
     ArgumentValueError
         If the file cannot be read, or has no line that is not blank.
     """
-    names = [line for line in (text.rstrip(" \t\r") for text in _lines(path)) if line]
+    names = [
+        line for line in (text.rstrip(" \t\r") for text in read_lines("file_list", path)) if line
+    ]
     if not names:
         raise ArgumentValueError(f"No files found: `file_list`={path!r} lists none.")
     return _directory_of(path) if root is None else root, names
@@ -202,12 +204,18 @@ def list_files(root: str, pattern: str) -> list[str]:
     return names
 
 
-def _lines(path: str) -> list[str]:
-    """The lines of a text file."""
+def read_lines(argument: str, path: str) -> list[str]:
+    """The lines of the text file that an argument names.
+
+    Raises
+    ------
+    ArgumentValueError
+        If it cannot be read.
+    """
     try:
         content = bytes(read_file(path, np.empty))
     except BadSampleError as error:
-        raise ArgumentValueError(f"`file_list` cannot be opened: {error}") from error
+        raise ArgumentValueError(f"`{argument}` cannot be opened: {error}") from error
     return content.decode("utf-8", "surrogateescape").split("\n")
 
 

@@ -198,7 +198,7 @@ class NumpyReader(Reader):
 
     def cpu(self, c: SampleContext, *data: np.ndarray) -> np.ndarray:
         header, anchor, outside = c.row
-        array = header.array(data[0])
+        array: np.ndarray = header.array(data[0])
         if not outside:
             return array[slices(anchor, c.shape)]
         out = c.out
