@@ -92,7 +92,7 @@ class PipelineMemory:
     """
 
     def __init__(self, device: Device | None) -> None:
-        self.host = PoolShare(HOST_POOL)
+        self.host = PoolShare(HOST_POOL) if device is None else device.host
         self._device = device
         self._shares: dict[str, HostPool] = {"host": self.host}
         if device is not None:

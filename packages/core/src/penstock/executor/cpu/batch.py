@@ -506,10 +506,11 @@ class BatchBuffer:
         """
         self.wait()
         layout, dtype = self.spec.layout, self.spec.dtype
+        pool = self._pool if self._pool.is_ordinary else HOST_POOL
         if self._dense is not None:
-            dense = HOST_POOL.copy_of(self._dense)
+            dense = pool.copy_of(self._dense)
             return TensorListCPU._from_dense(dense, layout, self.sources, dtype)
-        rows = [HOST_POOL.copy_of(row) for row in self.rows if row is not None]
+        rows = [pool.copy_of(row) for row in self.rows if row is not None]
         return TensorListCPU._from_samples(rows, layout, dtype, self.sources)
 
     def note_upload(self) -> None:

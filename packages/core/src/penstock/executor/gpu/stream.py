@@ -145,7 +145,8 @@ class StreamExecutor:
             if isinstance(value, RuntimeTypedBatch):
                 value, spec = value
             if isinstance(value, HostCopy):
-                buffer = BatchBuffer(iteration.size, spec, ShapeStatistics())
+                host = self._device.host
+                buffer = BatchBuffer(iteration.size, spec, ShapeStatistics(), host)
                 if places is None:
                     buffer.rows = list(value.rows)
                     if value.dense is not None:

@@ -9,7 +9,7 @@ from penstock.tensors.gpu.pinned import PinnedHostPool
 from penstock.tensors.gpu.pool import DevicePool, DevicePoolShare, StagingPool
 from penstock.tensors.gpu.queue import Queue
 from penstock.tensors.gpu.runtime import get_runtime
-from penstock.tensors.pool import PoolShare
+from penstock.tensors.pool import HOST_POOL, HostPool, PoolShare
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.runtime import Runtime
@@ -26,12 +26,15 @@ class Device:
         Its memory.
     pinned
         Host memory that it copies from and to: batches on their way.
+    host
+        Ordinary host memory, for batches that have come from it.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.memory = DevicePool(runtime)
         self.pinned = PinnedHostPool(runtime)
+        self.host: HostPool = HOST_POOL
         self._staging = StagingPool(runtime)
 
     def share(self) -> Device:
@@ -40,6 +43,7 @@ class Device:
         made.runtime, made._staging = self.runtime, self._staging
         made.memory = DevicePoolShare(self.memory)  # type: ignore[assignment]
         made.pinned = PoolShare(self.pinned)  # type: ignore[assignment]
+        made.host = PoolShare(self.host)
         return made
 
     def queue(self, stream: int) -> Queue:
