@@ -18,6 +18,7 @@ from penstock.executor.executor import Executor
 from penstock.executor.loader import Loader
 from penstock.operators import Arg, Input, IntArg, SampleOperator, operator
 from penstock.pipeline import profiled
+from penstock.pipeline.experimental import pipeline_def as debug_pipeline_def
 from penstock.pipeline.input_queues import InputQueues
 from penstock.profiling import Profile
 
@@ -238,3 +239,12 @@ def test_paths_that_cannot_be_written(path, tmp_path):
 def test_what_is_no_profile():
     with pytest.raises(errors.ArgumentTypeError, match="`profile` is 3; expected a path"):
         Pipeline(2, 1, profile=3)
+
+
+def test_debug_mode_is_not_recorded():
+    @debug_pipeline_def(batch_size=2, num_threads=1, debug=True)
+    def definition():
+        return data()
+
+    with pytest.raises(NotImplementedError, match="`profile` is not supported in debug mode"):
+        definition(profile=Profile())

@@ -53,6 +53,11 @@ class PipelineDebug(Pipeline):
             )
         if settings.enable_checkpointing:
             raise ArgumentValueError("Debug mode has no checkpoints; leave out what asks for them.")
+        if settings.profile is not None:
+            raise NotYetSupportedError(
+                "`profile` is not supported in debug mode, which runs one operator at a time, in "
+                "your own thread: leave out `debug` to record the pipeline."
+            )
         self._define_outputs = define
         self._known: Known | None = None
         self._trace()

@@ -83,21 +83,23 @@ class Sampler:
 
 def _nap(ends: threading.Event) -> Callable[[], int]:
     """What waits for a while, and returns how long it then took to get the interpreter."""
-    if sys.platform == "linux":
-        from penstock.kernels.cpu.interpreter_probe import nap
+    clock: Any = np.zeros(2, np.int64)
+    microseconds = int(_PERIOD_SECONDS * 1e6)
 
-        clock: Any = np.zeros(2, np.int64)
-        microseconds = int(_PERIOD_SECONDS * 1e6)
-
-        def timed() -> int:
-            woke = int(nap(microseconds, clock))
-            return max(perf_counter_ns() - woke, 0)
-
-        timed()  # which compiles it, or finds it in the cache
-        return timed
+    def timed() -> int:
+        woke = int(nap(microseconds, clock))
+        return max(perf_counter_ns() - woke, 0)
 
     def plain() -> int:
         ends.wait(_PERIOD_SECONDS)
         return -1
 
-    return plain
+    if sys.platform != "linux":
+        return plain
+    try:
+        from penstock.kernels.cpu.interpreter_probe import nap
+
+        timed()  # which compiles it, or finds it in the cache
+    except Exception:  # of the compiler: the rest of the profile needs nothing of it
+        return plain
+    return timed
