@@ -88,11 +88,27 @@ def leaves_padding_behind(size, shards, batch_size, policy, pad):
 @pytest.mark.parametrize(("size", "shards", "batch_size"), SIZES)
 @pytest.mark.parametrize("mode", ["reader", "alone", "size"])
 def test_epochs(path, size, shards, batch_size, mode):
+    check_epochs(path, size, shards, batch_size, mode)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("size", range(1, 10))
+@pytest.mark.parametrize("shards", range(1, 5))
+@pytest.mark.parametrize("batch_size", range(1, 5))
+@pytest.mark.parametrize("mode", ["reader", "alone", "size"])
+def test_all_small_sizes(path, size, shards, batch_size, mode):
+    """Shards, padded or not, rotated or not, in several epochs: whatever can be small."""
+    check_epochs(path, size, min(shards, size), batch_size, mode)
+
+
+def check_epochs(path, size, shards, batch_size, mode):
     for policy, pad, stick in itertools.product(POLICIES, (False, True), (False, True)):
         if mode != "size" and leaves_padding_behind(size, shards, batch_size, policy, pad):
             continue
         if mode == "size":
             arguments = {"size": size, "last_batch_padded": pad}
+            if stick and policy != "DROP":  # in the old words
+                arguments["fill_last_batch"] = policy == "FILL"
         else:
             arguments = {"reader_name": "reader"}
         results = {}

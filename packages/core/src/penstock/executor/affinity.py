@@ -82,7 +82,7 @@ def find_affinity(workers: int, device_id: int | None) -> Affinity | None:
             stacklevel=stack_level(),
         )
     listed = tuple(k if k in allowed else None for k in mask[:workers])
-    near = allowed
+    near: frozenset[int] | set[int] = allowed
     if device_id is not None and (len(listed) < workers or None in listed):
         from penstock.tensors.gpu.nvml import processors_near
 

@@ -142,11 +142,10 @@ class BatchReader:
         if self._threads is None and not (self._has_none or self._closed):
             from penstock.kernels.cpu.reading_threads import ReadingThreads
 
-            bound = self._affinity
+            affinity, count = self._affinity, self._count
+            bound = None if affinity is None else [affinity.of(k) for k in range(count)]
             try:
-                self._threads = ReadingThreads(
-                    self._count, bound and [bound.of(k) for k in range(self._count)]
-                )
+                self._threads = ReadingThreads(count, bound)
             except RuntimeError:
                 self._has_none = True  # workers do their work
         return self._threads
