@@ -100,6 +100,14 @@ def test_checkpointing(run_page):
     assert sum(1 for _ in names["loader"]) == 1
 
 
+def test_running(run_page):
+    names = run_page("running.md")
+    taken = [
+        int(np.asarray(names[k][0].as_array())[0, 0]) for k in ("first", "second", "third", "last")
+    ]
+    assert taken == [0, 1, 2, 3]
+
+
 def test_bad_samples(run_page, capsys):
     run_page("bad-samples.md")
     printed = capsys.readouterr().out.splitlines()

@@ -64,6 +64,14 @@ constructor(
         lib, exec_dynamic=True, prefetch_queue_depth={"cpu_size": 2, "gpu_size": 2}
     ),
     separated=lambda lib: built(lib, prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2}),
+    separated_longer_on_gpu=lambda lib: built(
+        lib, prefetch_queue_depth={"cpu_size": 1, "gpu_size": 3}
+    ),
+    separated_zero=lambda lib: built(lib, prefetch_queue_depth={"cpu_size": 2, "gpu_size": 0}),
+    separated_float=lambda lib: built(lib, prefetch_queue_depth={"cpu_size": 2, "gpu_size": 1.5}),
+    separated_more_keys=lambda lib: built(
+        lib, prefetch_queue_depth={"cpu_size": 2, "gpu_size": 2, "more": 1}
+    ),
     separated_and_not_async=lambda lib: built(
         lib, exec_async=False, prefetch_queue_depth={"cpu_size": 3, "gpu_size": 2}
     ),

@@ -237,6 +237,24 @@ def schedule_past_the_end(lib):
 
 
 @running
+def queues_of_both_stages(lib):
+    """How many batches the first call starts, and how many there are to take."""
+    found = []
+    for depth in (2, {"cpu_size": 1, "gpu_size": 3}, {"cpu_size": 3, "gpu_size": 2}):
+        calls = []
+        pipe = lib.pipe(
+            lambda calls=calls: lib.fn.external_source(lambda k: calls.append(k) or one(k)),
+            prefetch_queue_depth=depth,
+        )
+        pipe.schedule_run()
+        started, taken = len(calls), []
+        while not pipe.empty():
+            taken.append(np.array(pipe.outputs()[0].at(0)))  # DALI uses its memory again
+        found.append((started, taken, pipe.cpu_queue_size, pipe.gpu_queue_size))
+    return found
+
+
+@running
 def sharing_what_was_prefetched(lib):
     pipe = counting(lib)
     pipe.schedule_run()
@@ -282,6 +300,7 @@ running(
             {"prefetch_queue_depth": 5},
             {"prefetch_queue_depth": 1},
             {"prefetch_queue_depth": {"cpu_size": 3, "gpu_size": 2}},
+            {"prefetch_queue_depth": {"cpu_size": 1, "gpu_size": 4}},
             {"exec_async": False},
             {"exec_pipelined": False},
             {"exec_pipelined": False, "exec_async": False},

@@ -67,9 +67,10 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         Seed of all random operators without one of their own. The same seed gives the same bytes,
         whatever the number of threads or the prefetch depth. A new one in each run when not given.
     exec_pipelined, exec_async : bool
-        Without either, nothing is worked on ahead.
+        Where one is false, nothing is worked on ahead.
     prefetch_queue_depth : int or dict
-        Number of batches worked on ahead.
+        Number of batches worked on ahead; or, with the keys "cpu_size" and "gpu_size", that of
+        each stage, of which the greater one counts.
     bytes_per_sample : int
         About how many bytes a sample takes, for each output of an operator that has no
         `bytes_per_sample_hint`: so much memory is set aside when the pipeline is built.

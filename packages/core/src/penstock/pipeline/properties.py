@@ -85,13 +85,12 @@ class SettingsProperties:
     @property
     def cpu_queue_size(self) -> int:
         """Number of batches worked on ahead on the CPU."""
-        return self._settings.queue_size
+        return self._settings.queue_sizes[0]
 
     @property
     def gpu_queue_size(self) -> int:
         """Number of batches worked on ahead on the GPU."""
-        depth = self._settings.prefetch_queue_depth
-        return depth["gpu_size"] if isinstance(depth, dict) else self._settings.queue_size
+        return self._settings.queue_sizes[1]
 
     @property
     def max_streams(self) -> int:

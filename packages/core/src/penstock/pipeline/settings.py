@@ -69,7 +69,7 @@ class Settings:
     """A path, or a `Profile`; a `Profile` or None once it is checked."""
     memory_limit_bytes: int | dict[str, int] | None = None
     queue_size: int = field(init=False, default=2)
-    """Prefetch depth on the CPU, as asked for."""
+    """Prefetch depth, as asked for."""
     depth: int = field(init=False, default=2)
     """Number of batches that are worked on ahead: less where nothing may be."""
     threads_given: int | None = field(init=False, default=None)
@@ -206,7 +206,10 @@ class Settings:
                     f"`prefetch_queue_depth` is {depth!r}; as a dictionary it needs the keys "
                     '"cpu_size" and "gpu_size".'
                 )
-            depth = depth["cpu_size"]
+            for stage in self.queue_sizes:
+                self._check_depth_of(stage)
+            # A batch passes through both stages: as many are ahead as the longer queue holds.
+            depth = max(self.queue_sizes)
             if not self.exec_async:
                 raise MisusedArgumentError(
                     "`exec_async` cannot be False where `prefetch_queue_depth` is given for CPU "
@@ -217,14 +220,25 @@ class Settings:
                     "`exec_dynamic` cannot be True where `prefetch_queue_depth` is given for CPU "
                     "and GPU apart; give one number."
                 )
-        if isinstance(depth, bool) or not isinstance(depth, numbers.Integral):
+        self._check_depth_of(depth)
+        self.queue_size = self.depth = int(depth)
+        if not self.works_ahead:
+            self.depth = min(self.depth, 1)
+
+    def _check_depth_of(self, stage: Any) -> None:
+        if isinstance(stage, bool) or not isinstance(stage, numbers.Integral):
             raise ArgumentTypeError(
                 "Expected `prefetch_queue_depth` to be an int or a dictionary of int, got "
                 f"{self.prefetch_queue_depth!r}."
             )
-        self.queue_size = self.depth = int(depth)
-        if not self.works_ahead:
-            self.depth = min(self.depth, 1)
+
+    @property
+    def queue_sizes(self) -> tuple[int, int]:
+        """Prefetch depths of the stages on the CPU and on the GPU, as asked for."""
+        depth = self.prefetch_queue_depth
+        if isinstance(depth, dict):
+            return depth["cpu_size"], depth["gpu_size"]
+        return depth, depth
 
     @property
     def works_ahead(self) -> bool:
@@ -292,9 +306,9 @@ class Settings:
                 "(`num_threads` < 1 can only be used for serialization). Without it, there is one "
                 "for each processor."
             )
-        if self.queue_size < 1:
+        if min(self.queue_sizes) < 1:
             raise ArgumentValueError(
-                f"`prefetch_queue_depth` is {self.queue_size}; it must be greater than 0."
+                f"`prefetch_queue_depth` is {self.prefetch_queue_depth}; it must be greater than 0."
             )
         if self.set_affinity and self.affinity is None:
             self.affinity = find_affinity(self.num_threads, self.device_id)
