@@ -57,7 +57,7 @@ def test_records(root):
         {"index": "whole.reversed"},
         {"index": "whole.some"},
         {"random_shuffle": True, "initial_fill": 3},
-        {"shuffle_after_epoch": True},
+        {"random_shuffle": True, "seed": 5},
         {"num_shards": 2, "shard_id": 1},
         {"num_shards": 2, "stick_to_shard": True, "pad_last_batch": True},
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.errors import ArgumentValueError, NotYetSupportedError
 from penstock.operators.readers.index import Index, specs_of
@@ -146,6 +146,9 @@ class Reader(Operator):
     """
 
     checkpointing: bool = False
+    permutes: ClassVar[bool] = True
+    """Whether `random_shuffle` begins with a list that is permuted once, as in DALI where the
+    reader lists files, and does not where it reads an index."""
     index: Index
     _order: ReadingOrder
 
@@ -223,6 +226,7 @@ class Reader(Operator):
             shuffle_after_epoch=getattr(args, "shuffle_after_epoch", False),
             shuffle_after_epoch_seed=getattr(args, "shuffle_after_epoch_seed", None),
             cumulative=not self.checkpointing,
+            permuted=self.permutes,
         )
 
     def draw(self, count: int, *, refill: bool = False) -> list[int]:

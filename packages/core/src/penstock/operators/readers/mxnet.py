@@ -50,6 +50,8 @@ class MXNetReader(Reader):
     >>> encoded, labels = fn.readers.mxnet(path="train.rec", index_path="train.idx")
     """
 
+    permutes = False
+
     def list_entries(self) -> Index:
         args = self.args
         for name in ("path", "index_path"):

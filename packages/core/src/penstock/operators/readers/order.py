@@ -63,6 +63,8 @@ class ReadingOrder:
     cumulative
         Whether an epoch's permutation starts from that of the epoch before, as DALI does it in
         pipelines without checkpointing, or from the original list.
+    permuted
+        Whether `random_shuffle` begins with a list that is permuted once.
 
     Raises
     ------
@@ -84,6 +86,7 @@ class ReadingOrder:
         shuffle_after_epoch: bool = False,
         shuffle_after_epoch_seed: int | None = None,
         cumulative: bool = True,
+        permuted: bool = True,
     ) -> None:
         if num_shards < 1:
             raise ArgumentValueError(f"`num_shards` is {num_shards}, but must be at least 1.")
@@ -127,7 +130,8 @@ class ReadingOrder:
         self._list: np.ndarray | None = None
         if random_shuffle:
             fixed = list(range(size))
-            shuffle_32(fixed, FIXED_SEED)
+            if permuted:
+                shuffle_32(fixed, FIXED_SEED)
             self._list = np.array(fixed, np.int64)
 
         self._epoch = 0
