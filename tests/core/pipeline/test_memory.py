@@ -102,6 +102,38 @@ def test_a_limit_goes_by_sizes_that_were_told():
     assert scheduled[MIB] >= 3
 
 
+@WORKERS
+def test_limit_with_checkpoints_and_restarted_epochs(workers, tmp_path):
+    files = [str(tmp_path / f"{k:02}.bin") for k in range(37)]
+    for k, name in enumerate(files):
+        (tmp_path / name).write_bytes(bytes([k]) * 50_000)
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None, seed=3, enable_checkpointing=True)
+    def shuffled():
+        data, _ = fn.readers.file(files=files, random_shuffle=True, name="reader")
+        return fn.cast(data, dtype=types.INT32), fn.random.uniform(shape=(2,))
+
+    def batch(pipe):
+        data, drawn = pipe.run()
+        return data.as_array()[:, 0].tolist(), drawn.as_array().tolist()
+
+    free = shuffled(workers=workers, prefetch_queue_depth=3)
+    limited = shuffled(workers=workers, prefetch_queue_depth=3, memory_limit_bytes=2_000_000)
+    for k in range(25):
+        assert batch(limited) == batch(free)
+        if k in (7, 18):
+            found = limited.checkpoint()
+            limited = shuffled(
+                workers=workers,
+                prefetch_queue_depth=4,
+                memory_limit_bytes=1_500_000 + k,
+                checkpoint=found,
+            )
+        if k == 12:
+            assert limited._restart_epoch() == free._restart_epoch()
+    assert settled(limited).in_use.host <= 1_500_018
+
+
 @pytest.mark.parametrize(
     ("given", "error"),
     [
