@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import backend, tensors
-from penstock.config import NUMBER_SWITCHES
+from penstock import backend, fn, pipeline_def, tensors
+from penstock.config import (
+    NUMBER_SWITCHES,
+    WITHOUT_EFFECT,
+    warn_of_variables_without_effect,
+)
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.tensors.buffer_sizes import BufferSettings
 from penstock.tensors.pool import HOST_POOL
@@ -77,8 +81,25 @@ def test_wrong_numbers_in_the_environment_are_told(monkeypatch):
     assert settings.host_growth == 1.1  # without a second warning
 
 
-def test_numbers_of_the_environment_are_documented():
+@pipeline_def(batch_size=1, num_threads=1, device_id=None)
+def anything():
+    return fn.random.uniform()
+
+
+def test_variables_without_effect_are_told_once(monkeypatch):
+    monkeypatch.setenv("DALI_USE_VMM", "0")
+    monkeypatch.setenv("DALI_RESTRICT_PINNED_MEM", "1")
+    warn_of_variables_without_effect.cache_clear()
+    with pytest.warns(UserWarning, match="DALI_RESTRICT_PINNED_MEM, DALI_USE_VMM .* no effect"):
+        anything().build()
+    anything().build()
+    warn_of_variables_without_effect.cache_clear()
+
+
+def test_variables_of_the_environment_are_documented():
     page = (REPOSITORY / "docs" / "memory.md").read_text()
+    for name in WITHOUT_EFFECT:
+        assert f"`{name}`" in page
     for switch in NUMBER_SWITCHES:
         assert f"`{switch.name}`" in page
         assert not switch.general or f"`{switch.general}`" in page

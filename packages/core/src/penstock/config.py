@@ -6,6 +6,7 @@ needed, not at import, so that a program may set it before its first pipeline.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import warnings
@@ -163,6 +164,30 @@ DEVICE_GROWTH = NumberSwitch(
 HOST_SHRINK = NumberSwitch("DALI_HOST_BUFFER_SHRINK_THRESHOLD", 0.5, 0, 1)
 
 NUMBER_SWITCHES = (HOST_GROWTH, DEVICE_GROWTH, HOST_SHRINK)
+
+WITHOUT_EFFECT = (
+    "DALI_MALLOC_POOL_THRESHOLD",
+    "DALI_RESTRICT_PINNED_MEM",
+    "DALI_USE_CUDA_MALLOC_ASYNC",
+    "DALI_USE_DEVICE_MEM_POOL",
+    "DALI_USE_PINNED_MEM_POOL",
+    "DALI_USE_VMM",
+)
+"""Variables that choose among DALI's allocators."""
+
+
+@functools.cache
+def warn_of_variables_without_effect() -> None:
+    """Warn, once, of variables that are set for DALI's allocators."""
+    given = [name for name in WITHOUT_EFFECT if name in os.environ]
+    if given:
+        warnings.warn(
+            f"{', '.join(given)} of the environment {'has' if len(given) == 1 else 'have'} no "
+            "effect: Penstock has one kind of memory pool, which docs/memory.md describes. "
+            "`memory_limit_bytes` of a pipeline limits its memory.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def chosen_cache_folder(kind: str) -> Path | None:

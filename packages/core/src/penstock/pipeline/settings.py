@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.config import RANDOM_NUMBERS
+from penstock.config import RANDOM_NUMBERS, warn_of_variables_without_effect
 from penstock.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -23,6 +23,7 @@ from penstock.executor.memory import MemoryLimit, PipelineMemory, Sizes
 from penstock.executor.processes.choice import check_workers
 from penstock.graph.user_line import stack_level
 from penstock.profiling.profile import as_profile
+from penstock.tensors.buffer_sizes import BUFFER_SETTINGS
 from penstock.tensors.gpu.runtime import current_device, get_runtime
 from penstock.types import CPU_ONLY_DEVICE_ID, DALIDataType, as_data_type
 
@@ -294,6 +295,8 @@ class Settings:
         GpuNotAvailableError
             If there is no GPU of this number: a graph may be defined, and serialized, without it.
         """
+        BUFFER_SETTINGS.read()
+        warn_of_variables_without_effect()
         if self.device_id is not None:
             get_runtime(self.device_id)
         if self.batch_size is None:

@@ -29,6 +29,10 @@ class BufferSettings:
     device_growth: float
     host_shrink: float
 
+    def read(self) -> None:
+        """Read the environment now, so that warnings come in the caller's thread."""
+        _ = self.host_growth, self.device_growth, self.host_shrink
+
     def __getattr__(self, name: str) -> float:
         # Only where it is not set: the environment is read when it is first needed.
         switches = {
