@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from penstock.profiling.rows import LOOK, Rows, SharedRows
+from penstock.profiling.rows import Looks, Rows, SharedRows
 
 
 class Label(NamedTuple):
@@ -64,7 +64,7 @@ class Recorder:
     labels: list[Label] = field(default_factory=list)
     lanes: dict[str, Rows] = field(default_factory=dict)
     """By the name of the thread or process."""
-    looks: Rows = field(default_factory=lambda: Rows(LOOK))
+    looks: Looks = field(default_factory=Looks)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _own: dict[int, Rows] = field(default_factory=dict, repr=False)
     """By the number of a thread, while it lives."""

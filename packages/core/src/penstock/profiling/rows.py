@@ -46,7 +46,7 @@ _MOST_BLOCKS = 24
 """Of a thread, 16 MB: what it did in its last 400,000 steps."""
 
 
-class Rows:
+class Packed:
     """Rows that one thread writes; the oldest are dropped when there are very many.
 
     Parameters
@@ -57,7 +57,7 @@ class Rows:
         How many rows a block of memory has.
     """
 
-    def __init__(self, dtype: np.dtype = SPAN, rows: int = _ROWS_A_BLOCK) -> None:
+    def __init__(self, dtype: np.dtype, rows: int) -> None:
         self.dtype = dtype
         self._pack: Any = _FORMATS[dtype].pack_into
         self._row_bytes = dtype.itemsize
@@ -68,19 +68,11 @@ class Rows:
         self.is_cut = False
         """Whether rows were dropped."""
 
-    def note(self, *values: int) -> None:
-        """Add a row: a number for each of the columns."""
-        used = self._used
-        if used == self._size:
-            self._begin_block()
-            used = 0
-        self._pack(self._block, used, *values)
-        self._used = used + self._row_bytes
-
     def _begin_block(self) -> None:
         self.is_cut |= len(self._full) == _MOST_BLOCKS
         self._full.append(self._block)
         self._block = bytearray(self._size)
+        self._used = 0
 
     def taken(self) -> bytes:
         """All rows, packed; they are forgotten here. For threads that have few at a time."""
@@ -94,6 +86,46 @@ class Rows:
         block, used = self._block, self._used
         parts: list[bytes | bytearray] = [*self._full, block[:used]]
         return np.frombuffer(b"".join(parts), self.dtype)
+
+
+class Rows(Packed):
+    """Rows of `SPAN`, of a thread."""
+
+    def __init__(self, rows: int = _ROWS_A_BLOCK) -> None:
+        super().__init__(SPAN, rows)
+
+    # The columns by name: to pack and unpack them as a tuple takes as long as all the rest.
+    def note(
+        self,
+        code: int,
+        iteration: int,
+        samples: int,
+        first: int,
+        begin: int,
+        end: int,
+        processor: int,
+    ) -> None:
+        """Add a row: see `SPAN`."""
+        used = self._used
+        if used == self._size:
+            self._begin_block()
+            used = 0
+        self._pack(self._block, used, code, iteration, samples, first, begin, end, processor)
+        self._used = used + self._row_bytes
+
+
+class Looks(Packed):
+    """Rows of `LOOK`, of the sampler."""
+
+    def __init__(self, rows: int = _ROWS_A_BLOCK) -> None:
+        super().__init__(LOOK, rows)
+
+    def note(self, *values: int) -> None:
+        """Add a row: a number for each column of `LOOK`."""
+        if self._used == self._size:
+            self._begin_block()
+        self._pack(self._block, self._used, *values)
+        self._used += self._row_bytes
 
 
 class SharedRows(Rows):
@@ -112,7 +144,6 @@ class SharedRows(Rows):
             while left:
                 if self._used == self._size:
                     self._begin_block()
-                    self._used = 0
                 count = min(len(left), self._size - self._used)
                 self._block[self._used : self._used + count] = left[:count]
                 self._used += count

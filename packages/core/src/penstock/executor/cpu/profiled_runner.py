@@ -56,8 +56,13 @@ class ProfiledRunner(SampleRunner):
         finally:
             used = thread_time_ns() - worked
             self._note(
-                *(self._chunk_code, self._number, len(indices), indices[0]),
-                *(begin, perf_counter_ns(), used),
+                self._chunk_code,
+                self._number,
+                len(indices),
+                indices[0],
+                begin,
+                perf_counter_ns(),
+                used,
             )
 
     def _load(self, step: Step, context: SampleContext, chunk: Chunk) -> None:

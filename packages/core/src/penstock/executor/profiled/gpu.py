@@ -58,7 +58,7 @@ class ProfiledGpuProgram(GpuProgram):
     def _end(self, code: int, iteration: Iteration, begin: int, worked: int) -> None:
         used = thread_time_ns() - worked
         self._recorder.here().note(
-            *(code, iteration.number, iteration.size, 0), *(begin, perf_counter_ns(), used)
+            code, iteration.number, iteration.size, 0, begin, perf_counter_ns(), used
         )
 
 

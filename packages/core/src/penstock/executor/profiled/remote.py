@@ -63,8 +63,7 @@ class ProfiledRemoteRunner(RemoteRunner):
         finally:
             used = thread_time_ns() - worked
             self._note(
-                *(self._engine, number, len(indices), indices[0]),
-                *(begin, perf_counter_ns(), used),
+                self._engine, number, len(indices), indices[0], begin, perf_counter_ns(), used
             )
 
     def receive(self, sent: SentSamples) -> list[tuple[int, BaseException]]:
@@ -78,8 +77,7 @@ class ProfiledRemoteRunner(RemoteRunner):
             if sent.worker is not None:
                 used = thread_time_ns() - worked
                 self._note(
-                    *(self._waiting, number, len(indices), indices[0]),
-                    *(begin, perf_counter_ns(), used),
+                    self._waiting, number, len(indices), indices[0], begin, perf_counter_ns(), used
                 )
 
     def _taken(

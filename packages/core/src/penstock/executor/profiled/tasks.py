@@ -102,6 +102,5 @@ class ProfiledStages(Stages):
         finally:
             used = thread_time_ns() - worked
             self.recorder.here().note(
-                *(code, iteration.number, iteration.size, 0),
-                *(begin, perf_counter_ns(), used),
+                code, iteration.number, iteration.size, 0, begin, perf_counter_ns(), used
             )
