@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING
 
-from penstock.operators.support.argument_types import BoolArg, IntListArg
+from penstock.operators.support.argument_types import BoolArg, IntListArg, StringListArg
 from penstock.operators.support.signature import SourceText
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ class Variant:
         return signature.replace(parameters=parameters)
 
 
+_SINGLE = {IntListArg: "int", StringListArg: "str"}
+"""What is given in the place of a list with a single element."""
+
+
 def variants(schema: OpSchema) -> list[Variant]:
     """All ways to call an operator, the usual one first and the one that covers all others last."""
     count = schema.num_outputs
@@ -55,9 +59,11 @@ def variants(schema: OpSchema) -> list[Variant]:
         return [Variant((count,))]
     if schema.optional_adds_output:
         return [Variant((None,))]
-    lists = [a.name for a in schema.args.values() if a.required and a.type is IntListArg]
-    if lists:  # of one output for each number
-        return [Variant((1,), {lists[0]: "int"}), Variant((1, None))]
+    lists = {
+        a.name: _SINGLE[a.type] for a in schema.args.values() if a.required and a.type in _SINGLE
+    }
+    if lists:  # of one output for each element
+        return [Variant((1,), lists), Variant((1, None))]
     defaults = {a.name: (None if a.required else a.default) for a in schema.args.values()}
     flags = [a for a in schema.args.values() if a.type is BoolArg and _decides(a, count, defaults)]
     if flags:
@@ -79,6 +85,8 @@ def _of_flags(
 ) -> list[Variant]:
     """Where there is one output without all of the flags: a list with any of them."""
     none = {**defaults, **{a.name: False for a in flags}}
+    if count(none) > 2:  # no argument makes it one
+        return [Variant((None,))]
     if count(none) != 1:  # an argument that is no flag decides as well
         listed = [Variant((None,), {a.name: "Literal[True]"}, (a.name,)) for a in flags]
         return [*listed, Variant((1, None))]

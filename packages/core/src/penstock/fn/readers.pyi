@@ -7,7 +7,6 @@ from typing import Literal, overload
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIDataType, DataTypeLike
 
-@overload
 def coco(
     *,
     file_root: str | PathLike[str],
@@ -17,7 +16,7 @@ def coco(
     dont_use_mmap: bool | None = False,
     dump_meta_files: bool | None = None,
     dump_meta_files_path: str | PathLike[str] | None = None,
-    image_ids: Literal[True],
+    image_ids: bool | None = False,
     images: str | Sequence[str] | None = None,
     include_iscrowd: bool | None = True,
     initial_fill: int | None = 1024,
@@ -211,178 +210,6 @@ def coco(
     ... )
     """
 
-@overload
-def coco(
-    *,
-    file_root: str | PathLike[str],
-    annotations_file: str | PathLike[str] | None = "",
-    avoid_class_remapping: bool | None = False,
-    bytes_per_sample_hint: int | Sequence[int] | None = None,
-    dont_use_mmap: bool | None = False,
-    dump_meta_files: bool | None = None,
-    dump_meta_files_path: str | PathLike[str] | None = None,
-    image_ids: bool | None = False,
-    images: str | Sequence[str] | None = None,
-    include_iscrowd: bool | None = True,
-    initial_fill: int | None = 1024,
-    lazy_init: bool | None = False,
-    ltrb: bool | None = False,
-    masks: Literal[True],
-    meta_files_path: str | PathLike[str] | None = None,
-    num_shards: int | None = 1,
-    pad_last_batch: bool | None = False,
-    pixelwise_masks: bool | None = False,
-    polygon_masks: bool | None = False,
-    prefetch_queue_depth: int | None = 1,
-    preprocessed_annotations: str | PathLike[str] | None = "",
-    preserve: bool | None = False,
-    random_shuffle: bool | None = False,
-    ratio: bool | None = False,
-    read_ahead: bool | None = False,
-    save_img_ids: bool | None = None,
-    save_preprocessed_annotations: bool | None = False,
-    save_preprocessed_annotations_dir: str | PathLike[str] | None = "",
-    seed: int | None = None,
-    shard_id: int | None = 0,
-    shuffle_after_epoch: bool | None = False,
-    shuffle_after_epoch_seed: int | None = None,
-    size_threshold: float | None = 0.1,
-    skip_cached_images: bool | None = False,
-    skip_empty: bool | None = False,
-    stick_to_shard: bool | None = False,
-    tensor_init_bytes: int | None = 1048576,
-    device: str | None = None,
-    name: str | None = None,
-) -> list[DataNode]: ...
-@overload
-def coco(
-    *,
-    file_root: str | PathLike[str],
-    annotations_file: str | PathLike[str] | None = "",
-    avoid_class_remapping: bool | None = False,
-    bytes_per_sample_hint: int | Sequence[int] | None = None,
-    dont_use_mmap: bool | None = False,
-    dump_meta_files: bool | None = None,
-    dump_meta_files_path: str | PathLike[str] | None = None,
-    image_ids: bool | None = False,
-    images: str | Sequence[str] | None = None,
-    include_iscrowd: bool | None = True,
-    initial_fill: int | None = 1024,
-    lazy_init: bool | None = False,
-    ltrb: bool | None = False,
-    masks: bool | None = False,
-    meta_files_path: str | PathLike[str] | None = None,
-    num_shards: int | None = 1,
-    pad_last_batch: bool | None = False,
-    pixelwise_masks: bool | None = False,
-    polygon_masks: Literal[True],
-    prefetch_queue_depth: int | None = 1,
-    preprocessed_annotations: str | PathLike[str] | None = "",
-    preserve: bool | None = False,
-    random_shuffle: bool | None = False,
-    ratio: bool | None = False,
-    read_ahead: bool | None = False,
-    save_img_ids: bool | None = None,
-    save_preprocessed_annotations: bool | None = False,
-    save_preprocessed_annotations_dir: str | PathLike[str] | None = "",
-    seed: int | None = None,
-    shard_id: int | None = 0,
-    shuffle_after_epoch: bool | None = False,
-    shuffle_after_epoch_seed: int | None = None,
-    size_threshold: float | None = 0.1,
-    skip_cached_images: bool | None = False,
-    skip_empty: bool | None = False,
-    stick_to_shard: bool | None = False,
-    tensor_init_bytes: int | None = 1048576,
-    device: str | None = None,
-    name: str | None = None,
-) -> list[DataNode]: ...
-@overload
-def coco(
-    *,
-    file_root: str | PathLike[str],
-    annotations_file: str | PathLike[str] | None = "",
-    avoid_class_remapping: bool | None = False,
-    bytes_per_sample_hint: int | Sequence[int] | None = None,
-    dont_use_mmap: bool | None = False,
-    dump_meta_files: bool | None = None,
-    dump_meta_files_path: str | PathLike[str] | None = None,
-    image_ids: bool | None = False,
-    images: str | Sequence[str] | None = None,
-    include_iscrowd: bool | None = True,
-    initial_fill: int | None = 1024,
-    lazy_init: bool | None = False,
-    ltrb: bool | None = False,
-    masks: bool | None = False,
-    meta_files_path: str | PathLike[str] | None = None,
-    num_shards: int | None = 1,
-    pad_last_batch: bool | None = False,
-    pixelwise_masks: bool | None = False,
-    polygon_masks: bool | None = False,
-    prefetch_queue_depth: int | None = 1,
-    preprocessed_annotations: str | PathLike[str] | None = "",
-    preserve: bool | None = False,
-    random_shuffle: bool | None = False,
-    ratio: bool | None = False,
-    read_ahead: bool | None = False,
-    save_img_ids: Literal[True],
-    save_preprocessed_annotations: bool | None = False,
-    save_preprocessed_annotations_dir: str | PathLike[str] | None = "",
-    seed: int | None = None,
-    shard_id: int | None = 0,
-    shuffle_after_epoch: bool | None = False,
-    shuffle_after_epoch_seed: int | None = None,
-    size_threshold: float | None = 0.1,
-    skip_cached_images: bool | None = False,
-    skip_empty: bool | None = False,
-    stick_to_shard: bool | None = False,
-    tensor_init_bytes: int | None = 1048576,
-    device: str | None = None,
-    name: str | None = None,
-) -> list[DataNode]: ...
-@overload
-def coco(
-    *,
-    file_root: str | PathLike[str],
-    annotations_file: str | PathLike[str] | None = "",
-    avoid_class_remapping: bool | None = False,
-    bytes_per_sample_hint: int | Sequence[int] | None = None,
-    dont_use_mmap: bool | None = False,
-    dump_meta_files: bool | None = None,
-    dump_meta_files_path: str | PathLike[str] | None = None,
-    image_ids: bool | None = False,
-    images: str | Sequence[str] | None = None,
-    include_iscrowd: bool | None = True,
-    initial_fill: int | None = 1024,
-    lazy_init: bool | None = False,
-    ltrb: bool | None = False,
-    masks: bool | None = False,
-    meta_files_path: str | PathLike[str] | None = None,
-    num_shards: int | None = 1,
-    pad_last_batch: bool | None = False,
-    pixelwise_masks: bool | None = False,
-    polygon_masks: bool | None = False,
-    prefetch_queue_depth: int | None = 1,
-    preprocessed_annotations: str | PathLike[str] | None = "",
-    preserve: bool | None = False,
-    random_shuffle: bool | None = False,
-    ratio: bool | None = False,
-    read_ahead: bool | None = False,
-    save_img_ids: bool | None = None,
-    save_preprocessed_annotations: bool | None = False,
-    save_preprocessed_annotations_dir: str | PathLike[str] | None = "",
-    seed: int | None = None,
-    shard_id: int | None = 0,
-    shuffle_after_epoch: bool | None = False,
-    shuffle_after_epoch_seed: int | None = None,
-    size_threshold: float | None = 0.1,
-    skip_cached_images: bool | None = False,
-    skip_empty: bool | None = False,
-    stick_to_shard: bool | None = False,
-    tensor_init_bytes: int | None = 1048576,
-    device: str | None = None,
-    name: str | None = None,
-) -> DataNode | list[DataNode]: ...
 def file(
     *,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
@@ -1068,3 +895,157 @@ def numpy(
     >>> volumes = fn.readers.numpy(file_root="scans", random_shuffle=True)
     >>> rows = fn.readers.numpy(file_root="scans", roi_start=[10], roi_end=[20], roi_axes=[0])
     """
+
+@overload
+def webdataset(
+    *,
+    ext: str,
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    case_sensitive_extensions: bool | None = True,
+    dont_use_mmap: bool | None = False,
+    dtypes: DataTypeLike | Sequence[DataTypeLike] | None = None,
+    index_paths: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    initial_fill: int | None = 1024,
+    lazy_init: bool | None = False,
+    missing_component_behavior: str | None = "",
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    read_ahead: bool | None = False,
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    shuffle_after_epoch: bool | None = False,
+    shuffle_after_epoch_seed: int | None = None,
+    skip_cached_images: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Reads samples from tar archives in the form of WebDataset.
+
+    Files in a row whose names are the same up to the first dot are the components of a sample.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    ext : str or list of str
+        For each output the extension of its component, which is all behind the first dot of a
+        name; or several, separated by ``;``, of which the first in the archive is taken.
+    paths : str or list of str
+        The archives.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of an output sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    case_sensitive_extensions : bool, default True
+        Whether the case of letters matters.
+    dont_use_mmap : bool, default False
+        Allow empty files, which are otherwise errors. Files are never mapped to memory.
+    dtypes : list of DALIDataType, optional
+        Element types of the outputs; UINT8 if not given.
+    index_paths : str or list of str, optional
+        For each archive a file with the places of its components, as DALI's ``wds2idx`` makes
+        them. Without it the headers of all files in the archives are read.
+    initial_fill : int, default 1024
+        Size of the window of `random_shuffle`, in samples: how far a sample may move.
+    lazy_init : bool, default False
+        List the data set as late as possible.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    missing_component_behavior : str, default ""
+        What becomes of samples that lack a component: ``"empty"``, also if not given, makes its
+        output empty; ``"skip"`` leaves the sample out; ``"error"`` raises.
+    num_shards : int, default 1
+        Number of parts the data set is divided into.
+    pad_last_batch : bool, default False
+        Repeat the last sample of an epoch until its last batch is full and every shard has
+        given the same number of batches. Otherwise the samples of the next epoch follow at
+        once.
+    prefetch_queue_depth : int, default 1
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    random_shuffle : bool, default False
+        Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which
+        the next one is drawn. The list is first permuted once, in a fixed way.
+    read_ahead : bool, default False
+        Read the whole file ahead of its use.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    shard_id : int, default 0
+        Index of the shard to read in the first epoch.
+    shuffle_after_epoch : bool, default False
+        Permute the whole data set before every epoch, in the same way for all shards. Excludes
+        `stick_to_shard` and `random_shuffle`.
+    shuffle_after_epoch_seed : int, optional
+        Seed of `shuffle_after_epoch`; must be the same for all shards. Without it the order of
+        each epoch is fixed.
+    skip_cached_images : bool, default False
+        Do not read samples that are in a decoder's cache; there is no such cache.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    stick_to_shard : bool, default False
+        Read the same shard in every epoch, in place of the next one each time.
+    tensor_init_bytes : int, default 1048576
+        Memory to prepare for a sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode, or a list of them
+        Content of the component, 1-D.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.webdataset(paths=["0.tar", "1.tar"], ext=["jpg;png", "cls"])
+    """
+
+@overload
+def webdataset(
+    *,
+    ext: str | Sequence[str],
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    case_sensitive_extensions: bool | None = True,
+    dont_use_mmap: bool | None = False,
+    dtypes: DataTypeLike | Sequence[DataTypeLike] | None = None,
+    index_paths: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    initial_fill: int | None = 1024,
+    lazy_init: bool | None = False,
+    missing_component_behavior: str | None = "",
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    read_ahead: bool | None = False,
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    shuffle_after_epoch: bool | None = False,
+    shuffle_after_epoch_seed: int | None = None,
+    skip_cached_images: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode | list[DataNode]: ...

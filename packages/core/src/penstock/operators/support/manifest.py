@@ -199,6 +199,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("readers.mxnet", "readers.mxnet", class_name="MXNet", reader=True),
         Listed("readers.nemo_asr", "readers.nemo_asr", reader=True),
         Listed("readers.numpy", "readers.numpy", reader=True),
+        Listed("readers.webdataset", "readers.webdataset", reader=True),
         Listed("reductions.max", "reductions.extremes"),
         Listed("reductions.mean", "reductions.sums"),
         Listed("reductions.mean_square", "reductions.sums"),

@@ -1,0 +1,158 @@
+"""`readers.webdataset`: samples in tar archives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, BadSampleError
+from penstock.operators.readers.base import Reader, reader
+from penstock.operators.readers.index import FileIndex, Index
+from penstock.operators.readers.tar_shards import indexed_samples, samples_of
+from penstock.operators.support.argument_types import (
+    ArgType,
+    BoolArg,
+    PathListArg,
+    StringArg,
+    StringListArg,
+)
+from penstock.operators.support.operator import SampleContext
+from penstock.operators.support.schema import REQUIRED, Arg, Spec
+from penstock.types import DALIDataType, as_data_type, to_numpy_type
+
+_DataTypesArg = ArgType(
+    "list of DALIDataType",
+    "DataTypeLike | Sequence[DataTypeLike]",
+    lambda given: tuple(map(as_data_type, given if isinstance(given, (list, tuple)) else (given,))),
+)
+
+
+def _count_outputs(args: dict[str, Any]) -> int:
+    given = args["ext"]
+    return len(given) if isinstance(given, (list, tuple)) else 1
+
+
+class _TarIndex(FileIndex):
+    """Components of samples; errors name the first that a sample has."""
+
+    def __init__(self, paths: Any, first: list[tuple[int, int, str]], **places: Any) -> None:
+        super().__init__(paths, **places)
+        self._first = first
+
+    def source(self, entry: int) -> str:
+        file, offset, name = self._first[entry]
+        return f"{self.paths[file]}:{offset}:{name}"
+
+
+@reader(
+    "readers.webdataset",
+    args=(
+        Arg("paths", PathListArg, REQUIRED, "The archives."),
+        Arg(
+            "ext",
+            StringListArg,
+            REQUIRED,
+            "For each output the extension of its component, which is all behind the first dot of "
+            "a name; or several, separated by ``;``, of which the first in the archive is taken.",
+        ),
+        Arg(
+            "index_paths",
+            PathListArg,
+            None,
+            "For each archive a file with the places of its components, as DALI's ``wds2idx`` "
+            "makes them. Without it the headers of all files in the archives are read.",
+        ),
+        Arg(
+            "missing_component_behavior",
+            StringArg,
+            "",
+            'What becomes of samples that lack a component: ``"empty"``, also if not given, makes '
+            'its output empty; ``"skip"`` leaves the sample out; ``"error"`` raises.',
+        ),
+        Arg("dtypes", _DataTypesArg, None, "Element types of the outputs; UINT8 if not given."),
+        Arg("case_sensitive_extensions", BoolArg, True, "Whether the case of letters matters."),
+    ),
+    num_outputs=_count_outputs,
+    output_docs=("Content of the component, 1-D.",),
+)
+class WebdatasetReader(Reader):
+    """Reads samples from tar archives in the form of WebDataset.
+
+    Files in a row whose names are the same up to the first dot are the components of a sample.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.webdataset(paths=["0.tar", "1.tar"], ext=["jpg;png", "cls"])
+    """
+
+    permutes = False
+
+    def list_entries(self) -> Index:
+        args = self.args
+        behavior = args.missing_component_behavior.lower() or "empty"
+        if behavior not in ("empty", "skip", "error"):
+            raise ArgumentValueError(
+                "Invalid value for `missing_component_behavior`: "
+                f"{args.missing_component_behavior!r}; possible values are skip, error, empty."
+            )
+        if args.index_paths and len(args.index_paths) != len(args.paths):
+            raise ArgumentValueError(
+                f"There are {len(args.index_paths)} `index_paths` for {len(args.paths)} `paths`; "
+                "give one for each archive, or none."
+            )
+        if args.dtypes is not None and len(args.dtypes) != len(args.ext):
+            raise ArgumentValueError(
+                f"There are {len(args.dtypes)} `dtypes` for {len(args.ext)} outputs in `ext`; "
+                "give one for each."
+            )
+        fold = str if args.case_sensitive_extensions else str.lower
+        outputs: dict[str, list[int]] = {}
+        for number, each in enumerate(args.ext):
+            for extension in fold(each).split(";"):
+                outputs.setdefault(extension, []).append(number)
+        places: list[list[tuple[int, int, int]]] = []
+        first: list[tuple[int, int, str]] = []
+        for file, path in enumerate(args.paths):
+            indexed = args.index_paths
+            for sample in indexed_samples(indexed[file]) if indexed else samples_of(path):
+                row = [(file, 0, 0)] * len(args.ext)
+                missing = set(range(len(args.ext)))
+                for component in sample:
+                    for number in outputs.get(fold(component.extension), ()):
+                        if number in missing:
+                            missing.remove(number)
+                            row[number] = (file, component.offset, component.size)
+                if missing and behavior == "skip":
+                    continue
+                if missing and behavior == "error":
+                    raise ArgumentValueError(
+                        f"The sample {sample[0].name or sample[0].offset} in {path!r} lacks the "
+                        f"component {args.ext[min(missing)]!r}. `missing_component_behavior` can "
+                        'be "empty" or "skip".'
+                    )
+                places.append(row)
+                offsets = [row[k][1] for k in range(len(row)) if k not in missing]
+                named = {c.offset: c.name for c in sample}
+                offset = offsets[0] if offsets else sample[0].offset
+                first.append((file, offset, named[offset]))
+        if not places:
+            raise ArgumentValueError("No samples found in `paths` that have all components.")
+        files, offsets_of, sizes = np.array(places, np.int64).transpose(2, 0, 1)
+        return _TarIndex(args.paths, first, files=files, offsets=offsets_of, sizes=sizes)
+
+    def infer(self, *data: Spec) -> tuple[Spec, ...]:
+        types = self.args.dtypes or (DALIDataType.UINT8,) * len(data)
+        self._types = [np.dtype(to_numpy_type(each)) for each in types]
+        return tuple([Spec(each, 1) for each in types])
+
+    def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[np.ndarray, ...]:
+        found = []
+        for number, (component, dtype) in enumerate(zip(data, self._types, strict=True)):
+            if component.size % dtype.itemsize:
+                raise BadSampleError(
+                    f"The component {self.args.ext[number]!r} has {component.size} bytes, which "
+                    f"are no whole number of elements of type {dtype} (`dtypes`)."
+                )
+            found.append(component.view(dtype))
+        return tuple(found)

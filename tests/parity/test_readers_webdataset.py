@@ -1,0 +1,133 @@
+"""`fn.readers.webdataset` against DALI."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+import pytest
+
+from tests.parity.support import LIBRARIES, assert_both_raise, compare_outputs, run_graph
+
+FILES = {
+    "a": {
+        "x/0.jpg": b"jpg0", "x/0.cls": b"0", "x/1.cls": b"1", "x/1.jpg": b"jpg1",
+        "x/2.jpg": b"jpg2", "x/3.seg.png": b"seg3", "x/3.jpg": b"j3", "x/3.cls": b"33",
+    },
+    "b": {
+        "4.JPG": b"JPG4", "4.cls": b"4", ".hid.jpg": b"h", "d.e/5.jpg": b"de5", "d.e/5.cls": b"5",
+        "6.cls": b"", "6.jpg": b"j6", "noext": b"zz", "d.e/": None, "7.x.cls": b"x7", "7.cls": b"7",
+        "d.e/.h.cls": b"no",
+    },
+    "c": {f"{k}.cls": b"%02d" % k for k in range(7)},
+}  # fmt: skip
+INDICES = {
+    "v12": "v1.2 2\njpg 512 4 x/0.jpg cls 1536 1 x/0.cls\ncls 2560 1 x/1.cls jpg 3584 4 x/1.jpg\n",
+    "v11": "v1.1 2\njpg 512 4 cls 1536 1\ncls 2560 1 jpg 3584 4\n",
+    "version": "v9.9 1\njpg 512 4\n",
+    "count": "v1.1 5\njpg 512 4\n",
+    "text": "hello\n",
+    "place": "v1.1 1\njpg 513 4\n",
+    "far": "v1.1 1\njpg 512000 4\n",
+    "empty": "",
+    "size": "v1.1 1\njpg 512\n",
+    "zero": "v1.1 0\n",
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("shards")
+    for name, files in FILES.items():
+        with tarfile.open(root / f"{name}.tar", "w", format=tarfile.USTAR_FORMAT) as archive:
+            for file, data in files.items():
+                member = tarfile.TarInfo(file)
+                member.size = len(data or b"")
+                member.type = tarfile.DIRTYPE if data is None else tarfile.REGTYPE
+                archive.addfile(member, io.BytesIO(data or b""))
+    for name, text in INDICES.items():
+        (root / f"{name}.idx").write_text(text)
+    (root / "noise.tar").write_bytes(b"noise" * 500)
+    return root
+
+
+def graph(root, archives, ext, index=(), **arguments):
+    def read(lib):
+        if "dtypes" in arguments:
+            arguments["dtypes"] = [lib.types.DALIDataType(int(t)) for t in arguments["dtypes"]]
+        if index:
+            arguments["index_paths"] = [str(root / f"{name}.idx") for name in index]
+        paths = [str(root / f"{name}.tar") for name in archives]
+        found = lib.fn.readers.webdataset(paths=paths, ext=ext, **arguments)
+        outputs = found if isinstance(found, (list, tuple)) else [found]
+        return *outputs, lib.fn.get_property(outputs[0], key="source_info")
+
+    return read
+
+
+def assert_same(*args, sources=True, **arguments):
+    both = [
+        run_graph(library, graph(*args, **arguments), batch_size=3, iterations=5)
+        for library in LIBRARIES
+    ]
+    if not sources:  # of what is missing DALI has none
+        both = [[outputs[:-1] for outputs in iterations] for iterations in both]
+    compare_outputs(*both)
+
+
+def test_samples(root):
+    assert_same(root, "a", "jpg")
+    assert_same(root, "a", ["jpg", "cls"])
+    assert_same(root, "a", ["jpg", "cls"], missing_component_behavior="skip")
+    assert_same(root, "a", ["jpg", "cls"], missing_component_behavior="empty")
+    assert_same(root, "c", ["cls"], missing_component_behavior="error")
+    assert_same(root, "a", ["jpg", "seg.png", "png", "jpg"])
+    assert_same(root, "a", ["jpg;png", "cls;seg.png", "jpg;cls"])
+    assert_same(root, "ab", ["jpg", "cls"], sources=False)
+    assert_same(root, "b", ["jpg", "cls"], case_sensitive_extensions=False, sources=False)
+    assert_same(root, "b", ["x.CLS", "cls"], case_sensitive_extensions=False, sources=False)
+    assert_same(root, "a", ["jpg", "cls"], index=["v12"])
+    assert_same(root, "a", ["jpg", "cls"], index=["v11"])
+    assert_same(root, "c", ["cls", "cls"], dtypes=[5, 4])  # int16 and int8
+
+
+def test_orders(root):
+    for arguments in (
+        {"random_shuffle": True, "initial_fill": 3},
+        {"random_shuffle": True, "seed": 5},
+        {"num_shards": 2, "shard_id": 1},
+        {"num_shards": 2, "stick_to_shard": True, "pad_last_batch": True},
+    ):
+        assert_same(root, "c", "cls", **arguments)
+
+
+def test_long_names(tmp_path):
+    for kind in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
+        path = tmp_path / "long.tar"
+        with tarfile.open(path, "w", format=kind) as archive:
+            member = tarfile.TarInfo("long/" * 40 + "a.cls")
+            member.size = 2
+            archive.addfile(member, io.BytesIO(b"ok"))
+        read = lambda lib: lib.fn.readers.webdataset(paths=str(path), ext="cls")  # noqa: B023, E731
+        ((out,),) = run_graph("penstock", read, batch_size=1)
+        assert bytes(out.samples[0]) == b"ok"
+
+
+def test_errors(root):
+    for name, words in (
+        *((name, "Malformed index") for name in ("version", "count", "text", "place", "empty")),
+        *((name, "Malformed index") for name in ("size", "zero")),
+        ("far", "."),
+        ("none", "cannot be opened"),
+    ):
+        assert_both_raise(graph(root, "a", "jpg", index=[name]), batch_size=1, match=words)
+    for args, options, words in (
+        (("a", ["jpg", "cls"]), {"missing_component_behavior": "error"}, "lacks the component"),
+        (("a", "jpg"), {"missing_component_behavior": "other"}, "skip, error, empty"),
+        (("ab", "jpg"), {"index": ["v12"]}, "index_paths"),
+        (("a", ["jpg", "cls"]), {"dtypes": [0]}, "dtypes"),
+        (("a", ["jpg"]), {"dtypes": [7]}, "whole number of elements"),
+        ((["none"], "jpg"), {}, "cannot be read"),
+        ((["noise"], "jpg"), {}, "cannot be read"),
+    ):
+        assert_both_raise(graph(root, *args, **options), batch_size=1, match=words)
