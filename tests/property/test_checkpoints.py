@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import Pipeline, fn
 from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
+from tests.support.image_chains import steps
+from tests.support.images import encoded
 
 ORDERS: list[dict[str, Any]] = [
     {},
@@ -50,6 +52,50 @@ def values(batches: Any) -> list[list[Any]]:
     return [[np.asarray(sample).tolist() for sample in batch] for batch in batches]
 
 
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("images")
+    found = []
+    for number in range(7):
+        path = folder / f"{number}.jpg"
+        path.write_bytes(encoded(40 + 9 * number, 70 - 7 * number, seed=number).tobytes())
+        found.append(str(path))
+    return found
+
+
+@given(
+    steps(),
+    st.sampled_from(ORDERS),
+    st.sampled_from([fn.decoders.image, fn.decoders.image_random_crop]),
+    st.integers(1, 5),
+    st.integers(0, 9),
+    ENGINES,
+    ENGINES,
+)
+def test_any_pipeline(images, chain, order, decode, batch_size, before, engine, other) -> None:
+    """Whatever becomes of the images, wherever it stops: the remaining bytes are the same."""
+
+    def make(engine: Any, **more: Any) -> Pipeline:
+        pipe = Pipeline(batch_size, device_id=None, enable_checkpointing=True, **engine, **more)
+        with pipe:
+            data, label = fn.readers.file(files=images, **order)
+            x = decode(data)
+            for step in chain:
+                x = step(x)
+            pipe.set_outputs(x, label, fn.random.normal())
+        return pipe
+
+    whole = make(engine)
+    for _ in range(before):
+        whole.run()
+    resumed = make(other, checkpoint=whole.checkpoint())
+    for _ in range(3):
+        for ours, expected in zip(resumed.run(), whole.run(), strict=True):
+            assert [np.array(a).tobytes() for a in ours] == [
+                np.array(a).tobytes() for a in expected
+            ]
+
+
 class Collecting(_DaliBaseIterator):
     def _assemble(self, batches: list[PipelineBatch]) -> Any:
         found = []
@@ -69,7 +115,6 @@ def reading(files: list[str], batch_size: int, order: dict[str, Any], engine: An
     return pipe
 
 
-@settings(max_examples=25)
 @given(
     st.data(),
     st.sampled_from(ORDERS),
@@ -97,7 +142,6 @@ def test_readers(files, data, order, batch_size, shards, before, engine, other, 
     assert resumed.checkpoint() == whole.checkpoint()
 
 
-@settings(max_examples=25)
 @given(
     st.sampled_from(ORDERS),
     st.integers(1, 9),
@@ -277,7 +321,6 @@ def following(pipe: Pipeline, *, resets: bool = True) -> Any:
 
 @pytest.mark.filterwarnings("ignore:Only:UserWarning")  # workers that have nothing to do
 @pytest.mark.filterwarnings("ignore:This epoch is empty:UserWarning")
-@settings(max_examples=60)
 @given(
     st.sampled_from(sorted(SOURCES)),
     st.sampled_from([False, False, "threads"]),
@@ -337,7 +380,6 @@ class Divided:
 
 @pytest.mark.filterwarnings("ignore:Only:UserWarning")
 @pytest.mark.filterwarnings("ignore:This epoch is empty:UserWarning")
-@settings(max_examples=25)
 @given(
     st.integers(0, 40),
     st.sampled_from(["raise", "quiet", None]),

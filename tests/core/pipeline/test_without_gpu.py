@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn, types
+from penstock import Pipeline, backend, errors, fn, types
 from penstock.executor import fallback
 from penstock.operators import BatchOperator, Input, operator
 from penstock.pipeline import experimental
@@ -187,3 +187,12 @@ def test_a_kernel_of_the_user_needs_a_gpu(gpu_is_off):
         pipe.set_outputs(made)
     with pytest.raises(errors.GpuNotAvailableError, match="GPU only: its function is a kernel"):
         pipe.build()
+
+
+def test_memory_of_a_gpu_is_not_prepared(gpu_is_off):
+    with pytest.warns(UserWarning, match="`PreallocateDeviceMemory` asks for a GPU"):
+        backend.PreallocateDeviceMemory(1000, 3)
+    backend.PreallocatePinnedMemory(1000)
+    backend.SetCUDACurrentDevice(3)
+    with pytest.raises(errors.ArgumentTypeError):
+        backend.PreallocatePinnedMemory(-1)

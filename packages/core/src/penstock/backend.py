@@ -16,6 +16,7 @@ from penstock.errors import (
     UnknownNameError,
     UsageError,
 )
+from penstock.executor.fallback import absence, tell
 from penstock.operators.support.schema_view import SchemaView as OpSchema
 from penstock.operators.support.schema_view import find_view, names_on
 from penstock.tensors.buffer_sizes import BUFFER_SETTINGS
@@ -90,6 +91,14 @@ def __dir__() -> list[str]:
 # -- memory --------------------------------------------------------------------------------------
 
 
+def _is_for_cpu(request: str) -> bool:
+    """Whether what is done for a GPU is left out, as the program runs on the CPU."""
+    reason = absence()
+    if reason:
+        tell(request, reason)
+    return bool(reason)
+
+
 @public
 def ReleaseUnusedMemory() -> None:
     """Give memory that waits to be used back to the operating system, and to GPUs.
@@ -126,6 +135,8 @@ def PreallocateDeviceMemory(bytes: int, device_id: int) -> None:
     from penstock.tensors.gpu.device import get_device
 
     size = _size(bytes)
+    if _is_for_cpu("`PreallocateDeviceMemory`"):
+        return
     device = get_device(device_id)
     if size:
         with device.runtime.active():
@@ -151,6 +162,8 @@ def PreallocatePinnedMemory(bytes: int) -> None:
     from penstock.tensors.gpu.device import get_device
 
     size = _size(bytes)
+    if _is_for_cpu("`PreallocatePinnedMemory`"):
+        return
     check_available()
     device = get_device(current_device())
     if size:
@@ -259,7 +272,8 @@ def SetCUDACurrentDevice(device_id: int) -> None:
     GpuNotAvailableError, ArgumentValueError
         If there is no such GPU.
     """
-    get_runtime(device_id).activate()
+    if not _is_for_cpu("`SetCUDACurrentDevice`"):
+        get_runtime(device_id).activate()
 
 
 @public
