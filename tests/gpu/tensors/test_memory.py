@@ -68,6 +68,18 @@ def test_preallocated_memory_serves_batches_until_it_is_released(gpu_runtime):
     assert device.memory.allocations == allocated + 2
 
 
+@pytest.mark.parametrize(("growth", "most"), [(1, 1100), (4, 4200)])
+def test_page_locked_memory_grows_as_host_memory_does(gpu_runtime, monkeypatch, growth, most):
+    monkeypatch.setattr(BUFFER_SETTINGS, "host_growth", growth)
+    pool = get_device(0).pinned
+    pool.trim()
+    used = pool.stats().bytes_in_use
+    array = pool.empty(1030, np.uint8)
+    assert 1030 <= pool.stats().bytes_in_use - used <= most
+    del array
+    assert pool.empty(1000, np.uint8).nbytes == 1000
+
+
 def test_page_locked_memory_is_not_freed_before_it_is_asked_for(gpu_runtime, monkeypatch):
     monkeypatch.setattr(BUFFER_SETTINGS, "host_shrink", 1)
     pool = get_device(0).pinned

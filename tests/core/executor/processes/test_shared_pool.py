@@ -32,6 +32,22 @@ def test_memory_returns_to_the_system_when_it_is_given_up():
     assert used_bytes(file) == 0
 
 
+def test_memory_that_is_not_needed_any_more_goes_back_to_the_system():
+    from penstock.executor.processes.shared_pool import SharedPool
+
+    pool = SharedPool()
+    arrays = [pool.empty((1 << 20,), np.uint8) for _ in range(8)]
+    for array in arrays:
+        array[:] = 1
+    file = pool.file(pool.place_of(array).file)
+    arrays.clear()
+    del array
+    assert used_bytes(file) >= 8 << 20
+    for _ in range(2100):
+        pool.empty((1 << 20,), np.uint8)
+    assert used_bytes(file) < 2 << 20
+
+
 @given(st.lists(st.integers(1, 5 * PAGE), min_size=1, max_size=30), st.randoms())
 def test_ranges_never_overlap_and_are_joined_again(sizes, rng):
     from penstock.executor.processes.shared_pool import SharedFile

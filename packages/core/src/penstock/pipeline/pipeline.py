@@ -109,7 +109,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
     workers : {"threads", "processes"}, optional
         What carries samples through operators on the CPU: threads, or as many worker processes,
         which share no interpreter; all pipelines of a program share them. A graph that cannot
-        travel stays in threads, as `executor_statistics` says. Where it is not given,
+        travel stays in threads, as `counters` says. Where it is not given,
         ``PENSTOCK_WORKERS`` decides, and else the engine: processes from four threads and
         processors on, where all operators are the library's. Given here, ``"processes"`` call the
         functions of `fn.python_function`, too, where these can be pickled.

@@ -109,7 +109,7 @@ class SettingsProperties:
 
     @property
     def enable_memory_stats(self) -> bool:
-        """Whether `executor_statistics` has memory figures."""
+        """Whether `executor_statistics` tells the memory of each operator."""
         return self._settings.enable_memory_stats
 
     @property

@@ -89,7 +89,7 @@ def start_processes(
 
 
 def what_carries(executor: Executor, settings: Settings) -> dict[str, Any]:
-    """What `executor_statistics` says of it."""
+    """What `Pipeline.counters` says of it."""
     processes = executor.processes
     why = settings.why_threads if processes is None else processes.refused
     functions = None if processes is None else processes.functions
