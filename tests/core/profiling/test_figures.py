@@ -7,6 +7,7 @@ import pytest
 from penstock.profiling.figures import figures_of
 from penstock.profiling.page import page
 from penstock.profiling.recorder import Label, Recorder, Setup
+from penstock.profiling.rows import Rows
 from penstock.profiling.timeline import timeline, written
 
 MS = 1_000_000
@@ -124,3 +125,20 @@ def test_the_page_needs_nothing_else_and_names_what_there_is(recorder):
         assert outside not in html
     assert html.count("<table>") == html.count("<caption>") == html.count("</table>")
     assert "prefers-color-scheme:dark" in html
+
+
+def test_processes_that_follow_one_another_count_as_one():
+    made = Recorder(Setup(batch_size=4, threads=1, workers="processes"))
+    made.add_labels([Label("samples of stage 0", "chunk"), Label("wait for a batch", "take")])
+    own = Rows()
+    own.note(0, 1, 4, 0, 10 * MS, 20 * MS, 5 * MS)
+    made.process(11).add(own.taken(), 0)
+    own.note(0, 2, 4, 0, 20 * MS, 30 * MS, 5 * MS)
+    made.process(12).add(own.taken(), 0)
+    for k in range(3):
+        made.lane("consumer").note(1, k, 0, 1, 10 * k * MS, 10 * (k + 1) * MS, 0)
+    found = figures_of(made)
+    assert found.working == pytest.approx(1)
+    assert found.processors_used == pytest.approx(0.5)
+    assert found.interpreter_held is None
+    assert [lane.name for lane in found.lanes] == ["worker process 11", "worker process 12"]

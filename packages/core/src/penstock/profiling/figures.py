@@ -249,10 +249,8 @@ def _note_lanes(found: Figures, parts: dict[str, np.ndarray], kinds: np.ndarray)
         )
     carries = "worker process" if found.workers == "processes" else "penstock-worker"
     own = [lane.working for lane in found.lanes if lane.name.startswith(carries)]
-    if found.workers == "threads":  # threads that never had anything to do have no rows
-        found.working = sum(own) / max(found.threads, 1)
-    elif own:
-        found.working = sum(own) / len(own)
+    # Who never had anything to do has no rows; and processes may take the place of others.
+    found.working = min(sum(own) / max(found.threads, 1), 1.0)
 
 
 def _note_shares(found: Figures, rows: np.ndarray, kinds: np.ndarray, labels: list[Label]) -> None:

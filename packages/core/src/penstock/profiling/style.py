@@ -25,7 +25,7 @@ h3{font-size:1.02rem;margin:0}
 p{margin:.3rem 0}
 .soft{color:var(--soft)}
 .pipeline+.pipeline{margin-top:3.5rem;border-top:2px solid var(--line);padding-top:2rem}
-dl.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.75rem;
+dl.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.3rem,1fr));gap:.75rem;
 margin:1.2rem 0}
 dl.facts div{background:var(--card);border:1px solid var(--line);border-radius:.6rem;
 padding:.6rem .85rem;
