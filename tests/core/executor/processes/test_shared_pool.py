@@ -32,6 +32,13 @@ def test_memory_returns_to_the_system_when_it_is_given_up():
     assert used_bytes(file) == 0
 
 
+def test_nothing_is_set_aside_of_shared_memory():
+    from penstock.executor.processes.shared_pool import SharedPool
+
+    with pytest.raises(NotImplementedError, match="`reserve` is not for shared memory"):
+        SharedPool().reserve(1000)
+
+
 def test_memory_that_is_not_needed_any_more_goes_back_to_the_system():
     from penstock.executor.processes.shared_pool import SharedPool
 

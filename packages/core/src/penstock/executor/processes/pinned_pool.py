@@ -5,7 +5,12 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from penstock.executor.processes.shared_pool import SHARED_POOL, SharedBlock, SharedFile
+from penstock.executor.processes.shared_pool import (
+    SHARED_POOL,
+    SharedBlock,
+    SharedFile,
+    SharedPool,
+)
 from penstock.tensors.gpu.pinned import PinnedMemory
 from penstock.tensors.pool import Block, HostPool
 
@@ -61,6 +66,8 @@ class PinnedSharedPool(HostPool):
 
     def _fresh(self, size: int) -> Block:
         return _PinnedSharedBlock(self._runtime, size, *SHARED_POOL.take_range(size))
+
+    reserve = SharedPool.reserve
 
     def _file(self, block: Block) -> None:
         assert isinstance(block, SharedBlock)

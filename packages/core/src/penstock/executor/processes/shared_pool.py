@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.tensors.addresses import addresses_of
-from penstock.tensors.pool import Block, HostPool, Memory, memory_bytes
+from penstock.tensors.pool import Block, HostPool, Memory, Reserve, memory_bytes
 from penstock.tensors.ranges import FreeRanges
 
 _PAGE = mmap.PAGESIZE
@@ -164,6 +164,16 @@ class SharedPool(HostPool):
     def is_current(self, file: SharedFile) -> bool:
         """Whether memory of this file may be used again."""
         return file is self._current
+
+    def reserve(self, size_bytes: int) -> Reserve:
+        """Refuse: all memory of the pool is one file, which is mapped already.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        raise NotImplementedError("`reserve` is not for shared memory, which is mapped already.")
 
     def _file(self, block: Block) -> None:
         assert isinstance(block, SharedBlock)

@@ -208,7 +208,9 @@ class CudaRuntime:
 
     def free(self, address: int) -> None:
         """Give device memory back to the driver."""
-        self.api.free(address)
+        if not (self.driver.is_closed or self._is_ending()):
+            with self.active():
+                self.api.free(address)
 
     def allocate_pinned(self, size_bytes: int) -> int:
         """Address of new page-locked host memory."""

@@ -122,8 +122,7 @@ class DeviceReserve:
     def __del__(self) -> None:
         address = getattr(self, "address", 0)
         if address:
-            with self._runtime.active():
-                self._runtime.free(address)
+            self._runtime.free(address)
 
 
 class DevicePool:

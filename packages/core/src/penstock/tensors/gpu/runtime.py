@@ -92,7 +92,10 @@ class Runtime(Protocol):
         """
 
     def free(self, address: int) -> None:
-        """Give device memory back to the driver; waits for the device."""
+        """Give device memory back to the driver; waits for the device.
+
+        Does nothing where `free_pinned` does not.
+        """
 
     def allocate_pinned(self, size_bytes: int) -> int:
         """Address of new page-locked host memory, which kernels can read, too."""
