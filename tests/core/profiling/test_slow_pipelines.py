@@ -5,6 +5,8 @@ processors, their number or their clock is injected.
 """
 
 import json
+import subprocess
+import sys
 import threading
 import time
 
@@ -248,3 +250,33 @@ def test_debug_mode_is_not_recorded():
 
     with pytest.raises(NotImplementedError, match="`profile` is not supported in debug mode"):
         definition(profile=Profile())
+
+
+PROGRAM = """
+import os, sys
+from penstock import Pipeline, fn
+
+pipe = Pipeline(4, 1, profile="page.html")
+with pipe:
+    pipe.set_outputs(fn.random.uniform(shape=3) + 1)
+for _ in range(3):
+    pipe.run()
+pid = os.fork()
+if not pid:
+    del pipe
+    os._exit(os.path.exists("page.html"))
+assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+def test_the_end_of_the_program_writes_the_page_and_a_fork_does_not(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    assert "Time by operator" in (tmp_path / "page.html").read_text()

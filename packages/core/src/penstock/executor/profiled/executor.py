@@ -10,6 +10,7 @@ from penstock.executor.iteration import DONE
 from penstock.executor.profiled.sampler import Sampler
 from penstock.executor.profiled.tasks import ProfiledStages, ProfiledTasks
 from penstock.executor.programs import Programs
+from penstock.executor.threads import forks
 from penstock.profiling.recorder import Label, Recorder
 from penstock.profiling.rows import Rows
 from penstock.tensors.pool import HOST_POOL
@@ -67,6 +68,7 @@ class ProfiledExecutor(Executor):
         self._take_code = recorder.add_labels([Label("wait for a batch", "take")])
         self._consumer_rows: Rows = recorder.lanes.setdefault("consumer", Rows())
         pool = HOST_POOL if self.processes is None else self.processes.pool
+        self._has_ended = False
         self._sampler = Sampler(recorder, self._schedule.queue, pool)
 
     def start(self) -> None:
@@ -97,11 +99,16 @@ class ProfiledExecutor(Executor):
     def shutdown(self, wait_seconds: float = 1.0) -> None:
         """Stop the threads; see `Executor.shutdown`. The profile is complete then."""
         super().shutdown(wait_seconds)
-        self._sampler.stop(wait_seconds)
-        self._profile.ended(self.recorder)
+        self._end(wait_seconds)
 
     def shut_down_at_exit(self) -> None:
         """Stop the threads, without waiting for them, because the program ends."""
         super().shut_down_at_exit()
-        self._sampler.stop(0.1)
-        self._profile.ended(self.recorder)
+        self._end(0.1)
+
+    def _end(self, wait_seconds: float) -> None:
+        """Look no more, and have the profile written; once, and not by a fork of the process."""
+        if not self._has_ended and self._process == forks():
+            self._has_ended = True
+            self._sampler.stop(wait_seconds)
+            self._profile.ended(self.recorder)
