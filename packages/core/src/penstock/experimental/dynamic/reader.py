@@ -375,6 +375,7 @@ class Reader:
             "version": _STATE_VERSION,
             "reader": self._schema.name,
             "epochs": self._epochs,
+            "shards": self._args.get("num_shards", 1),
             "source": self._ahead.state,
         }
         return _encoded(state)
@@ -400,7 +401,16 @@ class Reader:
             raise UsageError(
                 f"`{self._place.shown}` has begun to read; a state can be set before that only."
             )
-        self._state = _decoded(state, self._schema.name)
+        found = _decoded(state, self._schema.name)
+        shards = self._args.get("num_shards", 1)
+        if found.get("shards", shards) != shards:
+            raise ArgumentValueError(
+                f"The state is that of a reader with `num_shards`={found['shards']}, and "
+                f"`{self._place.shown}` has {shards}. An epoch that begins at a state is as long "
+                "as any, so what is left of one cannot be dealt anew; a pipeline with `checkpoint` "
+                "can do that."
+            )
+        self._state = found
         self._checkpointing = True
 
     def __repr__(self) -> str:
