@@ -279,6 +279,8 @@ def test_states(root):
     assert resumed[: len(rest)] == rest
     with pytest.raises(RuntimeError, match="begun"):
         other.set_state(state)
+    with pytest.raises(ValueError, match=r"`num_shards`=1, and .* has 2"):
+        made(root, num_shards=2, shard_id=1).set_state(state)
 
 
 @pytest.mark.parametrize("taken", [0, 1, 3, 5, 17])

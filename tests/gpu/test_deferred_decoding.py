@@ -160,10 +160,11 @@ def test_an_iteration_more_is_begun_where_a_gpu_decodes_files(files):
         pipe.build()
         pipe.schedule_run()
         assert pipe._executor.pending() == more
-    pipe = pipeline(files, "mixed", exec_async=False)
-    pipe.build()
-    pipe.schedule_run()
-    assert pipe._executor.pending() == 1
+    for options, count in (({"exec_pipelined": False}, 1), ({"exec_async": False}, 2)):
+        pipe = pipeline(files, "mixed", **options)
+        pipe.build()
+        pipe.schedule_run()
+        assert pipe._executor.pending() == count
 
 
 def test_a_pipeline_that_is_dropped_while_it_decodes(library, files):

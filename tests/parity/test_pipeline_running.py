@@ -237,14 +237,21 @@ def schedule_past_the_end(lib):
 
 
 @running
-def queues_of_both_stages(lib):
+def queues(lib):
     """How many batches the first call starts, and how many there are to take."""
     found = []
-    for depth in (2, {"cpu_size": 1, "gpu_size": 3}, {"cpu_size": 3, "gpu_size": 2}):
+    for depth, more in (
+        (2, {}),
+        ({"cpu_size": 1, "gpu_size": 3}, {}),
+        ({"cpu_size": 3, "gpu_size": 2}, {}),
+        (3, {"exec_async": False, "exec_dynamic": True}),
+        (3, {"exec_pipelined": False}),
+    ):
         calls = []
         pipe = lib.pipe(
             lambda calls=calls: lib.fn.external_source(lambda k: calls.append(k) or one(k)),
             prefetch_queue_depth=depth,
+            **more,
         )
         pipe.schedule_run()
         started, taken = len(calls), []

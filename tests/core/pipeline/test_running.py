@@ -425,3 +425,35 @@ def test_random_numbers_do_not_depend_on_how_the_pipeline_runs():
     for one, other in zip(*runs, strict=True):
         for a, b in zip(one, other, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_without_asynchronous_execution_calls_wait():
+    """Nothing is at work when `schedule_run` or `run` returns; a failed batch is done, too."""
+    done = []
+
+    def slow(x):
+        done.append(threading.get_ident())
+        if len(done) == 3:
+            raise LookupError("the third")
+        return x
+
+    pipe = Pipeline(1, 2, None, exec_async=False, prefetch_queue_depth=2)
+    with pipe:
+        found = fn.external_source(lambda k: np.full((1, 1), k))
+        pipe.set_outputs(fn.python_function(found, function=slow))
+    pipe.build()
+    for count in (2, 3, 4, 5):
+        pipe.schedule_run()
+        assert len(done) == count
+        if count == 4:
+            with pytest.raises(LookupError, match="the third"):
+                pipe.share_outputs()
+        else:
+            pipe.share_outputs()
+        pipe.release_outputs()
+    pipe = Pipeline(1, 2, None, exec_async=False, exec_pipelined=False)
+    with pipe:
+        pipe.set_outputs(fn.python_function(np.zeros(1), function=slow))
+    for count in (6, 7):
+        pipe.run()
+        assert len(done) == count

@@ -254,6 +254,23 @@ class Executor:
         """How many iterations are scheduled and not yet handed over."""
         return len(self._schedule.queue)
 
+    def finish(self) -> None:
+        """Wait until all that is scheduled is done, or, on a GPU, queued there."""
+        if self._inline is not None:
+            return  # the consumer itself queues it, when it takes the outputs
+        monitor, queue = self.monitor, self._schedule.queue
+        self.consumer.is_inside = True
+        try:
+            with monitor.lock:
+                while any(iteration.state is not DONE for iteration in queue):
+                    self._check_open()
+                    if not monitor.finished.wait(_POLL_SECONDS):
+                        monitor.wake_all()
+        except RuntimeError as failed:
+            raise interruption(failed) from None
+        finally:
+            self.consumer.is_inside = False
+
     def take(self) -> Iteration:
         """Wait for the oldest iteration and hand it over.
 

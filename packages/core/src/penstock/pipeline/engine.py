@@ -130,7 +130,9 @@ class Engine:
         if settings.enable_memory_stats:
             self.memory_statistics = MemoryStatistics(plan)
         number = self.checkpointing.resume(self.readers, self.feeding)
-        self.prefetch = Prefetch(self.executor, self.feeding, depth, number, limit)
+        self.prefetch = Prefetch(
+            self.executor, self.feeding, depth, number, limit, waits=not settings.exec_async
+        )
         self.first_shapes: list[str] = []
         """Shapes of the samples of each output, in the first batch that was taken."""
         self.skipped = 0

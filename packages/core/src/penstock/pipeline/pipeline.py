@@ -67,7 +67,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         Seed of all random operators without one of their own. The same seed gives the same bytes,
         whatever the number of threads or the prefetch depth. A new one in each run when not given.
     exec_pipelined, exec_async : bool
-        Where one is false, nothing is worked on ahead.
+        Without the first, one batch at a time is worked on; without the second, calls wait for it.
     prefetch_queue_depth : int or dict
         Number of batches worked on ahead; or, with the keys "cpu_size" and "gpu_size", that of
         each stage, of which the greater one counts.

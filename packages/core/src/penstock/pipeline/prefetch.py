@@ -30,6 +30,8 @@ class Prefetch:
         Number of the first iteration.
     limit
         What says whether there is memory for a further one.
+    waits
+        Whether all work is done when `schedule` returns.
     """
 
     def __init__(
@@ -39,8 +41,11 @@ class Prefetch:
         depth: int,
         number: int,
         limit: MemoryLimit | None = None,
+        *,
+        waits: bool = False,
     ) -> None:
         self.limit = limit
+        self._waits = waits
         self._executor = executor
         self._feeding = feeding
         self._depth = depth
@@ -76,6 +81,8 @@ class Prefetch:
         self._retrying = True  # a source that raises is asked again for the same iteration
         self._schedule_owed(set_up)
         self._retrying = False
+        if self._waits:
+            self._executor.finish()
 
     def schedule_fed(self, set_up: Callable[[], None] | None) -> None:
         """Schedule what was asked for before a source was fed.

@@ -223,7 +223,7 @@ class Settings:
                 )
         self._check_depth_of(depth)
         self.queue_size = self.depth = int(depth)
-        if not self.works_ahead:
+        if not self.exec_pipelined:
             self.depth = min(self.depth, 1)
 
     def _check_depth_of(self, stage: Any) -> None:
@@ -243,7 +243,7 @@ class Settings:
 
     @property
     def works_ahead(self) -> bool:
-        """Whether anything may be worked on before it is asked for."""
+        """Whether work goes on while the consumer is at work, so that more may be ahead."""
         return self.exec_pipelined and self.exec_async
 
     def _check_deprecated(self) -> None:
