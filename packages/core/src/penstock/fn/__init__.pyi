@@ -49,9 +49,8 @@ def audio_resample(
     audio : DataNode or array_like, of FLOAT, INT8, UINT8, INT16, UINT16, INT32, UINT32
         Signals ``(n,)`` or ``(n, channels)``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; by default that of the input. Another one has its own range:
         floating point numbers are loudness from -1 to 1, the largest integer is 1, and silence
@@ -122,9 +121,8 @@ def batch_permutation(
     allow_repetitions : bool, default False
         Whether numbers may occur more than once.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     no_fixed_points : bool, default False
         Whether no sample has its own number, except in a batch of one.
     preserve : bool, default False
@@ -169,9 +167,8 @@ def bb_flip(
     boxes : DataNode or array_like, of FLOAT
         Boxes, four numbers each, as shares of the image's extents: any shape.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     horizontal : int, one for each sample allowed, default 1
         Whether left and right change places.
     ltrb : bool, default False
@@ -235,9 +232,8 @@ def bbox_paste(
     ratio : float, one for each sample allowed
         Extents of the canvas, in those of the image.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     ltrb : bool, default False
         Whether a box is left, top, right and bottom; else left, top, width and height.
     paste_x : float, one for each sample allowed, default 0.5
@@ -315,9 +311,8 @@ def bbox_rotate(
     bbox_normalized : bool, default True
         Whether boxes are in shares of the image, before and after; in pixels otherwise.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     keep_size : bool, default False
         As of `rotate`: the rotated image has the old extents.
     mode : str, default "expand"
@@ -404,9 +399,8 @@ def box_encoder(
     anchors : float or list of float
         Default boxes, left, top, right and bottom of one after the other.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     criteria : float, default 0.5
         An anchor stands for a box if their intersection over union is larger; from 0 to 1.
     means : float or list of float, default (0.0, 0.0, 0.0, 0.0)
@@ -481,9 +475,8 @@ def brightness(
         What is added in the end, in units of the output type's largest value (1 for floating
         point).
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; the input's when not given.
     preserve : bool, default False
@@ -549,9 +542,8 @@ def brightness_contrast(
         What is added in the end, in units of the output type's largest value (1 for floating
         point).
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     contrast : float, one for each sample or frame allowed, default 1.0
         What distances from `contrast_center` are multiplied by; 0 leaves nothing but the
         centre.
@@ -618,9 +610,8 @@ def cast(
     dtype : DALIDataType
         Element type of the output.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -671,9 +662,8 @@ def cast_like(
     like : DataNode or array_like, on any device
         Data whose element type is taken on; nothing else of it is looked at.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -728,9 +718,8 @@ def cat(
     axis_name : str, optional
         The same axis by its letter in the input's layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -790,9 +779,8 @@ def color_space_conversion(
     output_type : {DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr}
         Another one: that of the output.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -854,9 +842,8 @@ def color_twist(
     brightness : float, one for each sample or frame allowed, default 1.0
         What all channels are multiplied by in the end: 0 gives black.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     contrast : float, one for each sample or frame allowed, default 1.0
         What distances from the middle grey are multiplied by: 0 leaves nothing but that grey.
         It is 128 for integers and 0.5 for floating point, by the type of the input.
@@ -936,9 +923,8 @@ def contrast(
     data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT
         Images, volumes or sequences of images.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     contrast : float, one for each sample or frame allowed, default 1.0
         What distances from `contrast_center` are multiplied by; 0 leaves nothing but the
         centre.
@@ -1003,9 +989,8 @@ def coord_flip(
     data : DataNode or array_like, of FLOAT
         Points ``(points, coordinates)``, with 1 to 3 coordinates.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     center_x : float, one for each sample allowed, default 0.5
         The x coordinate that stays where it is.
     center_y : float, one for each sample allowed, default 0.5
@@ -1087,9 +1072,8 @@ def coord_transform(
     T : float or list of float of shape (m,) or (), one for each sample or frame allowed, optional
         What is added then: a number for each coordinate, or one for all.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.FLOAT
         Element type of the output: FLOAT, or that of the input, for which numbers are rounded,
         halves away from zero, and saturate.
@@ -1144,9 +1128,8 @@ def copy(
     data : DataNode or array_like
         Data of any rank and layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -1212,9 +1195,8 @@ def crop(
     data : DataNode or array_like, layout HWC, CHW, DHWC, CDHW, FHWC, FCHW, CFHW, FDHWC, FCDHW, CFDHW
         Images, volumes or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     crop : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
         Extents of the window in pixels: `(height, width)` or `(depth, height, width)`.
         Fractions are dropped; an extent of 0 or less keeps the whole axis. Excludes `crop_h`,
@@ -1344,9 +1326,8 @@ def crop_mirror_normalize(
     data : DataNode or array_like, layout HWC, CHW, DHWC, CDHW, FHWC, FCHW, CFHW, FDHWC, FCDHW, CFDHW, of UINT8, INT16, UINT16, INT32, FLOAT, FLOAT16
         Images, volumes or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     crop : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
         Extents of the window in pixels: `(height, width)` or `(depth, height, width)`.
         Fractions are dropped; an extent of 0 or less keeps the whole axis. Excludes `crop_h`,
@@ -1489,9 +1470,8 @@ def dl_tensor_python_function(
         returns such a list for each output. If false, it is called for each sample; it is true
         unless given.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     num_outputs : int, default 1
         How many outputs there are, 0 or more.
     output_layouts : object, optional
@@ -1561,9 +1541,8 @@ def element_extract(
     element_map : int or list of int
         Number of the element for each output, from 0.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -1637,9 +1616,8 @@ def equalize(
     data : DataNode or array_like, layout HW, HWC, CHW, FHW, FHWC, FCHW, of UINT8
         Images or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -1704,9 +1682,8 @@ def erase(
     axis_names : str, optional
         The same by letters of the layout, such as ``HW``; goes before `axes`.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     centered_anchor : bool, default False
         Whether anchors are the middles of regions instead.
     fill_value : float or list of float of shape () or (C,), one for each sample allowed, default (0.0,)
@@ -1782,9 +1759,8 @@ def expand_dims(
     axes : int or list of int
         Where the new axes are in the output, counted from 0.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     new_axis_names : layout, default ""
         Letters of the new axes, in the order of `axes`. Without them there is no layout.
     preserve : bool, default False
@@ -1868,9 +1844,8 @@ def external_source(
     blocking : bool, default False
         Wait for `feed_input`, called by another thread, when there is no data.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     cuda_stream : object, optional
         Stream that writes data on the GPU, where the data does not say: a number, or a stream
         of PyTorch or CuPy; -1 if it is written. No effect on host data.
@@ -2050,9 +2025,8 @@ def filter(
         (or ``"reflect"``) with the outermost element; ``"clamp"`` (or ``"edge"``) repeats that;
         ``"wrap"`` begins on the other side; ``"constant"`` is `fill_value`.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or that of the input, which is also taken when it is
         not given.
@@ -2114,9 +2088,8 @@ def flip(
     data : DataNode or array_like, layout FDHWC, FHWC, DHWC, HWC, FCDHW, FCHW, CDHW, CHW
         Images, volumes or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     depthwise : int, one for each sample allowed, default 0
         Whether front and back of a volume change places; images are left as they are.
     horizontal : int, one for each sample allowed, default 1
@@ -2176,9 +2149,8 @@ def full(
     fill_value : DataNode or array_like
         What to fill with: a scalar, or data that broadcasts to the output's shape.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     layout : layout, optional
         Layout of the output.
     preserve : bool, default False
@@ -2231,9 +2203,8 @@ def full_like(
     fill_value : DataNode or array_like
         What to fill with: a scalar, or data that broadcasts to the output's shape.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu"}, optional
@@ -2284,9 +2255,8 @@ def gaussian_blur(
         Data with one to three axes to blur along: all but channels (C, first or last) and
         frames (F). Without a layout, every axis.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or that of the input, which is also taken when it is
         not given.
@@ -2351,9 +2321,8 @@ def get_property(
         ``"layout"`` for the layout, ``"source_info"`` for the file or key that the sample was
         read from.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -2409,9 +2378,8 @@ def grid_mask(
     angle : float, one for each sample allowed, default 0.0
         How far the grid is turned, in radians.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     ratio : float, one for each sample allowed, default 0.5
@@ -2482,9 +2450,8 @@ def hsv(
     data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
         Images, volumes or sequences of images, with the channels red, green and blue.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.UINT8
         Element type of the output.
     hue : float, one for each sample or frame allowed, default 0.0
@@ -2549,9 +2516,8 @@ def hue(
     data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
         Images, volumes or sequences of images, with the channels red, green and blue.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; the input's when not given.
     hue : float, one for each sample or frame allowed, default 0.0
@@ -2614,9 +2580,8 @@ def jpeg_compression_distortion(
     images : DataNode or array_like, layout HWC, FHWC, FHWC, FFHWC, of UINT8
         RGB images or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     quality : int, one for each sample allowed, default 50
@@ -2677,9 +2642,8 @@ def laplacian(
         Data with one to three axes to differentiate along: all but channels (C, first or last)
         and frames (F). Without a layout, every axis.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or that of the input, which is also taken when it is
         not given.
@@ -2754,9 +2718,8 @@ def lookup_table(
     data : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64
         Integers of any rank and layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     default_value : float, default 0.0
         What numbers that are no key become.
     dtype : DALIDataType, default types.FLOAT
@@ -2831,9 +2794,8 @@ def mel_filter_bank(
         Spectra, along the axis ``f`` of the layout. Without a layout, along the last but one,
         or the only one.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     freq_high : float, default 0.0
         Highest frequency that is taken in, hertz; half of `sample_rate` if it is 0 or less.
     freq_low : float, default 0.0
@@ -2908,9 +2870,8 @@ def mfcc(
     axis : int, default 0
         Axis of the frequencies, which is transformed.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dct_type : int, default 2
         Type of the discrete cosine transform: 1, 2, 3 or 4.
     lifter : float, default 0.0
@@ -2981,9 +2942,8 @@ def multi_paste(
     *images : DataNode or array_like, layout HWC, FHWC, of UINT8, INT16, INT32, FLOAT
         Images or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; that of the input if not given.
     in_anchors : nested list of int of shape (regions, 2), one for each sample or frame allowed, optional
@@ -3072,9 +3032,8 @@ def nonsilent_region(
     audio : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT
         A signal of one channel.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     cutoff_db : float, default -60.0
         Power from which on the signal is not silent, in dB relative to the reference.
     preserve : bool, default False
@@ -3161,9 +3120,8 @@ def normalize(
         Whether moments are those of the whole batch instead of each sample's own. Extents of
         axes that are not reduced must be the same in all samples.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     ddof : int, default 0
         What is taken off the number of elements when a variance is estimated: 1 for an unbiased
         estimate. With no more elements than that the variance is 0.
@@ -3260,9 +3218,8 @@ def one_hot(
     axis_name : str, optional
         Letter of the new axis in the output's layout, which has none without it.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.FLOAT
         Element type of the output.
     num_classes : int, default 0
@@ -3321,9 +3278,8 @@ def ones(
     Parameters
     ----------
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.INT32
         Element type of the output.
     layout : layout, optional
@@ -3362,9 +3318,8 @@ def ones_like(
     data_like : DataNode or array_like
         Data whose shape, layout and element type the output has.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output, if not that of the input.
     preserve : bool, default False
@@ -3427,9 +3382,8 @@ def pad(
     axis_names : layout, optional
         Axes to be padded, as letters of the layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     fill_value : float, one for each sample allowed, default 0.0
         Value of the elements that are added.
     preserve : bool, default False
@@ -3499,9 +3453,8 @@ def paste(
     ratio : float, one for each sample allowed
         Extents of the canvas, in those of the image: at least 1.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     min_canvas_size : float, one for each sample allowed, default 0.0
         Smallest extent of a canvas, in pixels.
     n_channels : int, default 3
@@ -3570,9 +3523,8 @@ def peek_image_shape(
     adjust_orientation : bool, default True
         Whether the image would be turned the way its EXIF orientation asks for.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.INT64
         Element type of the shapes: `INT64`, `INT32`, `UINT64`, `UINT32`, `FLOAT`, `FLOAT64`.
     image_type : DALIImageType, default types.RGB
@@ -3630,9 +3582,8 @@ def per_frame(
     data : DataNode or array_like
         Data whose outermost axis counts frames.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     replace : bool, default False
@@ -3688,9 +3639,8 @@ def permute_batch(
         For each sample of the output, the number of the sample of the input: as many numbers as
         there are samples, or a tensor without axes.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -3743,9 +3693,8 @@ def power_spectrum(
     axis : int, default -1
         Axis that is transformed; the last for any negative number.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     nfft : int, optional
         Length of the Fourier transforms: longer signals are cut off, shorter ones continued by
         zeros. The signals' own length when it is not given, 0 or negative.
@@ -3811,9 +3760,8 @@ def preemphasis_filter(
         What stands before the first number: ``"clamp"``, itself; ``"zero"``, 0; ``"reflect"``,
         the second number, and 0 where there is none.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.FLOAT
         Element type of the output.
     preemph_coeff : float, one for each sample allowed, default 0.97
@@ -3887,9 +3835,8 @@ def python_function(
         Call the function once for a batch, with a list of arrays for each input. It returns
         such a list for each output. If false, it is called for each sample.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     num_outputs : int, default 1
         How many outputs there are, 0 or more.
     output_layouts : object, optional
@@ -3984,9 +3931,8 @@ def random_bbox_crop(
     bbox_prune_threshold : float, optional
         Boxes stay if this share of them is in the window; if not given, if their middle is.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     crop_shape : int or list of int of shape (axes,), one for each sample allowed, optional
         Extents of the window in pixels, in place of `scaling` and `aspect_ratio`; then `anchor`
         and `shape` are in pixels, too.
@@ -4101,9 +4047,8 @@ def random_crop_generator(
     shapes : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64
         Shapes of images, HW or HWC.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     num_attempts : int, default 10
         How often an area and an aspect ratio that do not fit into the image are drawn anew,
         before the largest window that fits is taken.
@@ -4195,9 +4140,8 @@ def random_resized_crop(
         Whether filters widen with the reduction, so that every source pixel counts. Nearest
         neighbours stay what they are.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: `FLOAT`, or that of the input, which is also the default.
         Integers are rounded.
@@ -4296,9 +4240,8 @@ def reinterpret(
     shape_input : DataNode or array_like, always on the CPU, optional
         The shape of each sample: integers, one-dimensional. Excludes `shape` and `rel_shape`.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output. Where no shape is given, the last extent is adapted to the
         size of the new elements.
@@ -4374,9 +4317,8 @@ def reshape(
     shape_input : DataNode or array_like, always on the CPU, optional
         The shape of each sample: integers, one-dimensional. Excludes `shape` and `rel_shape`.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     layout : layout, optional
         Layout of the output; an empty one clears it. Where not given, the layout stays if the
         number of axes does; a shape that is told sample by sample must then have as many axes.
@@ -4478,9 +4420,8 @@ def resize(
         Whether filters widen with the reduction, so that every source pixel counts. Nearest
         neighbours stay what they are.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: `FLOAT`, or that of the input, which is also the default.
         Integers are rounded.
@@ -4769,9 +4710,8 @@ def resize_crop_mirror(
         Whether filters widen with the reduction, so that every source pixel counts. Nearest
         neighbours stay what they are.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     crop : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
         Extents of the window in pixels: `(height, width)` or `(depth, height, width)`.
         Fractions are dropped; an extent of 0 or less keeps the whole axis. Excludes `crop_h`,
@@ -4937,9 +4877,8 @@ def roi_random_crop(
     roi_start : int or list of int of shape (axes,), one for each sample allowed
         Where the region begins.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     in_shape : int or list of int of shape (axes,), one for each sample allowed, optional
         Shape of the data, in place of the input. Without either, windows may lie outside.
     preserve : bool, default False
@@ -5026,9 +4965,8 @@ def rotate(
         Direction (x, y, z) that a volume is rotated around, of any length but 0. Volumes need
         it; images do without.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; that of the input when not given.
     fill_value : float, optional
@@ -5105,9 +5043,8 @@ def saturation(
     data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
         Images, volumes or sequences of images, with the channels red, green and blue.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; the input's when not given.
     image_type : DALIImageType, default types.RGB
@@ -5170,9 +5107,8 @@ def sequence_rearrange(
     new_order : int or list of int, one for each sample allowed
         For each element of the output, the number of the element of the input.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -5259,9 +5195,8 @@ def slice(
         `axes` nor `axis_names` is given. Data without a layout that has 2, 3 or 4 dimensions is
         taken for ``"HW"``, ``"HWC"`` or ``"DHWC"``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: `FLOAT`, `FLOAT16`, `UINT8` or that of the input, which is
         the default. Fractions are dropped and values that do not fit saturate.
@@ -5378,9 +5313,8 @@ def spectrogram(
     signal : DataNode or array_like, of FLOAT
         A signal, ``(n,)``; axes with an extent of 1 may stand beside it.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     center_windows : bool, default True
         Whether windows are centred on multiples of `window_step`, so that the first and last
         ones reach beyond the signal. Otherwise they start there, and only those are taken that
@@ -5466,9 +5400,8 @@ def sphere(
     images : DataNode or array_like, layout HWC, of UINT8, FLOAT
         Images.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     fill_value : float, default 0.0
         Value of pixels from outside; fractions are dropped.
     interp_type : DALIInterpType, default types.INTERP_NN
@@ -5532,9 +5465,8 @@ def squeeze(
     axis_names : layout, optional
         The axes to remove, as letters of the layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -5590,9 +5522,8 @@ def stack(
     axis_name : str, optional
         Letter of the new axis in the output's layout, which has none without it.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -5673,9 +5604,8 @@ def tensor_resize(
     axis_names : layout, optional
         The same as letters of the layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: `FLOAT`, or that of the input, which is also the default.
         Integers are rounded.
@@ -5792,9 +5722,8 @@ def to_decibels(
     data : DataNode or array_like, of FLOAT
         Magnitudes or powers of any shape.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     cutoff_db : float, default -200.0
         Least value of the output, decibels; smaller ones, and those of what is 0, negative or
         not a number, become this one.
@@ -5855,9 +5784,8 @@ def transpose(
     data : DataNode or array_like
         Data of any rank and layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     output_layout : layout, optional
         Layout of the output, whatever moves where.
     perm : int or list of int, optional
@@ -5930,9 +5858,8 @@ def warp_affine(
         sample, or with frames (F) in front. On the GPU it may be on either device; nobody waits
         for one there.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; that of the input when not given.
     fill_value : float, optional
@@ -6021,9 +5948,8 @@ def water(
     ampl_y : float, default 10.0
         Amplitude, in pixels, of the wave that moves pixels along y.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     fill_value : float, default 0.0
         Value of pixels from outside; fractions are dropped.
     freq_x : float, optional
@@ -6091,9 +6017,8 @@ def zeros(
     Parameters
     ----------
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.INT32
         Element type of the output.
     layout : layout, optional
@@ -6132,9 +6057,8 @@ def zeros_like(
     data_like : DataNode or array_like
         Data whose shape, layout and element type the output has.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output, if not that of the input.
     preserve : bool, default False

@@ -35,9 +35,8 @@ def audio(
     input : DataNode or array_like, of UINT8, always on the CPU
         Encoded audio: all bytes of a file as a flat array.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     downmix : bool, default False
         Whether all channels are averaged. The samples then have the shape ``(n,)``, otherwise
         ``(n, channels)``.
@@ -136,9 +135,8 @@ def image(
 
         A hint of DALI's that changes no result; it is taken and not needed.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     cache_batch_copy : bool, default True
         Whether the cached images of a batch are copied all at once.
     cache_debug : bool, default False
@@ -296,9 +294,8 @@ def image_crop(
 
         A hint of DALI's that changes no result; it is taken and not needed.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     crop : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
         Extents of the window in pixels: `(height, width)` or `(depth, height, width)`.
         Fractions are dropped; an extent of 0 or less keeps the whole axis. Excludes `crop_h`,
@@ -466,9 +463,8 @@ def image_random_crop(
 
         A hint of DALI's that changes no result; it is taken and not needed.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     device_memory_padding : int, default 16777216
         Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
@@ -644,9 +640,8 @@ def image_slice(
         `axes` nor `axis_names` is given. Data without a layout that has 2, 3 or 4 dimensions is
         taken for ``"HW"``, ``"HWC"`` or ``"DHWC"``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     device_memory_padding : int, default 16777216
         Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
@@ -786,9 +781,8 @@ def numpy(
     encoded : DataNode or array_like, of UINT8, INT8, always on the CPU
         Bytes of files of NumPy (.npy).
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output, converted as by `cast`. If not given, that of the files,
         which must then be the same.

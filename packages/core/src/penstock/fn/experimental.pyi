@@ -42,9 +42,8 @@ def warp_perspective(
     border_mode : str, default "constant"
         What is outside of the image: constant, replicate, reflect, reflect_101, wrap.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     fill_value : float or list of float, default ()
         What it is with the first of these: one value, or one for each channel of HWC; 0 if not
         given.

@@ -31,9 +31,8 @@ def gaussian(
     data : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT
         Data of any shape and layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     mean : float, one for each sample allowed, default 0.0
         Mean of what is added.
     preserve : bool, default False
@@ -102,9 +101,8 @@ def salt_and_pepper(
     data : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT
         Data of any shape and layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     pepper_val : float, one for each sample allowed, optional
         Value of pepper; the smallest of the type if not given, -1 of floats.
     per_channel : bool, default False
@@ -180,9 +178,8 @@ def shot(
     data : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT
         Data of any shape and layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     factor : float, one for each sample allowed, optional
         What a number of the Poisson distribution is multiplied by: the larger, the noisier; 12
         if not given, which is what DALI takes, too.

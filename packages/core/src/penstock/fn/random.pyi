@@ -36,9 +36,8 @@ def beta(
     beta : float, one for each sample allowed, default 1.0
         Second parameter of the distribution, positive.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output. Numbers are rounded (halves away from zero) and kept inside
         the range of an integer type.
@@ -106,9 +105,8 @@ def choice(
     shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     p : float or list of float of shape (number of choices,), one for each sample allowed, optional
         Probability of each choice, or one that all have; their sum is 1. All are as likely when
         not given.
@@ -170,9 +168,8 @@ def coin_flip(
     shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output. Numbers are rounded (halves away from zero) and kept inside
         the range of an integer type.
@@ -237,9 +234,8 @@ def normal(
     shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output. Numbers are rounded (halves away from zero) and kept inside
         the range of an integer type.
@@ -307,9 +303,8 @@ def uniform(
     shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output. Numbers are rounded (halves away from zero) and kept inside
         the range of an integer type.

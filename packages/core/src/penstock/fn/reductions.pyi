@@ -37,9 +37,8 @@ def max(
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     keep_dims : bool, default False
         Keep reduced axes, with an extent of 1.
     preserve : bool, default False
@@ -100,9 +99,8 @@ def mean(
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or the type of the input, without fractions.
     keep_dims : bool, default False
@@ -166,9 +164,8 @@ def mean_square(
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or for integers INT64 or UINT64, without fractions.
     keep_dims : bool, default False
@@ -233,9 +230,8 @@ def min(
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     keep_dims : bool, default False
         Keep reduced axes, with an extent of 1.
     preserve : bool, default False
@@ -296,9 +292,8 @@ def rms(
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or the type of the input, without fractions.
     keep_dims : bool, default False
@@ -365,9 +360,8 @@ def std_dev(
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     ddof : int, default 0
         What is taken off the number of elements that the sum of squares is divided by: 1 for an
         unbiased estimate.
@@ -436,9 +430,8 @@ def sum(
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: for integers INT64 or UINT64, as when it is not given, the
         type of the input, or FLOAT for those of up to 32 bits; for floats FLOAT.
@@ -506,9 +499,8 @@ def variance(
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     ddof : int, default 0
         What is taken off the number of elements that the sum of squares is divided by: 1 for an
         unbiased estimate.

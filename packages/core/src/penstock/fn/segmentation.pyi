@@ -30,9 +30,8 @@ def random_mask_pixel(
     mask : DataNode or array_like, of BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT
         A mask with any number of axes.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     foreground : int, one for each sample allowed, default 0
         Whether to draw a pixel of the foreground, and not just any.
     preserve : bool, default False
@@ -113,9 +112,8 @@ def random_object_bbox(
         The label of what is no object. If not given, 0, or if that is one of `classes`, the
         number below the lowest of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     cache_objects : bool, default False
         Keep the boxes of all masks, and look for them again only in masks that are new.
     class_weights : float or list of float of shape (classes,), one for each sample allowed, optional
@@ -257,9 +255,8 @@ def select_masks(
     vertices : DataNode or array_like
         Vertices, ``(vertices, coordinates)``, of any type.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     reindex_masks : bool, default False

@@ -30,9 +30,8 @@ def combine(
     *next_transform : DataNode or array_like, of FLOAT
         The transform that is done next.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     reverse_order : bool, default False
@@ -96,9 +95,8 @@ def crop(
         Whether starts that are above their ends change places with them, so that nothing is
         mirrored.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     from_end : float or list of float of shape (n,), one for each sample or frame allowed, default (1.0,)
         Upper coordinates of the region that is mapped: a number for each axis, or one for all.
     from_start : float or list of float of shape (n,), one for each sample or frame allowed, default (0.0,)
@@ -174,9 +172,8 @@ def rotation(
         Direction (x, y, z) to rotate around, of any length but 0; it makes the transform one of
         space. When not given, it is one of planes.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     center : float or list of float of shape (n,), one for each sample or frame allowed, optional
         The point that stays where it is: a number for each axis, or one for all; the origin
         when not given.
@@ -240,9 +237,8 @@ def scale(
     scale : float or list of float of shape (n,), one for each sample or frame allowed
         What coordinates (x, y, ...) are multiplied by: a number for each axis, or one for all.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     center : float or list of float of shape (n,), one for each sample or frame allowed, optional
         The point that stays where it is: a number for each axis, or one for all; the origin
         when not given.
@@ -310,9 +306,8 @@ def shear(
         The same as angles in degrees, from -90 to 90: (xy, yx), or in space (xy, xz, yx, yz,
         zx, zy): of the first axis by the second.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     center : float or list of float of shape (n,), one for each sample or frame allowed, optional
         The point that stays where it is: a number for each axis, or one for all; the origin
         when not given.
@@ -377,9 +372,8 @@ def translation(
     offset : float or list of float of shape (n,), one for each sample or frame allowed
         What is added to the coordinates (x, y, ...): a number for each axis.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     reverse_order : bool, default False

@@ -35,9 +35,8 @@ class AudioResample(OperatorInstance):
     audio : DataNode or array_like, of FLOAT, INT8, UINT8, INT16, UINT16, INT32, UINT32
         Signals ``(n,)`` or ``(n, channels)``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; by default that of the input. Another one has its own range:
         floating point numbers are loudness from -1 to 1, the largest integer is 1, and silence
@@ -131,9 +130,8 @@ class BatchPermutation(OperatorInstance):
     allow_repetitions : bool, default False
         Whether numbers may occur more than once.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     no_fixed_points : bool, default False
         Whether no sample has its own number, except in a batch of one.
     preserve : bool, default False
@@ -188,9 +186,8 @@ class BbFlip(OperatorInstance):
     boxes : DataNode or array_like, of FLOAT
         Boxes, four numbers each, as shares of the image's extents: any shape.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     horizontal : int, one for each sample allowed, default 1
         Whether left and right change places.
     ltrb : bool, default False
@@ -267,9 +264,8 @@ class BBoxPaste(OperatorInstance):
     ratio : float, one for each sample allowed
         Extents of the canvas, in those of the image.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     ltrb : bool, default False
         Whether a box is left, top, right and bottom; else left, top, width and height.
     paste_x : float, one for each sample allowed, default 0.5
@@ -356,9 +352,8 @@ class BBoxRotate(OperatorInstance):
     bbox_normalized : bool, default True
         Whether boxes are in shares of the image, before and after; in pixels otherwise.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     keep_size : bool, default False
         As of `rotate`: the rotated image has the old extents.
     mode : str, default "expand"
@@ -468,9 +463,8 @@ class BoxEncoder(OperatorInstance):
     anchors : float or list of float
         Default boxes, left, top, right and bottom of one after the other.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     criteria : float, default 0.5
         An anchor stands for a box if their intersection over union is larger; from 0 to 1.
     means : float or list of float, default (0.0, 0.0, 0.0, 0.0)
@@ -566,9 +560,8 @@ class Brightness(OperatorInstance):
         What is added in the end, in units of the output type's largest value (1 for floating
         point).
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; the input's when not given.
     preserve : bool, default False
@@ -646,9 +639,8 @@ class BrightnessContrast(OperatorInstance):
         What is added in the end, in units of the output type's largest value (1 for floating
         point).
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     contrast : float, one for each sample or frame allowed, default 1.0
         What distances from `contrast_center` are multiplied by; 0 leaves nothing but the
         centre.
@@ -735,9 +727,8 @@ class Cast(OperatorInstance):
     dtype : DALIDataType
         Element type of the output.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -800,9 +791,8 @@ class CastLike(OperatorInstance):
     like : DataNode or array_like, on any device
         Data whose element type is taken on; nothing else of it is looked at.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -867,9 +857,8 @@ class Cat(OperatorInstance):
     axis_name : str, optional
         The same axis by its letter in the input's layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -942,9 +931,8 @@ class ColorSpaceConversion(OperatorInstance):
     output_type : {DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr}
         Another one: that of the output.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -1015,9 +1003,8 @@ class ColorTwist(OperatorInstance):
     brightness : float, one for each sample or frame allowed, default 1.0
         What all channels are multiplied by in the end: 0 gives black.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     contrast : float, one for each sample or frame allowed, default 1.0
         What distances from the middle grey are multiplied by: 0 leaves nothing but that grey.
         It is 128 for integers and 0.5 for floating point, by the type of the input.
@@ -1117,9 +1104,8 @@ class Contrast(OperatorInstance):
     data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT
         Images, volumes or sequences of images.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     contrast : float, one for each sample or frame allowed, default 1.0
         What distances from `contrast_center` are multiplied by; 0 leaves nothing but the
         centre.
@@ -1194,9 +1180,8 @@ class CoordFlip(OperatorInstance):
     data : DataNode or array_like, of FLOAT
         Points ``(points, coordinates)``, with 1 to 3 coordinates.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     center_x : float, one for each sample allowed, default 0.5
         The x coordinate that stays where it is.
     center_y : float, one for each sample allowed, default 0.5
@@ -1299,9 +1284,8 @@ class CoordTransform(OperatorInstance):
     T : float or list of float of shape (m,) or (), one for each sample or frame allowed, optional
         What is added then: a number for each coordinate, or one for all.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.FLOAT
         Element type of the output: FLOAT, or that of the input, for which numbers are rounded,
         halves away from zero, and saturate.
@@ -1375,9 +1359,8 @@ class Copy(OperatorInstance):
     data : DataNode or array_like
         Data of any rank and layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -1441,9 +1424,8 @@ class Crop(OperatorInstance):
     data : DataNode or array_like, layout HWC, CHW, DHWC, CDHW, FHWC, FCHW, CFHW, FDHWC, FCDHW, CFDHW
         Images, volumes or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     crop : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
         Extents of the window in pixels: `(height, width)` or `(depth, height, width)`.
         Fractions are dropped; an extent of 0 or less keeps the whole axis. Excludes `crop_h`,
@@ -1590,9 +1572,8 @@ class CropMirrorNormalize(OperatorInstance):
     data : DataNode or array_like, layout HWC, CHW, DHWC, CDHW, FHWC, FCHW, CFHW, FDHWC, FCDHW, CFDHW, of UINT8, INT16, UINT16, INT32, FLOAT, FLOAT16
         Images, volumes or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     crop : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
         Extents of the window in pixels: `(height, width)` or `(depth, height, width)`.
         Fractions are dropped; an extent of 0 or less keeps the whole axis. Excludes `crop_h`,
@@ -1783,9 +1764,8 @@ class DLTensorPythonFunction(FunctionInstance):
         returns such a list for each output. If false, it is called for each sample; it is true
         unless given.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     num_outputs : int, default 1
         How many outputs there are, 0 or more.
     output_layouts : object, optional
@@ -1847,9 +1827,8 @@ class ElementExtract(OperatorInstance):
     element_map : int or list of int
         Number of the element for each output, from 0.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -1914,9 +1893,8 @@ class Equalize(OperatorInstance):
     data : DataNode or array_like, layout HW, HWC, CHW, FHW, FHWC, FCHW, of UINT8
         Images or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -1983,9 +1961,8 @@ class Erase(OperatorInstance):
     axis_names : str, optional
         The same by letters of the layout, such as ``HW``; goes before `axes`.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     centered_anchor : bool, default False
         Whether anchors are the middles of regions instead.
     fill_value : float or list of float of shape () or (C,), one for each sample allowed, default (0.0,)
@@ -2088,9 +2065,8 @@ class ExpandDims(OperatorInstance):
     axes : int or list of int
         Where the new axes are in the output, counted from 0.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     new_axis_names : layout, default ""
         Letters of the new axes, in the order of `axes`. Without them there is no layout.
     preserve : bool, default False
@@ -2176,9 +2152,8 @@ class ExternalSource(OperatorInstance):
     blocking : bool, default False
         Wait for `feed_input`, called by another thread, when there is no data.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     cuda_stream : object, optional
         Stream that writes data on the GPU, where the data does not say: a number, or a stream
         of PyTorch or CuPy; -1 if it is written. No effect on host data.
@@ -2299,9 +2274,8 @@ class Filter(OperatorInstance):
         (or ``"reflect"``) with the outermost element; ``"clamp"`` (or ``"edge"``) repeats that;
         ``"wrap"`` begins on the other side; ``"constant"`` is `fill_value`.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or that of the input, which is also taken when it is
         not given.
@@ -2381,9 +2355,8 @@ class Flip(OperatorInstance):
     data : DataNode or array_like, layout FDHWC, FHWC, DHWC, HWC, FCDHW, FCHW, CDHW, CHW
         Images, volumes or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     depthwise : int, one for each sample allowed, default 0
         Whether front and back of a volume change places; images are left as they are.
     horizontal : int, one for each sample allowed, default 1
@@ -2458,9 +2431,8 @@ class Full(OperatorInstance):
     fill_value : DataNode or array_like
         What to fill with: a scalar, or data that broadcasts to the output's shape.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     layout : layout, optional
         Layout of the output.
     preserve : bool, default False
@@ -2527,9 +2499,8 @@ class FullLike(OperatorInstance):
     fill_value : DataNode or array_like
         What to fill with: a scalar, or data that broadcasts to the output's shape.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu"}, optional
@@ -2589,9 +2560,8 @@ class GaussianBlur(OperatorInstance):
         Data with one to three axes to blur along: all but channels (C, first or last) and
         frames (F). Without a layout, every axis.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or that of the input, which is also taken when it is
         not given.
@@ -2672,9 +2642,8 @@ class GetProperty(OperatorInstance):
         ``"layout"`` for the layout, ``"source_info"`` for the file or key that the sample was
         read from.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -2738,9 +2707,8 @@ class GridMask(OperatorInstance):
     angle : float, one for each sample allowed, default 0.0
         How far the grid is turned, in radians.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     ratio : float, one for each sample allowed, default 0.5
@@ -2828,9 +2796,8 @@ class Hsv(OperatorInstance):
     data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
         Images, volumes or sequences of images, with the channels red, green and blue.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.UINT8
         Element type of the output.
     hue : float, one for each sample or frame allowed, default 0.0
@@ -2911,9 +2878,8 @@ class Hue(OperatorInstance):
     data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
         Images, volumes or sequences of images, with the channels red, green and blue.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; the input's when not given.
     hue : float, one for each sample or frame allowed, default 0.0
@@ -2992,9 +2958,8 @@ class JpegCompressionDistortion(OperatorInstance):
     images : DataNode or array_like, layout HWC, FHWC, FHWC, FFHWC, of UINT8
         RGB images or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     quality : int, one for each sample allowed, default 50
@@ -3063,9 +3028,8 @@ class Laplacian(OperatorInstance):
         Data with one to three axes to differentiate along: all but channels (C, first or last)
         and frames (F). Without a layout, every axis.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or that of the input, which is also taken when it is
         not given.
@@ -3156,9 +3120,8 @@ class LookupTable(OperatorInstance):
     data : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64
         Integers of any rank and layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     default_value : float, default 0.0
         What numbers that are no key become.
     dtype : DALIDataType, default types.FLOAT
@@ -3248,9 +3211,8 @@ class MelFilterBank(OperatorInstance):
         Spectra, along the axis ``f`` of the layout. Without a layout, along the last but one,
         or the only one.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     freq_high : float, default 0.0
         Highest frequency that is taken in, hertz; half of `sample_rate` if it is 0 or less.
     freq_low : float, default 0.0
@@ -3343,9 +3305,8 @@ class MFCC(OperatorInstance):
     axis : int, default 0
         Axis of the frequencies, which is transformed.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dct_type : int, default 2
         Type of the discrete cosine transform: 1, 2, 3 or 4.
     lifter : float, default 0.0
@@ -3428,9 +3389,8 @@ class MultiPaste(OperatorInstance):
     *images : DataNode or array_like, layout HWC, FHWC, of UINT8, INT16, INT32, FLOAT
         Images or sequences of them.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; that of the input if not given.
     in_anchors : nested list of int of shape (regions, 2), one for each sample or frame allowed, optional
@@ -3544,9 +3504,8 @@ class NonsilentRegion(OperatorInstance):
     audio : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT
         A signal of one channel.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     cutoff_db : float, default -60.0
         Power from which on the signal is not silent, in dB relative to the reference.
     preserve : bool, default False
@@ -3642,9 +3601,8 @@ class Normalize(OperatorInstance):
         Whether moments are those of the whole batch instead of each sample's own. Extents of
         axes that are not reduced must be the same in all samples.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     ddof : int, default 0
         What is taken off the number of elements when a variance is estimated: 1 for an unbiased
         estimate. With no more elements than that the variance is 0.
@@ -3766,9 +3724,8 @@ class OneHot(OperatorInstance):
     axis_name : str, optional
         Letter of the new axis in the output's layout, which has none without it.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.FLOAT
         Element type of the output.
     num_classes : int, default 0
@@ -3850,9 +3807,8 @@ class Ones(OperatorInstance):
     Parameters
     ----------
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.INT32
         Element type of the output.
     layout : layout, optional
@@ -3905,9 +3861,8 @@ class OnesLike(OperatorInstance):
     data_like : DataNode or array_like
         Data whose shape, layout and element type the output has.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output, if not that of the input.
     preserve : bool, default False
@@ -3978,9 +3933,8 @@ class Pad(OperatorInstance):
     axis_names : layout, optional
         Axes to be padded, as letters of the layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     fill_value : float, one for each sample allowed, default 0.0
         Value of the elements that are added.
     preserve : bool, default False
@@ -4065,9 +4019,8 @@ class Paste(OperatorInstance):
     ratio : float, one for each sample allowed
         Extents of the canvas, in those of the image: at least 1.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     min_canvas_size : float, one for each sample allowed, default 0.0
         Smallest extent of a canvas, in pixels.
     n_channels : int, default 3
@@ -4156,9 +4109,8 @@ class PeekImageShape(OperatorInstance):
     adjust_orientation : bool, default True
         Whether the image would be turned the way its EXIF orientation asks for.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.INT64
         Element type of the shapes: `INT64`, `INT32`, `UINT64`, `UINT32`, `FLOAT`, `FLOAT64`.
     image_type : DALIImageType, default types.RGB
@@ -4232,9 +4184,8 @@ class PerFrame(OperatorInstance):
     data : DataNode or array_like
         Data whose outermost axis counts frames.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     replace : bool, default False
@@ -4302,9 +4253,8 @@ class PermuteBatch(OperatorInstance):
         For each sample of the output, the number of the sample of the input: as many numbers as
         there are samples, or a tensor without axes.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -4367,9 +4317,8 @@ class PowerSpectrum(OperatorInstance):
     axis : int, default -1
         Axis that is transformed; the last for any negative number.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     nfft : int, optional
         Length of the Fourier transforms: longer signals are cut off, shorter ones continued by
         zeros. The signals' own length when it is not given, 0 or negative.
@@ -4449,9 +4398,8 @@ class PreemphasisFilter(OperatorInstance):
         What stands before the first number: ``"clamp"``, itself; ``"zero"``, 0; ``"reflect"``,
         the second number, and 0 where there is none.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.FLOAT
         Element type of the output.
     preemph_coeff : float, one for each sample allowed, default 0.97
@@ -4540,9 +4488,8 @@ class PythonFunction(FunctionInstance):
         Call the function once for a batch, with a list of arrays for each input. It returns
         such a list for each output. If false, it is called for each sample.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     num_outputs : int, default 1
         How many outputs there are, 0 or more.
     output_layouts : object, optional
@@ -4612,9 +4559,8 @@ class RandomBBoxCrop(OperatorInstance):
     bbox_prune_threshold : float, optional
         Boxes stay if this share of them is in the window; if not given, if their middle is.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     crop_shape : int or list of int of shape (axes,), one for each sample allowed, optional
         Extents of the window in pixels, in place of `scaling` and `aspect_ratio`; then `anchor`
         and `shape` are in pixels, too.
@@ -4769,9 +4715,8 @@ class RandomCropGenerator(OperatorInstance):
     shapes : DataNode or array_like, of UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64
         Shapes of images, HW or HWC.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     num_attempts : int, default 10
         How often an area and an aspect ratio that do not fit into the image are drawn anew,
         before the largest window that fits is taken.
@@ -4868,9 +4813,8 @@ class RandomResizedCrop(OperatorInstance):
         Whether filters widen with the reduction, so that every source pixel counts. Nearest
         neighbours stay what they are.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: `FLOAT`, or that of the input, which is also the default.
         Integers are rounded.
@@ -4996,9 +4940,8 @@ class Reinterpret(OperatorInstance):
     shape_input : DataNode or array_like, always on the CPU, optional
         The shape of each sample: integers, one-dimensional. Excludes `shape` and `rel_shape`.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output. Where no shape is given, the last extent is adapted to the
         size of the new elements.
@@ -5091,9 +5034,8 @@ class Reshape(OperatorInstance):
     shape_input : DataNode or array_like, always on the CPU, optional
         The shape of each sample: integers, one-dimensional. Excludes `shape` and `rel_shape`.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     layout : layout, optional
         Layout of the output; an empty one clears it. Where not given, the layout stays if the
         number of axes does; a shape that is told sample by sample must then have as many axes.
@@ -5194,9 +5136,8 @@ class Resize(OperatorInstance):
         Whether filters widen with the reduction, so that every source pixel counts. Nearest
         neighbours stay what they are.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: `FLOAT`, or that of the input, which is also the default.
         Integers are rounded.
@@ -5386,9 +5327,8 @@ class ResizeCropMirror(OperatorInstance):
         Whether filters widen with the reduction, so that every source pixel counts. Nearest
         neighbours stay what they are.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     crop : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
         Extents of the window in pixels: `(height, width)` or `(depth, height, width)`.
         Fractions are dropped; an extent of 0 or less keeps the whole axis. Excludes `crop_h`,
@@ -5615,9 +5555,8 @@ class ROIRandomCrop(OperatorInstance):
     roi_start : int or list of int of shape (axes,), one for each sample allowed
         Where the region begins.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     in_shape : int or list of int of shape (axes,), one for each sample allowed, optional
         Shape of the data, in place of the input. Without either, windows may lie outside.
     preserve : bool, default False
@@ -5717,9 +5656,8 @@ class Rotate(OperatorInstance):
         Direction (x, y, z) that a volume is rotated around, of any length but 0. Volumes need
         it; images do without.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; that of the input when not given.
     fill_value : float, optional
@@ -5820,9 +5758,8 @@ class Saturation(OperatorInstance):
     data : DataNode or array_like, layout HWC, FHWC, DHWC, FHWC, FFHWC, FDHWC, of UINT8, INT16, INT32, FLOAT16, FLOAT
         Images, volumes or sequences of images, with the channels red, green and blue.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; the input's when not given.
     image_type : DALIImageType, default types.RGB
@@ -5901,9 +5838,8 @@ class SequenceRearrange(OperatorInstance):
     new_order : int or list of int, one for each sample allowed
         For each element of the output, the number of the element of the input.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -5986,9 +5922,8 @@ class Slice(OperatorInstance):
         `axes` nor `axis_names` is given. Data without a layout that has 2, 3 or 4 dimensions is
         taken for ``"HW"``, ``"HWC"`` or ``"DHWC"``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: `FLOAT`, `FLOAT16`, `UINT8` or that of the input, which is
         the default. Fractions are dropped and values that do not fit saturate.
@@ -6140,9 +6075,8 @@ class Spectrogram(OperatorInstance):
     signal : DataNode or array_like, of FLOAT
         A signal, ``(n,)``; axes with an extent of 1 may stand beside it.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     center_windows : bool, default True
         Whether windows are centred on multiples of `window_step`, so that the first and last
         ones reach beyond the signal. Otherwise they start there, and only those are taken that
@@ -6252,9 +6186,8 @@ class Sphere(OperatorInstance):
     images : DataNode or array_like, layout HWC, of UINT8, FLOAT
         Images.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     fill_value : float, default 0.0
         Value of pixels from outside; fractions are dropped.
     interp_type : DALIInterpType, default types.INTERP_NN
@@ -6333,9 +6266,8 @@ class Squeeze(OperatorInstance):
     axis_names : layout, optional
         The axes to remove, as letters of the layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -6404,9 +6336,8 @@ class Stack(OperatorInstance):
     axis_name : str, optional
         Letter of the new axis in the output's layout, which has none without it.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     device : {"cpu", "gpu"}, optional
@@ -6483,9 +6414,8 @@ class TensorResize(OperatorInstance):
     axis_names : layout, optional
         The same as letters of the layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: `FLOAT`, or that of the input, which is also the default.
         Integers are rounded.
@@ -6648,9 +6578,8 @@ class ToDecibels(OperatorInstance):
     data : DataNode or array_like, of FLOAT
         Magnitudes or powers of any shape.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     cutoff_db : float, default -200.0
         Least value of the output, decibels; smaller ones, and those of what is 0, negative or
         not a number, become this one.
@@ -6725,9 +6654,8 @@ class Transpose(OperatorInstance):
     data : DataNode or array_like
         Data of any rank and layout.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     output_layout : layout, optional
         Layout of the output, whatever moves where.
     perm : int or list of int, optional
@@ -6809,9 +6737,8 @@ class WarpAffine(OperatorInstance):
         sample, or with frames (F) in front. On the GPU it may be on either device; nobody waits
         for one there.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output; that of the input when not given.
     fill_value : float, optional
@@ -6917,9 +6844,8 @@ class Water(OperatorInstance):
     ampl_y : float, default 10.0
         Amplitude, in pixels, of the wave that moves pixels along y.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     fill_value : float, default 0.0
         Value of pixels from outside; fractions are dropped.
     freq_x : float, optional
@@ -7016,9 +6942,8 @@ class Zeros(OperatorInstance):
     Parameters
     ----------
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, default types.INT32
         Element type of the output.
     layout : layout, optional
@@ -7071,9 +6996,8 @@ class ZerosLike(OperatorInstance):
     data_like : DataNode or array_like
         Data whose shape, layout and element type the output has.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output, if not that of the input.
     preserve : bool, default False

@@ -23,9 +23,8 @@ class Audio(OperatorInstance):
     input : DataNode or array_like, of UINT8, always on the CPU
         Encoded audio: all bytes of a file as a flat array.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     downmix : bool, default False
         Whether all channels are averaged. The samples then have the shape ``(n,)``, otherwise
         ``(n, channels)``.
@@ -121,9 +120,8 @@ class Image(OperatorInstance):
 
         A hint of DALI's that changes no result; it is taken and not needed.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     cache_batch_copy : bool, default True
         Whether the cached images of a batch are copied all at once.
     cache_debug : bool, default False
@@ -311,9 +309,8 @@ class ImageCrop(OperatorInstance):
 
         A hint of DALI's that changes no result; it is taken and not needed.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     crop : float or list of float of shape (2,) or (3,), one for each sample allowed, optional
         Extents of the window in pixels: `(height, width)` or `(depth, height, width)`.
         Fractions are dropped; an extent of 0 or less keeps the whole axis. Excludes `crop_h`,
@@ -521,9 +518,8 @@ class ImageRandomCrop(OperatorInstance):
 
         A hint of DALI's that changes no result; it is taken and not needed.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     device_memory_padding : int, default 16777216
         Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
@@ -721,9 +717,8 @@ class ImageSlice(OperatorInstance):
         `axes` nor `axis_names` is given. Data without a layout that has 2, 3 or 4 dimensions is
         taken for ``"HW"``, ``"HWC"`` or ``"DHWC"``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     device_memory_padding : int, default 16777216
         Bytes of device memory that each thread of the GPU's JPEG decoder begins with.
     device_memory_padding_jpeg2k : int, default 0
@@ -929,9 +924,8 @@ class Numpy(OperatorInstance):
     encoded : DataNode or array_like, of UINT8, INT8, always on the CPU
         Bytes of files of NumPy (.npy).
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output, converted as by `cast`. If not given, that of the files,
         which must then be the same.

@@ -23,9 +23,8 @@ class Beta(OperatorInstance):
     beta : float, one for each sample allowed, default 1.0
         Second parameter of the distribution, positive.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output. Numbers are rounded (halves away from zero) and kept inside
         the range of an integer type.
@@ -108,9 +107,8 @@ class Choice(OperatorInstance):
     shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     p : float or list of float of shape (number of choices,), one for each sample allowed, optional
         Probability of each choice, or one that all have; their sum is 1. All are as likely when
         not given.
@@ -184,9 +182,8 @@ class CoinFlip(OperatorInstance):
     shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output. Numbers are rounded (halves away from zero) and kept inside
         the range of an integer type.
@@ -263,9 +260,8 @@ class Normal(OperatorInstance):
     shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output. Numbers are rounded (halves away from zero) and kept inside
         the range of an integer type.
@@ -347,9 +343,8 @@ class Uniform(OperatorInstance):
     shape_like : DataNode or array_like, on any device, optional
         Data whose samples give the shapes of the output's samples.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output. Numbers are rounded (halves away from zero) and kept inside
         the range of an integer type.

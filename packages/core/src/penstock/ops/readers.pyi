@@ -22,9 +22,8 @@ class COCO(OperatorInstance):
     avoid_class_remapping : bool, default False
         Labels are ids of categories, and not numbers of these in the file, from 1.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dont_use_mmap : bool, default False
         Allow empty files, which are otherwise errors. Files are never mapped to memory.
     dump_meta_files : bool, optional
@@ -273,9 +272,8 @@ class File(OperatorInstance):
     Parameters
     ----------
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     case_sensitive_filter : bool, default False
         Whether the case of letters matters in `file_filters` and `dir_filters`.
     dir_filters : str or list of str, optional
@@ -432,9 +430,8 @@ class MXNet(OperatorInstance):
     path : str or list of str
         The file of records (.rec).
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dont_use_mmap : bool, default False
         Allow empty files, which are otherwise errors. Files are never mapped to memory.
     initial_fill : int, default 1024
@@ -569,9 +566,8 @@ class NemoAsr(OperatorInstance):
         The manifests: files with a JSON object for each utterance, of which "audio_filepath" is
         needed and "text", "offset" and "duration" (in seconds) may be there.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dont_use_mmap : bool, default False
         Allow empty files, which are otherwise errors. Files are never mapped to memory.
     downmix : bool, default True
@@ -750,9 +746,8 @@ class Numpy(OperatorInstance):
     Parameters
     ----------
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     cache_header_information : bool, default False
         Keep headers of files; they are in any case.
 
@@ -956,9 +951,8 @@ class Webdataset(OperatorInstance):
     paths : str or list of str
         The archives.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     case_sensitive_extensions : bool, default True
         Whether the case of letters matters.
     dont_use_mmap : bool, default False

@@ -26,9 +26,8 @@ class Max(OperatorInstance):
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     keep_dims : bool, default False
         Keep reduced axes, with an extent of 1.
     preserve : bool, default False
@@ -102,9 +101,8 @@ class Mean(OperatorInstance):
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or the type of the input, without fractions.
     keep_dims : bool, default False
@@ -183,9 +181,8 @@ class MeanSquare(OperatorInstance):
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or for integers INT64 or UINT64, without fractions.
     keep_dims : bool, default False
@@ -266,9 +263,8 @@ class Min(OperatorInstance):
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     keep_dims : bool, default False
         Keep reduced axes, with an extent of 1.
     preserve : bool, default False
@@ -342,9 +338,8 @@ class RMS(OperatorInstance):
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or the type of the input, without fractions.
     keep_dims : bool, default False
@@ -425,9 +420,8 @@ class StdDev(OperatorInstance):
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     ddof : int, default 0
         What is taken off the number of elements that the sum of squares is divided by: 1 for an
         unbiased estimate.
@@ -512,9 +506,8 @@ class Sum(OperatorInstance):
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dtype : DALIDataType, optional
         Element type of the output: for integers INT64 or UINT64, as when it is not given, the
         type of the input, or FLOAT for those of up to 32 bits; for floats FLOAT.
@@ -596,9 +589,8 @@ class Variance(OperatorInstance):
     axis_names : layout, optional
         The same by letters of the layout, such as ``HW``.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     ddof : int, default 0
         What is taken off the number of elements that the sum of squares is divided by: 1 for an
         unbiased estimate.

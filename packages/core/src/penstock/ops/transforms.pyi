@@ -20,9 +20,8 @@ class Combine(OperatorInstance):
     *next_transform : DataNode or array_like, of FLOAT
         The transform that is done next.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     reverse_order : bool, default False
@@ -94,9 +93,8 @@ class Crop(OperatorInstance):
         Whether starts that are above their ends change places with them, so that nothing is
         mirrored.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     from_end : float or list of float of shape (n,), one for each sample or frame allowed, default (1.0,)
         Upper coordinates of the region that is mapped: a number for each axis, or one for all.
     from_start : float or list of float of shape (n,), one for each sample or frame allowed, default (0.0,)
@@ -191,9 +189,8 @@ class Rotation(OperatorInstance):
         Direction (x, y, z) to rotate around, of any length but 0; it makes the transform one of
         space. When not given, it is one of planes.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     center : float or list of float of shape (n,), one for each sample or frame allowed, optional
         The point that stays where it is: a number for each axis, or one for all; the origin
         when not given.
@@ -272,9 +269,8 @@ class Scale(OperatorInstance):
     scale : float or list of float of shape (n,), one for each sample or frame allowed
         What coordinates (x, y, ...) are multiplied by: a number for each axis, or one for all.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     center : float or list of float of shape (n,), one for each sample or frame allowed, optional
         The point that stays where it is: a number for each axis, or one for all; the origin
         when not given.
@@ -357,9 +353,8 @@ class Shear(OperatorInstance):
         The same as angles in degrees, from -90 to 90: (xy, yx), or in space (xy, xz, yx, yz,
         zx, zy): of the first axis by the second.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     center : float or list of float of shape (n,), one for each sample or frame allowed, optional
         The point that stays where it is: a number for each axis, or one for all; the origin
         when not given.
@@ -441,9 +436,8 @@ class Translation(OperatorInstance):
     offset : float or list of float of shape (n,), one for each sample or frame allowed
         What is added to the coordinates (x, y, ...): a number for each axis.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     reverse_order : bool, default False

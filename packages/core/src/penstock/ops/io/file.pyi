@@ -20,9 +20,8 @@ class Read(OperatorInstance):
     filepaths : DataNode or array_like, of UINT8, INT8, always on the CPU
         Names of files, or addresses: their bytes as a flat array, which a zero byte may end.
     bytes_per_sample_hint : int or list of int, optional
-        Expected size of an output sample, in bytes.
-
-        A hint of DALI's that changes no result; it is taken and not needed.
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
     dont_use_mmap : bool, default False
         Allow empty files, which are otherwise errors. Files are never mapped to memory.
     preserve : bool, default False
