@@ -256,8 +256,8 @@ _BYTES_PER_SAMPLE = Arg(
     "bytes_per_sample_hint",
     IntListArg,
     None,
-    "Expected size of a sample in bytes, of all outputs or of each: so much memory is set aside for "
-    "batches when the pipeline is built.",
+    "Expected size of a sample in bytes, of all outputs or of each: so much memory is set aside "
+    "for batches when the pipeline is built.",
 )
 _SEED = Arg(
     "seed",
