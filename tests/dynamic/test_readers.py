@@ -393,7 +393,7 @@ def test_a_reader_goes_on_in_a_forked_process(root):
 
 def test_readers_that_are_to_come():
     with pytest.raises(NotYetSupportedError):
-        _ = ndd.readers.COCO
+        _ = ndd.readers.Video
     with pytest.raises(AttributeError):
         _ = ndd.readers.Nonsense
     assert "File" in dir(ndd.readers)
