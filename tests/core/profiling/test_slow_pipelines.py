@@ -175,6 +175,7 @@ def test_few_batches_say_nothing(machine):
 def images():
     pixels = fn.random.uniform(range=(0, 255), shape=(40, 40, 3), dtype=types.UINT8)
     small = fn.resize(pixels, size=(20, 20))
+    small = fn.flip(small, horizontal=fn.random.coin_flip())
     return small, fn.python_function(small, function=lambda x: x.copy())
 
 
@@ -196,8 +197,10 @@ def test_the_record_has_every_sample_of_every_operator(workers, tmp_path):
     rows = np.concatenate([r.array() for name, r in recorder.lanes.items() if name != "consumer"])
     names = [label.name for label in recorder.labels]
     resized = rows[[names[code] == "fn.resize" for code in rows["code"]]]
+    drawn = rows[[names[code] == "fn.random.coin_flip" for code in rows["code"]]]
     called = rows[[names[code] == "fn.python_function" for code in rows["code"]]]
     for k in range(10):
+        assert drawn["samples"][drawn["iteration"] == k].sum() == 6
         assert resized["samples"][resized["iteration"] == k].sum() == 6
         assert called["samples"][called["iteration"] == k].sum() == 6
     assert (rows["end"] >= rows["begin"]).all()

@@ -63,5 +63,14 @@ def batch_label(step: Step, nodes: list[Any]) -> Label:
     return label_of(step.node, number, "on whole batches")
 
 
+def whole_label(program: Program) -> Label:
+    """The label of all that is worked out for whole batches, before their first sample."""
+    nodes = [step.node for step in program.whole_steps]
+    number = next((k for k, node in enumerate(program.plan.nodes) if node is nodes[0]), -1)
+    name = ", ".join(dict.fromkeys(node.where().operator for node in nodes))
+    lines = ", ".join(dict.fromkeys(node.user_line for node in nodes))
+    return Label(name, "operator", number, lines, "for whole batches, and memory for the others")
+
+
 def _is_decoder(name: str) -> bool:
     return name.startswith(("decoders.", "experimental.decoders."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any
 
-from penstock.executor.cpu.profile_labels import batch_label, labels_of
+from penstock.executor.cpu.profile_labels import batch_label, labels_of, whole_label
 from penstock.executor.cpu.profiled_runner import ProfiledRunner
 from penstock.executor.cpu.tasks import CpuTasks
 from penstock.executor.profiled.remote import ProfiledRemoteRunner
@@ -90,6 +90,25 @@ class ProfiledStages(Stages):
         """Have rows go to a recorder, from now on; no thread has begun."""
         self.recorder = recorder
         self._codes: dict[int, int] = {}
+        self._whole_codes: dict[Program, int] = {}
+
+    def enter(self, iteration: Iteration, number: int) -> Program:
+        """Make a stage on the CPU ready; see `Stages.enter`.
+
+        What is drawn for the whole batch is noted, as one: it is worked out together.
+        """
+        begin, worked = perf_counter_ns(), thread_time_ns()
+        program = super().enter(iteration, number)
+        if program.whole_steps:
+            code = self._whole_codes.get(program)
+            if code is None:
+                labels = [whole_label(program)]
+                code = self._whole_codes.setdefault(program, self.recorder.add_labels(labels))
+            used = thread_time_ns() - worked
+            self.recorder.here().note(
+                code, iteration.number, iteration.size, 0, begin, perf_counter_ns(), used
+            )
+        return program
 
     def _run_batch_step(self, step: Step, program: Program, iteration: Iteration) -> None:
         code = self._codes.get(step.node.serial)
