@@ -242,11 +242,17 @@ def test_sizes_that_are_told_ahead_remove_allocations(depth):
     again = ragged(hint=told, bytes_per_sample=by_pipeline, prefetch_queue_depth=depth)
     assert untold > 8
     assert made_by(again, 40) == 0
-    reserved = HOST_POOL.stats().bytes_reserved
+    kept = again.run()[0].at(0)
+    assert HOST_POOL._live_reserves()
     del again
     gc.collect()
-    HOST_POOL.trim()
-    assert HOST_POOL.stats().bytes_reserved < reserved
+    # Only what is still in use of it is left.
+    assert not HOST_POOL._live_reserves()
+    assert HOST_POOL.stats().bytes_in_use >= kept.nbytes
+    del kept
+    gc.collect()
+    HOST_POOL.stats()
+    assert not any(ref() for ref in HOST_POOL._reserves)
 
 
 def test_worker_processes_are_given_memory_of_the_size_that_was_told(monkeypatch):

@@ -565,6 +565,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         if engine is not None:
             engine.executor.shutdown()
             self._source_workers.close()
+            for reserve in engine.reserves:
+                reserve.release()
 
     def __del__(self) -> None:
         if getattr(self, "_engine", None) is not None:

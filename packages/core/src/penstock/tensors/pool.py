@@ -81,13 +81,34 @@ class Reserve:
     """Memory that is set aside for a pool, for as long as this object or any part of it is there.
 
     Parts are taken and collected under the lock of the pool.
+
+    Attributes
+    ----------
+    is_released
+        Whether nothing is taken from it any more, nor kept for later requests.
     """
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, pool: HostPool, block: Block) -> None:
+        self.is_released = False
+        self._pool = pool
         self._block = block
         self._free = FreeRanges(block.size)
         self._returned: deque[tuple[int, int]] = deque()
         """Ranges of parts that were dropped, at any instant and in any thread."""
+
+    def release(self) -> None:
+        """Have the memory freed as soon as nothing of it is in use.
+
+        May be called at any instant, also by the garbage collector in a thread that holds the
+        pool's lock: what is idle then is dropped by whoever needs memory next.
+        """
+        self.is_released = True
+        lock = self._pool._lock
+        if lock.acquire(blocking=False):
+            try:
+                self._pool._drop_idle_parts(released=True)
+            finally:
+                lock.release()
 
     def take(self, size: int) -> Block | None:
         """A part of so many bytes, if there is one left."""
@@ -104,7 +125,7 @@ class Reserve:
 class _Part(Block):
     """A part of a reserve, which goes back to it when it is dropped."""
 
-    __slots__ = ("_begin", "_reserve")
+    __slots__ = ("_begin", "reserve")
 
     def __init__(self, reserve: Reserve, begin: int, size: int) -> None:
         whole = reserve._block
@@ -114,10 +135,10 @@ class _Part(Block):
         self.memory = whole.memory[start : start + size].view(type(whole.memory))
         self.offset = 0
         self._begin = begin
-        self._reserve = reserve
+        self.reserve = reserve
 
     def __del__(self) -> None:
-        self._reserve._returned.append((self._begin, self.size))
+        self.reserve._returned.append((self._begin, self.size))
 
 
 @dataclass(frozen=True)
@@ -264,7 +285,8 @@ class HostPool:
     def reserve(self, size_bytes: int) -> Reserve:
         """Set memory aside in one piece, from which buffers are taken before fresh memory is.
 
-        It is freed when what this returns, and all arrays in it, are gone.
+        It is freed when what this returns, all arrays in it and what is idle of it are gone;
+        `Reserve.release` drops what is idle.
 
         Raises
         ------
@@ -272,14 +294,17 @@ class HostPool:
             If there is not enough memory.
         """
         size = -(-size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
-        reserve = Reserve(self._fresh(size))
+        reserve = Reserve(self, self._fresh(size))
         with self._lock:
             self._reserves.append(weakref.ref(reserve))
         return reserve
 
     def _live_reserves(self) -> list[Reserve]:
-        """The reserves that are still there. Needs the lock."""
-        found = [reserve for ref in self._reserves if (reserve := ref()) is not None]
+        """The reserves that are still there, and not released. Needs the lock."""
+        known = [ref() for ref in self._reserves]
+        if any(reserve is not None and reserve.is_released for reserve in known):
+            self._drop_idle_parts(released=True)
+        found = [r for r in known if r is not None and not r.is_released]
         self._reserves = [weakref.ref(reserve) for reserve in found]
         return found
 
@@ -296,15 +321,22 @@ class HostPool:
                 break
         return None
 
-    def _drop_idle_parts(self) -> bool:
-        """Give idle parts back to their reserves; return whether there were any."""
+    def _drop_idle_parts(self, *, released: bool = False) -> bool:
+        """Give idle parts back to their reserves, or to those that are released, and return whether
+        there were any. Needs the lock.
+        """
         dropped = False
         for stack in self._idle.values():
-            parts = [block for block in stack if type(block) is _Part]
+            parts = [
+                block
+                for block in stack
+                if type(block) is _Part and (block.reserve.is_released or not released)
+            ]
             if parts:
                 dropped = True
                 self._idle_bytes -= sum(block.size for block in parts)
-                kept = [block for block in stack if type(block) is not _Part]
+                gone = set(map(id, parts))
+                kept = [block for block in stack if id(block) not in gone]
                 stack.clear()
                 stack.extend(kept)
         self._least_idle_bytes = min(self._least_idle_bytes, self._idle_bytes)
@@ -395,6 +427,8 @@ class HostPool:
 
     def _file(self, block: Block) -> None:
         """Make `block` an idle one. Needs the lock."""
+        if type(block) is _Part and block.reserve.is_released:
+            return  # nobody is to have it again
         stack = self._idle.get(block.size)
         if stack is None:
             stack = self._idle[block.size] = deque()

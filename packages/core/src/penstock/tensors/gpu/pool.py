@@ -119,6 +119,9 @@ class DeviceReserve:
         self.free = FreeRanges(size)
         self.address = runtime.allocate(size)
 
+    def release(self) -> None:
+        """Leave it to the pool, which keeps memory of the device until it is trimmed."""
+
     def __del__(self) -> None:
         address = getattr(self, "address", 0)
         if address:
