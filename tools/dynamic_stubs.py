@@ -215,8 +215,10 @@ def _reader(
     shown = signature.replace(return_annotation=SourceText("None"))
     count = schema.num_outputs
     step = "tuple[Batch, ...]" if callable(count) else str(_result(Variant((count,)), "Batch"))
+    if schema.output_names is not None:
+        step = "dict[str, Batch]"
     single = step.replace("Batch", "Tensor")
-    if not step.startswith("tuple"):
+    if not step.startswith(("tuple", "dict")):
         step, single = f"tuple[{step}]", f"tuple[{single}]"
     steps = "".join(
         "    @overload\n"

@@ -138,6 +138,8 @@ def function_text(schema: OpSchema) -> str:
     ways = variants(schema)
     first = next(iter(signature.parameters.values()), None)
     found = [w.applied(signature).replace(return_annotation=_returned("DataNode", w)) for w in ways]
+    if schema.output_names is not None:
+        found = [found[0].replace(return_annotation=SourceText("dict[str, DataNode]"))]
     if first is not None and first.kind is Parameter.POSITIONAL_ONLY and schema.num_outputs:
         # A list in the place of an input runs the operator once for each of its elements.
         found += [_for_each(w.applied(signature), _returned("list[DataNode]", w)) for w in ways]

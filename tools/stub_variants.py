@@ -57,7 +57,7 @@ def variants(schema: OpSchema) -> list[Variant]:
     count = schema.num_outputs
     if not callable(count):
         return [Variant((count,))]
-    if schema.optional_adds_output:
+    if schema.optional_adds_output or schema.output_names is not None:
         return [Variant((None,))]
     lists = {
         a.name: _SINGLE[a.type] for a in schema.args.values() if a.required and a.type in _SINGLE

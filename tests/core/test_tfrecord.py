@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import penstock
 from penstock import tfrecord
-from penstock.errors import NotYetSupportedError
 
 
 def test_features():
@@ -37,8 +35,3 @@ def test_mistakes():
     ):
         with pytest.raises(error, match=words):
             make()
-
-
-def test_the_reader_is_to_come():
-    with pytest.raises(NotYetSupportedError, match=r"readers\.tfrecord` is to come"):
-        penstock.fn.readers.tfrecord(path="x", index_path="y", features={})

@@ -1,8 +1,8 @@
 """What DALI's tutorials for TensorFlow do runs after ``nvidia.dali`` is replaced by ``penstock``.
 
 The programs in `programs/` do the same in other words, on a machine without a GPU. Those of
-DALI's that read LMDB, TFRecord, RecordIO or COCO read files here, because `fn.readers` has no such
-readers yet; TensorFlow has no `tf.estimator` any more.
+DALI's that read LMDB, TFRecord, RecordIO or COCO read files here; TensorFlow has no `tf.estimator`
+any more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What is in TFRecord files: descriptions of features, for `fn.readers.tfrecord`.
-
-The reader itself is to come: see https://github.com/penstock/penstock/blob/main/docs/support-matrix.md
-"""
+"""What is in TFRecord files: descriptions of features, for `fn.readers.tfrecord`."""
 
 from __future__ import annotations
 

@@ -109,12 +109,12 @@ class OperatorNamespace:
     def _unknown(self, module: str, name: str, root: str) -> UnknownOperatorError:
         """The error for a name that is nothing, with what may have been meant."""
         shown = module.removeprefix("penstock.")
-        question = did_you_mean(name, self.names(module, root))
-        if not question:
-            elsewhere = {self._name_of(s): s for s in self._offered() if not s.hidden}
-            if name in elsewhere:
-                right = f"{elsewhere[name].module}.{name}".lstrip(".")
-                question = f' Did you mean "{root.removeprefix("penstock.")}.{right}"?'
+        elsewhere = {self._name_of(s): s for s in self._offered() if not s.hidden}
+        if name in elsewhere:
+            right = f"{elsewhere[name].module}.{name}".lstrip(".")
+            question = f' Did you mean "{root.removeprefix("penstock.")}.{right}"?'
+        else:
+            question = did_you_mean(name, self.names(module, root))
         return UnknownOperatorError(f"`{shown}` has no operator {name!r}.{question}")
 
     def _forget(self, root: str, schema: OpSchema) -> None:

@@ -1815,6 +1815,79 @@ class DLTensorPythonFunction(FunctionInstance):
         synchronize_stream: bool | None = True,
     ) -> Any: ...
 
+class DumpImage(OperatorInstance):
+    """Writes images to files, to be looked at, and gives them on.
+
+    They go to the working directory, in the format PPM (PGM for grey ones) with numbers as text.
+    Their names are ``<sample>-<suffix>-0.ppm``, in each iteration, whose files take the place of
+    those before.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    images : DataNode or array_like, of UINT8
+        Images.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
+    input_layout : layout, default "HWC"
+        Layout of the images: HWC.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    suffix : str, default ""
+        Part of the names of files.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The images.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> images = fn.dump_image(images, suffix="cropped")
+    """
+    def __init__(
+        self,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        input_layout: str | None = "HWC",
+        preserve: bool | None = False,
+        suffix: str | None = "",
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        images: DataNode | ArrayLike,
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        input_layout: str | None = "HWC",
+        preserve: bool | None = False,
+        suffix: str | None = "",
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        images: list[DataNode],
+        /,
+        *,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        input_layout: str | None = "HWC",
+        preserve: bool | None = False,
+        suffix: str | None = "",
+    ) -> list[DataNode]: ...
+
 class ElementExtract(OperatorInstance):
     """Takes elements out of sequences, each as an output of its own.
 

@@ -1565,6 +1565,67 @@ def crop_mirror_normalize(
     """
 
 @overload
+def dump_image(
+    images: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    input_layout: str | None = "HWC",
+    suffix: str | None = "",
+) -> Batch: ...
+@overload
+def dump_image(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    input_layout: str | None = "HWC",
+    suffix: str | None = "",
+) -> Batch: ...
+@overload
+def dump_image(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    input_layout: str | None = "HWC",
+    suffix: str | None = "",
+) -> Tensor | Batch:
+    """Writes images to files, to be looked at, and gives them on.
+
+    They go to the working directory, in the format PPM (PGM for grey ones) with numbers as text.
+    Their names are ``<sample>-<suffix>-0.ppm``, in each iteration, whose files take the place of
+    those before.
+
+    Runs on: cpu (to come: gpu).
+
+    Parameters
+    ----------
+    images : Tensor, Batch or array_like, of UINT8
+        Images.
+    input_layout : layout, default "HWC"
+        Layout of the images: HWC.
+    suffix : str, default ""
+        Part of the names of files.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The images.
+
+    Examples
+    --------
+    >>> images = ndd.dump_image(images, suffix="cropped")
+    """
+
+@overload
 def element_extract(
     sequences: Batch,
     /,

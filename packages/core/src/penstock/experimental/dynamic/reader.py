@@ -231,7 +231,9 @@ class Reader:
             if reading.error is not None:
                 raise reading.error
         kind: Any = Tensor if references[0].size is None else Batch
-        return tuple([kind._of(reference) for reference in references])
+        found = [kind._of(reference) for reference in references]
+        names = self._schema.output_names
+        return tuple(found) if names is None else dict(zip(names(self._args), found, strict=True))
 
     def _depth(self, size: int | None) -> int:
         wanted = int(self._args["prefetch_queue_depth"])

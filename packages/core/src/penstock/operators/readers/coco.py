@@ -130,9 +130,9 @@ class CocoReader(Reader):
         for image in images:
             objects = [o for o in image.objects if args.include_iscrowd or not o.get("iscrowd")]
             own = boxes_of(image, objects)
-            large = (own[:, 2:] >= threshold).all(axis=1)
-            own = own[large]
-            objects = [o for o, keep in zip(objects, large.tolist(), strict=True) if keep]
+            kept = np.flatnonzero((own[:, 2:] >= threshold).all(axis=1))
+            own = own[kept]
+            objects = [objects[k] for k in kept.tolist()]
             if args.skip_empty and not objects:
                 continue
             extents = np.array([image.width, image.height], np.float32)

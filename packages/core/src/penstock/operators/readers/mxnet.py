@@ -83,7 +83,7 @@ class MXNetReader(Reader):
         record = _content(data[0])
         if record.size < _LABEL.size:
             raise BadSampleError(f"The record of MXNet has {record.size} bytes, less than a label.")
-        count, label, _, _ = _LABEL.unpack_from(record)
+        count, label, _, _ = _LABEL.unpack(record[: _LABEL.size].tobytes())
         if not count:
             return record[_LABEL.size :], np.array([label], np.float32)
         end = _LABEL.size + 4 * count
@@ -101,7 +101,7 @@ def _content(data: np.ndarray) -> np.ndarray:
             raise BadSampleError(
                 "The file of records of MXNet is cut, or its index is not its own."
             )
-        magic, head = _PART.unpack_from(data, at)
+        magic, head = _PART.unpack(data[at : at + _PART.size].tobytes())
         if magic != _MAGIC:
             raise BadSampleError(
                 "The record of MXNet has a wrong magic number: the file is damaged, or its index "

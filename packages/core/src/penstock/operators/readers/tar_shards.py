@@ -48,7 +48,8 @@ def samples_of(path: str) -> Iterator[list[Component]]:
 
 
 def _grouped(archive: tarfile.TarFile) -> Iterator[list[Component]]:
-    last, found = "", []
+    last = ""
+    found: list[Component] = []
     for member in archive:
         folder, slash, file = member.name.rpartition("/")
         stem, _, extension = file.partition(".")

@@ -113,6 +113,8 @@ class OpSchema:
     inputs: tuple[Input, ...]
     args: dict[str, Arg]
     num_outputs: int | Callable[[dict[str, Any]], int] = 1
+    output_names: Callable[[dict[str, Any]], list[str]] | None = None
+    """Tells the names of the outputs, of which calls then return a dict."""
     optional_adds_output: bool = False
     """Each optional input that is given adds an output."""
     output_docs: tuple[str, ...] = ()
