@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 import time
-from collections import deque
 from typing import TYPE_CHECKING
 
-from penstock._forking import no_fork
+from penstock.executor.cpu.chunk_run import ChunkRun
 from penstock.executor.cpu.chunks import chunk_size
+from penstock.executor.cpu.dispatcher import WORKERS_A_THREAD, Dispatcher
 from penstock.executor.cpu.runner import SampleRunner
 from penstock.executor.iteration import COPYING, ENTERING, RUNNING, SCHEDULED
 
@@ -18,76 +16,11 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.worker import Worker
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
-    from penstock.executor.processes.remote import RemoteRunner, SentSamples, WorkerProcesses
+    from penstock.executor.processes.remote import RemoteRunner, WorkerProcesses
     from penstock.executor.schedule import Schedule
     from penstock.executor.stages import Stages
     from penstock.executor.starting import Starter
     from penstock.executor.threads import Rest, Task
-
-
-_WORKERS_A_THREAD = 8
-"""Worker processes that a thread keeps at work. Each thread more hands the interpreter to and fro,
-and is woken on another core: with 16 processes and threads on 16 cores, log-mel spectrograms were
-made at 38,000 clips a second, and at 52,000 where all threads were kept on one core."""
-_CHUNKS_A_WORKER = 2
-"""Chunks that a process has been sent: one that it is at, and the next."""
-_MOST_IN_A_ROW = 256
-"""Chunks that a thread sends before it waits for the last of them and looks at all there is to do
-again."""
-
-
-class ChunkRun:
-    """A chunk of samples on its way through a stage.
-
-    Parameters
-    ----------
-    iteration
-        Whose samples they are.
-    samples
-        Their numbers.
-    number
-        How many chunks its thread has sent before it, without waiting for the last.
-    """
-
-    __slots__ = (
-        "beside",
-        "elsewhere",
-        "failed",
-        "failures",
-        "is_counted",
-        "iteration",
-        "number",
-        "program",
-        "runner",
-        "samples",
-        "sent",
-        "started",
-        "worked",
-    )
-
-    def __init__(self, iteration: Iteration, samples: list[int], number: int = 0) -> None:
-        program = iteration.program
-        assert program is not None
-        self.iteration = iteration
-        self.samples = samples
-        self.number = number
-        self.program: Program = program
-        self.runner: RemoteRunner
-        self.sent: SentSamples | None = None
-        """What a worker process was sent, where it is not done in the thread."""
-        self.is_counted = not number
-        """Whether its thread counts, for its sake, as one at work; see `Concurrency`."""
-        self.beside = program.concurrency.busy
-        """How many chunks were worked on when it began."""
-        self.started = time.perf_counter()
-        """When somebody took it."""
-        self.worked = 0.0
-        """Seconds of a processor that it has taken in the thread, ..."""
-        self.elsewhere = 0.0
-        """... and in a worker process."""
-        self.failures: list[tuple[int, BaseException]] = []
-        self.failed: BaseException | None = None
-        """What has failed altogether."""
 
 
 class CpuTasks:
@@ -209,13 +142,13 @@ class CpuTasks:
         send them to a worker process, and return what waits for it.
         """
         run = ChunkRun(iteration, samples)
-        self._start(run, worker, None)
+        self.start(run, worker, None)
         if run.sent is not None:
-            return functools.partial(self._go_on, deque([run]), worker)
-        self._end(run, None)
+            return Dispatcher(self, self._schedule.monitor, worker, run).go_on
+        self.end(run, None)
         return None
 
-    def _start(
+    def start(
         self, run: ChunkRun, worker: Worker, ahead: ChunkRun | None, *, spreads: bool = True
     ) -> None:
         """Carry samples, or send them to a worker process; see `RemoteRunner.send`."""
@@ -254,55 +187,7 @@ class CpuTasks:
         """Whether worker processes carry the samples of a program."""
         return self._processes is not None and not (program.is_light and self._plan.streams)
 
-    def _go_on(self, pending: deque[ChunkRun], worker: Worker) -> Rest | None:
-        """Send worker processes what they can take, wait for the first of the chunks that are
-        `pending`, in the order in which they were sent, and return what waits for the others.
-        """
-        run = pending[0]
-        program = run.program
-        workers = -(-program.concurrency.threads // program.concurrency.limit)
-        while (
-            len(pending) < _CHUNKS_A_WORKER * workers
-            and pending[-1].number < _MOST_IN_A_ROW
-            and program.is_sent
-            and not no_fork.is_awaited
-            and self._send_another(pending, workers, worker)
-        ):
-            pass
-        pending.popleft()
-        sent = run.sent
-        assert sent is not None
-        worked = time.thread_time()
-        try:
-            run.failures = run.runner.receive(sent)
-            run.elsewhere = run.runner.processor_seconds
-        except BaseException as error:  # whatever it is, somebody waits for this iteration
-            run.failed = error
-        run.worked += time.thread_time() - worked
-        self._end(run, pending[0] if pending else None)
-        return functools.partial(self._go_on, pending, worker) if pending else None
-
-    def _send_another(self, pending: deque[ChunkRun], workers: int, worker: Worker) -> bool:
-        """Do what else there is to do, if anything; samples are sent to one of so many workers."""
-        monitor = self._schedule.monitor
-        with monitor.lock:
-            task = None if monitor.closed else self.find_task(behind=True)
-        if task is None:
-            return False
-        do, iteration, samples = task
-        if samples is None:
-            do(iteration, None, worker)
-            return True
-        run = ChunkRun(iteration, samples, pending[-1].number + 1)
-        ahead, count = _least_busy(pending)
-        self._start(run, worker, ahead, spreads=count < workers)
-        if run.sent is None:
-            self._end(run, None)
-        else:
-            pending.append(run)
-        return True
-
-    def _end(self, run: ChunkRun, following: ChunkRun | None) -> None:
+    def end(self, run: ChunkRun, following: ChunkRun | None) -> None:
         """Take in what became of a chunk, and that its thread waits for another one."""
         iteration, program = run.iteration, run.program
         count = len(run.samples)
@@ -316,7 +201,7 @@ class CpuTasks:
                 program.is_sent = is_sent
                 threads = program.concurrency.threads
                 if is_sent and not program.batch_steps and not self._plan.streams:
-                    threads = -(-threads // _WORKERS_A_THREAD)
+                    threads = -(-threads // WORKERS_A_THREAD)
                 program.concurrency.start_over(tries=not is_sent, limit=threads)
             if run.is_counted:
                 program.concurrency.leave(
@@ -325,9 +210,9 @@ class CpuTasks:
                     program.processor_seconds,
                     is_awaited=schedule.consumer.is_inside,
                 )
-            if following is not None:
-                following.program.concurrency.enter()
-                following.is_counted = True
+                if following is not None:
+                    following.program.concurrency.enter()
+                    following.is_counted = True
             if run.failed is not None and iteration.error is None:
                 iteration.error = run.failed
             iteration.failures.update(run.failures)
@@ -335,17 +220,3 @@ class CpuTasks:
                 iteration.next = iteration.size  # the rest of the batch is of no use any more
             schedule.advance(iteration)
             schedule.tell_progress()
-
-
-def _least_busy(pending: deque[ChunkRun]) -> tuple[ChunkRun | None, int]:
-    """The last chunk of the worker process that has been sent the fewest, and how many processes
-    there are.
-    """
-    last: dict[int, tuple[int, ChunkRun]] = {}
-    for run in pending:
-        if run.sent is not None and run.sent.worker is not None:
-            key = id(run.sent.worker)
-            last[key] = last[key][0] + 1 if key in last else 1, run
-    if not last:
-        return None, 0
-    return min(last.values(), key=operator.itemgetter(0))[1], len(last)

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import WorkerProcessError
 from penstock.executor.processes.server_process import SERVER
 from penstock.executor.processes.shared_pool import SHARED_POOL, Place
+from penstock.executor.sources.channel import wait_for_any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.executor.processes.graph import PackedGraph
     from penstock.executor.sources.channel import Channel
 
@@ -209,6 +212,13 @@ class WorkerProcess:
             # The kernel takes its memory from a process before it closes its files.
             while self._channel.wait(_END_SECONDS):
                 self._channel.answer()
+
+
+def that_answer(workers: Sequence[WorkerProcess]) -> list[int]:
+    """Wait for an answer, or the end, of any of the workers, at most for a while; positions of
+    those whose is there.
+    """
+    return wait_for_any([worker._channel for worker in workers], _LOOK_SECONDS)
 
 
 def _pause(timeout_seconds: float) -> float:

@@ -8,7 +8,10 @@ import select
 import socket
 import struct
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _HEADER = struct.Struct("<Q")
 _TIMEVAL = struct.Struct("ll")
@@ -159,3 +162,17 @@ class Channel:
         if not data:
             raise EOFError
         return data
+
+
+def wait_for_any(channels: Sequence[Channel], seconds: float) -> list[int]:
+    """Wait until a message, or the end of the connection, is there on one of the channels at least;
+    positions of those where it is.
+    """
+    if found := [k for k, channel in enumerate(channels) if channel._received]:
+        return found
+    poll = select.poll()
+    positions = {}
+    for k, channel in enumerate(channels):
+        positions[channel.fileno()] = k
+        poll.register(channel.fileno(), select.POLLIN)
+    return [positions[number] for number, _ in poll.poll(seconds * 1000)]
