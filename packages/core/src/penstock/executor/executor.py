@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import BadSampleError, EndOfData, UsageError
+from penstock.executor.ahead import Ahead
 from penstock.executor.cpu.tasks import CpuTasks
 from penstock.executor.cpu.worker import Worker
 from penstock.executor.gpu.inline import InlineExecution, may_run_inline
@@ -72,6 +73,8 @@ class Executor:
         The GPU, for plans that have work for one.
     depth
         How many iterations are worked on ahead.
+    most_ahead
+        How many are at most, where workers need more of them to be busy; `depth` if None.
     processes
         Worker processes that carry the samples, one for each thread; the threads do without.
     packs
@@ -96,6 +99,7 @@ class Executor:
         affinity: Affinity | None = None,
         device: Device | None = None,
         depth: int = 2,
+        most_ahead: int | None = None,
         processes: WorkerProcesses | None = None,
         packs: bool = True,
         memory: PipelineMemory | None = None,
@@ -135,6 +139,7 @@ class Executor:
             self.statistics,
             redraws=on_bad_sample == "skip" and bool(plan.readers),
             shares_streams=shares_streams(plan),
+            ahead=Ahead(depth, most_ahead or depth),
         )
         self.consumer = self._schedule.consumer
         self._batch_reader: BatchReader | None = None
@@ -297,7 +302,7 @@ class Executor:
                             # It may have come when an iteration was scheduled, and nobody told yet.
                             monitor.wake_all()
                     else:
-                        queue.popleft()
+                        self._schedule.hand_over()
                         break
                 assert inline is not None
                 inline.run_pending(iteration)

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 
 _MANY_PROCESSES = 4
-_SAMPLES_A_PROCESS = 32
-"""Samples in progress for each worker process: a chunk of them, or one of 16 and the next."""
+_SAMPLES_A_PROCESS = 128
+"""Samples in progress for each worker process, at most: two chunks of the quickest samples."""
+_TIMES_THE_DEPTH = 16
 
 
 @dataclass(slots=True)
@@ -102,15 +103,15 @@ def batches_read_ahead(plan: Plan) -> int:
 
 
 def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: int) -> int:
-    """How many iterations more are worth beginning early, so that each of many worker processes has
-    a chunk of samples that is worth a message, and the next one is there when it is done.
+    """How many iterations more may be begun early, so that each of many worker processes has a
+    chunk of samples that is worth a message, and the next one is there when it is done.
 
-    Large batches hold enough; of small ones there are up to four times `depth`.
+    How many are begun is found out; see `penstock.executor.ahead`.
     """
     if processes < _MANY_PROCESSES or plan.feeds or plan.streams:
         return 0
     wanted = -(-_SAMPLES_A_PROCESS * processes // batch_size)
-    return max(min(wanted, 4 * depth) - depth, 0)
+    return max(min(wanted, _TIMES_THE_DEPTH * depth) - depth, 0)
 
 
 def class_of(node: OpNode) -> type[Operator]:

@@ -22,6 +22,7 @@ from penstock.executor.stages import ENTER
 from penstock.executor.threads import EngineThread
 
 if TYPE_CHECKING:
+    from penstock.executor.ahead import Ahead
     from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
     from penstock.executor.monitor import Monitor
@@ -68,6 +69,8 @@ class Schedule:
         Whether bad samples are made up for by later ones of the readers.
     shares_streams
         Whether any thread of the engine launches stages on the GPU.
+    ahead
+        Limits the iterations in progress.
     """
 
     def __init__(
@@ -79,8 +82,10 @@ class Schedule:
         *,
         redraws: bool,
         shares_streams: bool,
+        ahead: Ahead,
     ) -> None:
         self.monitor = monitor
+        self.ahead = ahead
         self.queue: deque[Iteration] = deque()
         """Scheduled and not yet handed over, oldest first."""
         self.consumer = Consumer()
@@ -118,7 +123,33 @@ class Schedule:
         Readers draw in the order of iterations, one at a time. Where bad samples are made up for by
         later ones of the reader, those must not be drawn yet.
         """
-        return not (self.is_beginning or (self._redraws and self._may_redraw()))
+        if self.is_beginning or (self.ahead.varies and self._in_progress() >= self.ahead.now):
+            return False
+        return not (self._redraws and self._may_redraw())
+
+    def _in_progress(self) -> int:
+        """How many iterations have begun: they do so in their order."""
+        for number, iteration in enumerate(self.queue):
+            if iteration.state is SCHEDULED:
+                return number
+        return len(self.queue)
+
+    def widen(self) -> bool:
+        """Have one more iteration in progress, if that is what workers wait for."""
+        ahead = self.ahead
+        if not (self.consumer.is_inside and ahead.now < ahead.most):
+            return False
+        if not ahead.now <= self._in_progress() < len(self.queue):
+            return False
+        ahead.widen()
+        return True
+
+    def hand_over(self) -> None:
+        """Let go of the oldest iteration, which the consumer takes."""
+        self.queue.popleft()
+        if self.ahead.varies:
+            self.ahead.note_taken(sum(i.state is DONE for i in self.queue))
+            self.wake_worker()
 
     def _may_redraw(self) -> bool:
         last = self._last_stage_that_redraws

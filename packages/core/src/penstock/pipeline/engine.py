@@ -104,8 +104,9 @@ class Engine:
         depth = settings.depth
         if settings.works_ahead and reads_ahead:
             depth += batches_read_ahead(plan)
-            if processes is not None:
-                depth += batches_for_processes(plan, processes.count, batch_size, depth)
+        scheduled = depth
+        if settings.works_ahead and reads_ahead and processes is not None:
+            scheduled += batches_for_processes(plan, processes.count, batch_size, depth)
         num_threads = int(settings.num_threads or 1) if processes is None else processes.count
         profiling.describe(settings, plan, threads=num_threads, processes=processes is not None)
         self.executor = profiling.make_executor(
@@ -117,6 +118,7 @@ class Engine:
             affinity=settings.affinity,
             device=device,
             depth=depth,
+            most_ahead=scheduled,
             processes=processes,
             memory=memory,
         )
@@ -131,7 +133,7 @@ class Engine:
             self.memory_statistics = MemoryStatistics(plan)
         number = self.checkpointing.resume(self.readers, self.feeding)
         self.prefetch = Prefetch(
-            self.executor, self.feeding, depth, number, limit, waits=not settings.exec_async
+            self.executor, self.feeding, scheduled, number, limit, waits=not settings.exec_async
         )
         self.first_shapes: list[str] = []
         """Shapes of the samples of each output, in the first batch that was taken."""

@@ -87,7 +87,8 @@ class Dispatcher:
         """Do what else there is to do, if anything; samples are sent to one of so many workers."""
         tasks, pending = self._tasks, self._pending
         with self._monitor.lock:
-            task = None if self._monitor.closed else tasks.find_task(behind=True)
+            closed, is_short = self._monitor.closed, len(pending) <= workers
+            task = None if closed else tasks.find_more(is_short=is_short)
         if task is None:
             return False
         do, iteration, samples = task

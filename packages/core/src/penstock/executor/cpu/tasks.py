@@ -98,7 +98,7 @@ class CpuTasks:
                 if iteration.next >= iteration.size and not iteration.queue:
                     continue
                 threads = concurrency.threads if program.is_sent else concurrency.limit
-                batches = len(schedule.queue)
+                batches = max(len(schedule.queue), schedule.ahead.most)
                 samples = iteration.take(chunk_size(iteration, program, threads, batches))
                 if samples:
                     iteration.in_flight += 1
@@ -115,6 +115,20 @@ class CpuTasks:
                 iteration.change(ENTERING)
                 return self._enter, iteration, None
         return None
+
+    def find_more(self, *, is_short: bool) -> Task | None:
+        """Something to do for a thread that waits for worker processes already. The caller holds
+        the lock.
+
+        Parameters
+        ----------
+        is_short
+            Whether some of these processes have nothing to do, or soon will not.
+        """
+        task = self.find_task(behind=True)
+        if task is None and is_short and self._schedule.widen():
+            task = self.find_task(behind=True)
+        return task
 
     def _begin(self, iteration: Iteration, _nothing: None, _worker: Worker) -> None:
         self._starter.begin(iteration)

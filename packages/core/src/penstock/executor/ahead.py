@@ -1,0 +1,48 @@
+"""How many iterations are worked on at a time: found out, where worker processes carry samples."""
+
+from __future__ import annotations
+
+_CALM = 64
+"""Iterations handed over without a worker in need, after which one fewer is tried."""
+
+
+class Ahead:
+    """Limits the iterations in progress; all methods are called under the lock of the executor.
+
+    Many worker processes have enough to do only if several iterations are in progress, and how
+    many that takes depends on what samples cost. Each takes memory, so it is as few as keep the
+    workers busy, and no more than the user asks for while the consumer keeps the workers waiting.
+
+    Parameters
+    ----------
+    least
+        How many may always be in progress: what the user asks for.
+    most
+        How many ever are.
+    """
+
+    __slots__ = ("_calm", "least", "most", "now")
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least = least
+        self.most = max(most, least)
+        self.now = least
+        """How many may be in progress."""
+        self._calm = 0
+
+    @property
+    def varies(self) -> bool:
+        """Whether there is anything to find out."""
+        return self.most > self.least
+
+    def widen(self) -> None:
+        """Allow one more: workers have too little to do, and the consumer waits for them."""
+        self.now = min(self.now + 1, self.most)
+        self._calm = 0
+
+    def note_taken(self, finished: int) -> None:
+        """Take note that the consumer has taken an iteration; so many finished ones are left."""
+        self._calm += 1
+        if finished > self.least or self._calm >= _CALM:
+            self.now = max(self.now - 1, self.least)
+            self._calm = 0

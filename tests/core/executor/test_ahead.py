@@ -1,0 +1,64 @@
+"""How many iterations are in progress."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+import penstock as ps
+from penstock import fn
+from penstock.executor.ahead import Ahead
+
+
+def test_it_widens_up_to_the_most_and_narrows_down_to_the_least():
+    ahead = Ahead(2, 5)
+    assert ahead.varies
+    for expected in (3, 4, 5, 5):
+        ahead.widen()
+        assert ahead.now == expected
+    for expected in (4, 3, 2, 2):
+        ahead.note_taken(finished=3)  # more than anybody waits for
+        assert ahead.now == expected
+
+
+def test_it_narrows_now_and_then_where_workers_are_busy():
+    ahead = Ahead(2, 5)
+    ahead.widen()
+    taken = 0
+    while ahead.now > 2:
+        ahead.note_taken(finished=0)
+        taken += 1
+        assert taken < 1000
+    assert taken > 10
+
+
+def test_nothing_varies_where_the_depth_is_the_most():
+    ahead = Ahead(3, 1)
+    assert (ahead.now, ahead.most, ahead.varies) == (3, 3, False)
+
+
+def test_batches_in_progress_follow_the_consumer(tmp_path):
+    for k in range(8):
+        np.full((64, 64), k, np.uint8).tofile(tmp_path / f"{k}.bin")
+
+    @ps.pipeline_def(batch_size=4, num_threads=4, device_id=None, workers="processes")
+    def pipeline():
+        data, _ = fn.readers.file(file_root=str(tmp_path), files=[f"{k}.bin" for k in range(8)])
+        return fn.resize(fn.reshape(data, shape=[64, 64, 1], layout="HWC"), size=(300, 300))
+
+    pipe = pipeline()
+    pipe.build()
+    ahead = pipe._executor._schedule.ahead
+    for _ in range(500):  # as fast as it can
+        pipe.run()
+        if ahead.now > 3:
+            break
+    assert ahead.now > 3
+    for _ in range(500):  # and slowly: all that has begun is finished by then
+        pipe.run()
+        while any(i.is_busy for i in pipe._executor.scheduled()):
+            time.sleep(0.001)
+        if ahead.now <= 3:
+            break
+    assert ahead.now <= 3
