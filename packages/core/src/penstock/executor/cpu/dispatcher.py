@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from penstock._forking import no_fork
 from penstock.executor.cpu.chunk_run import ChunkRun
-from penstock.executor.processes.worker_process import that_answer
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.tasks import CpuTasks
@@ -119,7 +118,7 @@ class Dispatcher:
                 firsts.setdefault(id(worker), run)
             runs = list(firsts.values())
             if len(runs) > 1:
-                answered += [runs[k] for k in that_answer([run.sent.worker for run in runs])]
+                answered += [runs[k] for k in runs[0].runner.wait([run.sent for run in runs])]
             # Where none does for long, whoever waits for the oldest sees to that.
             answered = answered or deque(runs[:1])
         return answered.popleft()

@@ -39,7 +39,12 @@ from penstock.executor.processes.messages import (
 from penstock.executor.processes.pool import POOL
 from penstock.executor.processes.shared_pool import SHARED_POOL, Place
 from penstock.executor.processes.worker import shared_reads
-from penstock.executor.processes.worker_process import LostWorkerError, WorkerProcess, lost_error
+from penstock.executor.processes.worker_process import (
+    LostWorkerError,
+    WorkerProcess,
+    lost_error,
+    that_answer,
+)
 from penstock.tensors.pool import HostPool, PoolShare
 
 if TYPE_CHECKING:
@@ -280,6 +285,13 @@ class RemoteRunner:
             finally:
                 self._iteration = None
         return sent
+
+    @staticmethod
+    def wait(sent: Sequence[SentSamples | None]) -> list[int]:
+        """Wait, for a while at most, until some of the samples, of a worker each, have become
+        something; return which have.
+        """
+        return that_answer([s.worker for s in sent if s is not None and s.worker is not None])
 
     def receive(self, sent: SentSamples) -> _Failures:
         """Wait until samples were carried through all steps; return what failed, and how.
