@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.executor.processes.remote import RemoteRunner
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.executor.cpu.program import Program
     from penstock.executor.cpu.runner import SampleRunner
     from penstock.executor.iteration import Iteration
@@ -65,6 +67,15 @@ class ProfiledRemoteRunner(RemoteRunner):
             self._note(
                 self._engine, number, len(indices), indices[0], begin, perf_counter_ns(), used
             )
+
+    def wait(self, sent: Sequence[SentSamples | None]) -> list[int]:  # type: ignore[override]
+        """Wait until some of the samples have become something; see `RemoteRunner.wait`."""
+        begin, worked = perf_counter_ns(), thread_time_ns()
+        try:
+            return super().wait(sent)
+        finally:
+            used = thread_time_ns() - worked
+            self._note(self._waiting, -1, 0, 0, begin, perf_counter_ns(), used)
 
     def receive(self, sent: SentSamples) -> list[tuple[int, BaseException]]:
         """Wait until samples were carried through all steps; see `RemoteRunner.receive`."""
