@@ -93,3 +93,20 @@ def test_dynamic_mode(chain, sizes, mode):
     expected = run(chain, signals, fuse=True, threads=1)
     for got, wanted in zip(found, expected[: len(signals)], strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+def test_signals_whose_shapes_are_not_planned():
+    """As those of random operators, which are known when they are there."""
+
+    def outputs(fuse):
+        pipe = Pipeline(batch_size=3, num_threads=2, device_id=None, seed=5, fuse=fuse)
+        with pipe:
+            signals = [fn.random.normal(shape=(4000,), seed=k) for k in range(2)]
+            spectra = [fn.spectrogram(signal, nfft=512) for signal in signals]
+            mel = fn.mel_filter_bank(spectra[1], sample_rate=16000.0, nfilter=20)
+            pipe.set_outputs(fn.to_decibels(spectra[0]), fn.to_decibels(mel))
+        pipe.build()
+        return [output.as_array() for output in pipe.run()]
+
+    for fused, alone in zip(outputs(True), outputs(False), strict=True):
+        np.testing.assert_array_equal(fused, alone)

@@ -112,7 +112,7 @@ class Dispatcher:
         if not answered:
             firsts: dict[int, ChunkRun] = {}
             for run in self._pending:
-                worker = run.sent and run.sent.worker
+                worker = None if run.sent is None else run.sent.worker
                 if worker is None or worker.is_discarded:
                     return run  # nobody is going to answer
                 firsts.setdefault(id(worker), run)

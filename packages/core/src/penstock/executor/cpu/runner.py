@@ -280,7 +280,7 @@ class SampleRunner:
                 plans = self._plans(
                     step,
                     context,
-                    [Samples(rows) for rows in inputs],
+                    [_known(rows) for rows in inputs],
                     {n: (Samples(group.of(r)), convert) for n, r, convert in step.planned_args},
                     indices,
                     None if sources is None else [sources[k] for k in positions],
@@ -507,6 +507,11 @@ def _lazy_producers(
             break
         found.append(context)
     return tuple(found)
+
+
+def _known(rows: Any) -> Samples:
+    """What is known of the samples of a group: of lazy ones their shapes alone."""
+    return Samples(shapes=rows.shapes) if isinstance(rows, LazyValue) else Samples(rows)
 
 
 def _merge_sources(

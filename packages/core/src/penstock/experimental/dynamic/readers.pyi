@@ -18,8 +18,6 @@ class COCO(Reader):
 
     Parameters
     ----------
-    file_root : str
-        Directory that the names of images are relative to.
     annotations_file : str, default ""
         The annotations, JSON in COCO's format; needed.
     avoid_class_remapping : bool, default False
@@ -36,6 +34,8 @@ class COCO(Reader):
 
         Only the default is taken yet: annotations in DALI's own binary files are not read or
         written: give `annotations_file`.
+    file_root : str, optional
+        Directory that the names of images are relative to.
     image_ids : bool, default False
         Whether there is an output for ids of images.
     images : str or list of str, optional
@@ -173,12 +173,12 @@ class COCO(Reader):
         device: DeviceLike | None = "cpu",
         num_inputs: int | None = None,
         *,
-        file_root: str | PathLike[str] | None = None,
         annotations_file: str | PathLike[str] | None = "",
         avoid_class_remapping: bool | None = False,
         dont_use_mmap: bool | None = False,
         dump_meta_files: bool | None = None,
         dump_meta_files_path: str | PathLike[str] | None = None,
+        file_root: str | PathLike[str] | None = None,
         image_ids: bool | None = False,
         images: str | Sequence[str] | None = None,
         include_iscrowd: bool | None = True,

@@ -21,7 +21,7 @@ from penstock.operators.support.argument_types import (
     PathArg,
     StringListArg,
 )
-from penstock.operators.support.schema import REQUIRED, Arg
+from penstock.operators.support.schema import Arg
 
 _SAVED = "annotations in DALI's own binary files are not read or written: give `annotations_file`"
 
@@ -40,7 +40,12 @@ def _count_outputs(args: dict[str, Any]) -> int:
     old_names=("coco_reader",),
     class_name="COCO",
     args=(
-        Arg("file_root", PathArg, REQUIRED, "Directory that the names of images are relative to."),
+        Arg(
+            "file_root",
+            PathArg,
+            None,
+            "Directory that the names of images are relative to.",
+        ),
         Arg("annotations_file", PathArg, "", "The annotations, JSON in COCO's format; needed."),
         Arg(
             "images",
@@ -117,6 +122,11 @@ class CocoReader(Reader):
         args = self.args
         if not args.annotations_file:
             raise ArgumentValueError("`annotations_file` must be provided; it is empty.")
+        if args.file_root is None:
+            raise ArgumentValueError(
+                "`file_root` is not given: it is the directory that the names of images in "
+                "`annotations_file` are relative to."
+            )
         if args.masks and args.polygon_masks:
             raise MisusedArgumentError(
                 "`masks` is the old form of `polygon_masks`; give only `polygon_masks`."
