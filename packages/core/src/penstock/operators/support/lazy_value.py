@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class LazyValue:
@@ -17,6 +20,11 @@ class LazyValue:
 
     layout: ClassVar[str] = ""
     """The layout of the data; empty where any will do."""
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """Shapes of the samples, int64 ``(samples, ndim)``, of a value for those of a chunk."""
+        raise NotImplementedError
 
     def materialise(self, c: Any) -> Any:
         """Compute the value, in memory of `c`, the context that it was returned under."""
