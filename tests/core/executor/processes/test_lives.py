@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -78,6 +80,60 @@ def test_pipelines_share_processes():
     del second, third
     gc.collect()
     wait_until(lambda: not any(map(lives, pids)))
+
+
+def doubled(x):
+    return x * 2
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 4])
+def test_as_many_processes_are_started_as_asked_for(num_threads, monkeypatch):
+    """Threads need them for samples, and for calls of functions meanwhile."""
+    from penstock.executor.processes.pool import POOL
+
+    monkeypatch.setattr(POOL, "_started", Mock(wraps=POOL._started))
+
+    @pipeline_def(batch_size=16, num_threads=num_threads, device_id=None, workers="processes")
+    def p():
+        x = fn.external_source(lambda info: np.full(999, info.iteration, np.int32), batch=False)
+        x = fn.python_function(fn.python_function(x + 1, function=doubled) - 1, function=doubled)
+        return x + 1
+
+    pipe = p()
+    for k in range(60):
+        assert np.unique(pipe.run()[0].as_array()).tolist() == [2 * (2 * (k + 1) - 1) + 1]
+    assert POOL._started.call_count == num_threads
+    assert len(POOL.pids()) == num_threads
+
+
+@pytest.mark.parametrize("comes", ["back", "never", "lost"])
+def test_a_thread_waits_for_a_process_that_is_in_use(comes, monkeypatch):
+    """The next one that comes back is its; one is started in place of one that was lost, and where
+    none comes back for long."""
+    from penstock.executor.processes import pool
+
+    monkeypatch.setattr(pool, "_PATIENCE_SECONDS", 0.1 if comes == "never" else 60)
+    pipe = numbers(num_threads=1)
+    check(pipe, 0)
+    wait_until(lambda: len(pool.POOL._idle) == 1)  # it works ahead
+    processes = pipe._executor.processes
+    first = processes.lend(again=False)
+    assert processes.lend(again=False, starts=False) is None
+    with ThreadPoolExecutor(1) as thread:
+        wanted = thread.submit(processes.lend, again=False)
+        wait_until(lambda: pool.POOL.is_awaited() or wanted.done())
+        if comes == "back":
+            pool.POOL.give_back(first)
+        elif comes == "lost":
+            pool.POOL.discard(first)
+        second = wanted.result(PATIENCE_SECONDS)
+    assert not pool.POOL.is_awaited()
+    assert (second is first) == (comes == "back")
+    pool.POOL.give_back(second)
+    if comes == "never":
+        pool.POOL.give_back(first)
+    assert len(pool.POOL._alive) == 1
+    check(pipe, 8)
 
 
 @pytest.mark.parametrize("mask", ["last", None])

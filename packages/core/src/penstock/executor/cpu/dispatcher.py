@@ -65,11 +65,21 @@ class Dispatcher:
             and self._sent < _MOST_IN_A_ROW
             and program.is_sent
             and not no_fork.is_awaited
+            and not pending[0].runner.is_awaited()
             and self._send_another(workers)
         ):
             pass
+        runs = [self._received()]
+        while pending and self._tasks.calls_functions:
+            runs.append(self._received())
+        for run in runs:
+            self._tasks.end(run, pending[0] if pending else None)
+        return self.go_on if pending else None
+
+    def _received(self) -> ChunkRun:
+        """Wait until a worker has answered, and take that in; which chunk it was."""
         run = self._next_answered()
-        pending.remove(run)
+        self._pending.remove(run)
         sent = run.sent
         assert sent is not None
         worked = time.thread_time()
@@ -79,8 +89,7 @@ class Dispatcher:
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             run.failed = error
         run.worked += time.thread_time() - worked
-        self._tasks.end(run, pending[0] if pending else None)
-        return self.go_on if pending else None
+        return run
 
     def _send_another(self, workers: int) -> bool:
         """Do what else there is to do, if anything; samples are sent to one of so many workers."""

@@ -10,6 +10,7 @@ from penstock.executor.cpu.chunks import chunk_size
 from penstock.executor.cpu.dispatcher import WORKERS_A_THREAD, Dispatcher
 from penstock.executor.cpu.runner import SampleRunner
 from penstock.executor.iteration import COPYING, ENTERING, RUNNING, SCHEDULED
+from penstock.operators.support.python_function import FunctionCaller
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
@@ -65,6 +66,13 @@ class CpuTasks:
         self._fuse = fuse
         self._fails_at_once = fails_at_once
         self._processes = processes
+        self.calls_functions = (
+            processes is not None
+            and processes.functions is not None
+            and any(issubclass(n.schema.cls, FunctionCaller) for n in plan.nodes)
+        )
+        """Whether a thread that goes on with an iteration may need a worker process for a function:
+        it has to give back those that it has before."""
         self._runners: list[dict[Program, SampleRunner | RemoteRunner]] = [
             {} for _ in range(threads)
         ]
@@ -108,6 +116,8 @@ class CpuTasks:
                     return self._run, iteration, samples
             elif state is SCHEDULED:
                 if first_is_full or schedule.first_stream or not schedule.may_begin():
+                    return None
+                if behind and self.calls_functions:
                     return None
                 schedule.begin(iteration)
                 return self._begin, iteration, None

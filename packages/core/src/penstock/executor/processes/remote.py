@@ -293,6 +293,11 @@ class RemoteRunner:
         """
         return that_answer([s.worker for s in sent if s is not None and s.worker is not None])
 
+    @staticmethod
+    def is_awaited() -> bool:
+        """Whether another thread waits for a worker that somebody has sent samples."""
+        return POOL.is_awaited()
+
     def receive(self, sent: SentSamples) -> _Failures:
         """Wait until samples were carried through all steps; return what failed, and how.
 
