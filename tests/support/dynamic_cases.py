@@ -103,6 +103,7 @@ def _cases() -> list[Case]:
     means = [m.mean(axis=0, keepdims=True) for m in matrices()], ""
     audio, power = (clips(), ""), (spectra(), "ft")
     frames = [np.stack([image] * 3) for image in images()], "FHWC"
+    mosaics = [np.ascontiguousarray(image[:20, :30, 1]) for image in images()], "HW"
     boxes = [np.array([[0.1, 0.2, 0.5, 0.6]], np.float32)] * 3, ""
     labels = [np.array([k + 1], np.int32) for k in range(3)], ""
     waves = (wave_files(), "")
@@ -140,6 +141,7 @@ def _cases() -> list[Case]:
         Case("decoders.image_crop", [files], {"crop": [10, 12]}),
         Case("decoders.image_slice", [files], {"start": [4, 5], "shape": [10, 9]}),
         Case("decoders.numpy", [([arrays_in_files()] * 3, "")]),
+        Case("debayer", [mosaics], {"blue_position": [0, 1]}, exact=True),
         Case("element_extract", [frames], {"element_map": [2, 0]}),
         Case("expand_dims", [plain], {"axes": [0]}),
         Case("flip", [hwc], {"horizontal": 1}),

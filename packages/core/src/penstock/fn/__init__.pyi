@@ -1437,6 +1437,65 @@ def crop_mirror_normalize(
     name: str | None = None,
 ) -> list[DataNode]: ...
 @overload
+def debayer(
+    images: DataNode | ArrayLike,
+    /,
+    *,
+    blue_position: int | Sequence[int] | DataNode,
+    algorithm: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode:
+    """Makes RGB images of what a sensor behind a mosaic of colour filters measured.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : DataNode or array_like, layout HWC, HW, FHWC, FHW, of UINT8, UINT16
+        What sensors measured: images of one channel, of even height and width, or sequences.
+    blue_position : int or list of int of shape (2,), one for each sample or frame allowed
+        Row and column of blue, 0 or 1, in the 2 x 2 tile that begins at row 1 and column 1: (0,
+        0) is OpenCV's BG, (0, 1) GB, (1, 0) GR, (1, 1) RG. One number stands for both.
+    algorithm : str, optional
+        On the CPU "bilinear_ocv", the default, "edgeaware_ocv", "vng_ocv" (uint8 only) or
+        "gray_ocv", which makes gray images; on the GPU "default_npp": bilinear, and green along
+        the axis along which red or blue changes less.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        RGB images, in the layout HWC or FHWC, of the type of the input.
+
+    Examples
+    --------
+    >>> colors = fn.debayer(sensors, blue_position=[0, 0])
+    """
+
+@overload
+def debayer(
+    images: list[DataNode],
+    /,
+    *,
+    blue_position: int | Sequence[int] | DataNode,
+    algorithm: str | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = False,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
 def dl_tensor_python_function(
     *inputs: DataNode | ArrayLike,
     function: object,

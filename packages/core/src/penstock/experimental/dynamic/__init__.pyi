@@ -1565,6 +1565,66 @@ def crop_mirror_normalize(
     """
 
 @overload
+def debayer(
+    images: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    blue_position: int | Sequence[int] | Tensor | Batch,
+    algorithm: str | None = None,
+) -> Batch: ...
+@overload
+def debayer(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    blue_position: int | Sequence[int] | Tensor | Batch,
+    algorithm: str | None = None,
+) -> Batch: ...
+@overload
+def debayer(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    blue_position: int | Sequence[int] | Tensor | Batch,
+    algorithm: str | None = None,
+) -> Tensor | Batch:
+    """Makes RGB images of what a sensor behind a mosaic of colour filters measured.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : Tensor, Batch or array_like, layout HWC, HW, FHWC, FHW, of UINT8, UINT16
+        What sensors measured: images of one channel, of even height and width, or sequences.
+    blue_position : int or list of int of shape (2,), one for each sample or frame allowed
+        Row and column of blue, 0 or 1, in the 2 x 2 tile that begins at row 1 and column 1: (0,
+        0) is OpenCV's BG, (0, 1) GB, (1, 0) GR, (1, 1) RG. One number stands for both.
+    algorithm : str, optional
+        On the CPU "bilinear_ocv", the default, "edgeaware_ocv", "vng_ocv" (uint8 only) or
+        "gray_ocv", which makes gray images; on the GPU "default_npp": bilinear, and green along
+        the axis along which red or blue changes less.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        RGB images, in the layout HWC or FHWC, of the type of the input.
+
+    Examples
+    --------
+    >>> colors = ndd.debayer(sensors, blue_position=[0, 0])
+    """
+
+@overload
 def dump_image(
     images: Batch,
     /,

@@ -47,6 +47,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("copy", "generic.copy"),
         Listed("crop", "image.crop"),
         Listed("crop_mirror_normalize", "image.crop_mirror_normalize"),
+        Listed("debayer", "image.debayer"),
         Listed("decoders.audio", "audio.decode_audio"),
         Listed("decoders.image", "image.decode_image"),
         Listed("decoders.image_crop", "image.decode_image_crop"),
@@ -70,6 +71,7 @@ OPERATORS: dict[str, Listed] = {
             deprecated="audio_resample",
             dynamic=False,
         ),
+        Listed("experimental.debayer", "image.debayer", deprecated="debayer", dynamic=False),
         Listed("experimental.decoders.image", "image.decode_image", deprecated="decoders.image"),
         Listed(
             "experimental.decoders.image_crop",
