@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 import threading
 
+import numba
 import pytest
 
-from penstock import kernel_cache
+from penstock import kernel_cache, kernel_claims
 from penstock.kernels import compilation
 from tests.e2e.support import REPOSITORY
 
@@ -175,3 +179,47 @@ def test_a_lock_that_was_taken_before_anybody_listened():
     listener.on_end(None)
     listener.on_end(None)
     assert threading.get_ident() not in compilation.no_fork._inside
+
+
+def test_processes_that_need_a_kernel_at_once_compile_it_once(tmp_path, cache):
+    (tmp_path / "loops.py").write_text(LOOPS)
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import loops; print('ready', flush=True); "
+        "input(); loops.twice(3); print(sum(loops.twice.stats.cache_hits.values()))"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        for _ in range(3)
+    ]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert sorted(int(process.communicate()[0]) for process in processes) == [0, 1, 1]
+    assert not list(cache.glob("*.lock"))
+
+
+def test_a_failure_to_compile_leaves_no_claim(load, cache):
+    with pytest.raises(numba.TypingError):
+        load().twice(object())
+    assert not list(cache.glob("*.lock"))
+
+
+def test_a_claim_that_is_held_for_too_long_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel_claims, "_LONGEST_SECONDS", 0.05)
+    held, had_to_wait = kernel_claims.claim("x", [tmp_path])
+    assert (held is not None, had_to_wait) == (True, False)
+    assert kernel_claims.claim("x", [tmp_path]) == (None, True)
+    held.release()
+    again, had_to_wait = kernel_claims.claim("x", [tmp_path])
+    assert (again is not None, had_to_wait) == (True, False)
+    again.release()
+    (tmp_path / "file").touch()
+    assert kernel_claims.claim("x", [tmp_path / "file" / "folder"]) == (None, False)

@@ -30,6 +30,7 @@ from penstock import kernel_cache
 from penstock._forking import no_fork
 from penstock._version import __version__
 from penstock.compilation_notice import compiling
+from penstock.kernel_claims import Claim, claim
 
 _DIGEST_BYTES = 32
 
@@ -89,6 +90,8 @@ class KernelCache(_Cache):  # type: ignore[misc]
         self._function = function
         self._options = options
         self._source = inspect.getfile(function)
+        self._claim: Claim | None = None
+        """What other processes wait for while this one compiles."""
 
     @property
     def cache_path(self) -> str:
@@ -96,9 +99,30 @@ class KernelCache(_Cache):  # type: ignore[misc]
         return str(self._folders()[0])
 
     def load_overload(self, signature: Any, target_context: Any) -> CompileResult | None:
-        """The code kept for these types, if it is there, whole, and of the present sources."""
+        """The code kept for these types, if it is there, whole, and of the present sources.
+
+        Where another process compiles it, that is waited for; where none does, this one has claimed
+        it until `save_overload`.
+        """
         target_context.refresh()
         name = self._file_name(signature, target_context.codegen())
+        found = self._found(name, target_context)
+        if found is None:
+            self.release()
+            self._claim, had_to_wait = claim(name, self._folders())
+            if had_to_wait:
+                found = self._found(name, target_context)
+                if found is not None:
+                    self.release()
+        return found
+
+    def release(self) -> None:
+        """Let other processes compile what this one has not."""
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
+
+    def _found(self, name: str, target_context: Any) -> CompileResult | None:
         content = kernel_cache.find(name, self._folders())
         if content is None:
             return None
@@ -109,6 +133,12 @@ class KernelCache(_Cache):  # type: ignore[misc]
 
     def save_overload(self, signature: Any, result: CompileResult) -> None:
         """Keep the code for these types."""
+        try:
+            self._save(signature, result)
+        finally:
+            self.release()
+
+    def _save(self, signature: Any, result: CompileResult) -> None:
         if result.library.has_dynamic_globals or any(not o.can_cache for o in result.lifted):
             name = self._function.__qualname__
             warnings.warn(f"The code of {name} cannot be kept.", NumbaWarning, stacklevel=2)
@@ -167,6 +197,9 @@ class _Listener(event.Listener):  # type: ignore[misc]
     def on_end(self, ended: event.Event) -> None:
         if isinstance(getattr(ended.data["dispatcher"], "_cache", None), KernelCache):
             compiling.__exit__()
+            # `is_failed` says the opposite, up to Numba 0.68 at least.
+            if ended._exc_details is not None:  # there is nothing to be saved
+                ended.data["dispatcher"]._cache.release()
 
 
 class _LockListener(event.Listener):  # type: ignore[misc]
