@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import pytest
@@ -76,3 +77,23 @@ def test_training(path, tmp_path):
     assert found["reused"] > 500
     assert found["idle"] < 16 << 20
     assert found["left"] == 0
+
+
+@pytest.mark.parametrize(
+    "workers",
+    [
+        "threads",
+        pytest.param(
+            "processes",
+            marks=pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux"),
+        ),
+    ],
+)
+def test_nothing_is_kept_of_what_goes_wrong(workers):
+    """A short soak. In a long one memory may grow by 1 %; this one is still warming up."""
+    options = ["--iterations", "300", "--seconds", "120", "--seed", "3", "--workers", workers]
+    result = run_python("-m", "benchmarks.soak", *options, "--growth", "0.1", check=False)
+    print(result.stdout)
+    assert (result.returncode, result.stderr) == (0, "")
+    for event in ("breaks", "resets", "MishapError", "bad files", "pipelines dropped"):
+        assert event in result.stdout
