@@ -122,6 +122,7 @@ def _cases() -> list[Case]:
         Case("brightness_contrast", [hwc], {"brightness": 1.5, "contrast": 0.7}),
         Case("cast", [plain], {"dtype": "INT16"}),
         Case("cast_like", [plain, hwc]),
+        Case("clahe", [hwc], {"tiles_x": 3, "tiles_y": 2, "clip_limit": 2.0}, exact=True),
         Case("color_space_conversion", [hwc], {"image_type": "RGB", "output_type": "YCbCr"}),
         Case("color_twist", [hwc], {"hue": 30.0, "saturation": 0.5, "contrast": 1.5}),
         Case("color_twist", [hwc], {}, {"brightness": [0.5, 1.0, 2.0]}),

@@ -912,6 +912,98 @@ class Cat(OperatorInstance):
         preserve: bool | None = False,
     ) -> list[DataNode]: ...
 
+class Clahe(OperatorInstance):
+    """Raises the contrast of each part of an image: equalizes histograms of tiles, up to a limit.
+
+    Levels change by what is interpolated between the four nearest tiles. They are those of
+    OpenCV's CLAHE, on both devices.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : DataNode or array_like, layout HWC, of UINT8
+        Gray images, of one channel, or RGB images.
+    clip_limit : float
+        How many times the mean of its bins a tile's histogram may hold in one of them; what is
+        more is spread over all. 0 and less: any number.
+    tiles_x : int
+        Number of tiles along the width.
+    tiles_y : int
+        Number of tiles along the height.
+    bins : int, default 256
+        Number of bins of the histograms.
+
+        Only the default is taken yet: it has no effect in DALI on the CPU: uint8 has 256
+        levels.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
+    luma_only : bool, default True
+        Whether the lightness of RGB images is equalized, the L of CIE L*a*b*, rather than each
+        channel.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    device : {"cpu", "gpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode
+        The images, in the layout HWC.
+
+    Notes
+    -----
+    Arguments may be given here or when the instance is called, each in one place only.
+
+    Examples
+    --------
+    >>> clear = fn.clahe(images, tiles_x=8, tiles_y=8, clip_limit=2.0)
+    """
+    def __init__(
+        self,
+        *,
+        clip_limit: float | None = None,
+        tiles_x: int | None = None,
+        tiles_y: int | None = None,
+        bins: int | None = 256,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        luma_only: bool | None = True,
+        preserve: bool | None = False,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        images: DataNode | ArrayLike,
+        /,
+        *,
+        clip_limit: float | None = None,
+        tiles_x: int | None = None,
+        tiles_y: int | None = None,
+        bins: int | None = 256,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        luma_only: bool | None = True,
+        preserve: bool | None = False,
+    ) -> DataNode: ...
+    @overload
+    def __call__(
+        self,
+        images: list[DataNode],
+        /,
+        *,
+        clip_limit: float | None = None,
+        tiles_x: int | None = None,
+        tiles_y: int | None = None,
+        bins: int | None = 256,
+        bytes_per_sample_hint: int | Sequence[int] | None = None,
+        luma_only: bool | None = True,
+        preserve: bool | None = False,
+    ) -> list[DataNode]: ...
+
 class ColorSpaceConversion(OperatorInstance):
     """Converts colours between RGB, BGR, grey and YCbCr.
 

@@ -831,6 +831,86 @@ def cat(
     """
 
 @overload
+def clahe(
+    images: Batch,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    clip_limit: float,
+    tiles_x: int,
+    tiles_y: int,
+    bins: int | None = 256,
+    luma_only: _bool | None = True,
+) -> Batch: ...
+@overload
+def clahe(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int,
+    device: DeviceLike | None = None,
+    clip_limit: float,
+    tiles_x: int,
+    tiles_y: int,
+    bins: int | None = 256,
+    luma_only: _bool | None = True,
+) -> Batch: ...
+@overload
+def clahe(
+    images: Tensor | Batch | ArrayLike,
+    /,
+    *,
+    batch_size: int | None = None,
+    device: DeviceLike | None = None,
+    clip_limit: float,
+    tiles_x: int,
+    tiles_y: int,
+    bins: int | None = 256,
+    luma_only: _bool | None = True,
+) -> Tensor | Batch:
+    """Raises the contrast of each part of an image: equalizes histograms of tiles, up to a limit.
+
+    Levels change by what is interpolated between the four nearest tiles. They are those of
+    OpenCV's CLAHE, on both devices.
+
+    Runs on: cpu, gpu.
+
+    Parameters
+    ----------
+    images : Tensor, Batch or array_like, layout HWC, of UINT8
+        Gray images, of one channel, or RGB images.
+    clip_limit : float
+        How many times the mean of its bins a tile's histogram may hold in one of them; what is
+        more is spread over all. 0 and less: any number.
+    tiles_x : int
+        Number of tiles along the width.
+    tiles_y : int
+        Number of tiles along the height.
+    bins : int, default 256
+        Number of bins of the histograms.
+
+        Only the default is taken yet: it has no effect in DALI on the CPU: uint8 has 256
+        levels.
+    luma_only : bool, default True
+        Whether the lightness of RGB images is equalized, the L of CIE L*a*b*, rather than each
+        channel.
+    batch_size : int, optional
+        Number of samples, where no batch among inputs and arguments says it.
+    device : {"cpu", "gpu"} or Device, optional
+        Where to run; by default where the inputs are.
+
+    Returns
+    -------
+    Tensor or Batch
+        The images, in the layout HWC.
+
+    Examples
+    --------
+    >>> clear = ndd.clahe(images, tiles_x=8, tiles_y=8, clip_limit=2.0)
+    """
+
+@overload
 def color_space_conversion(
     data: Batch,
     /,

@@ -30,6 +30,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("cast", "generic.cast"),
         Listed("cast_like", "generic.cast"),
         Listed("cat", "generic.join"),
+        Listed("clahe", "image.clahe"),
         Listed(
             "coco_reader",
             "readers.coco",
