@@ -40,6 +40,14 @@ PYTHON_SIDE: dict[str, dict[str, Any]] = {
     "external_source": {"class": "ExternalSource", "devices": ["cpu", "gpu"], "inputs": [0, 0]},
     "python_function": {"class": "PythonFunction", "devices": ["cpu", "gpu"], "inputs": [0, 256]},
     "readers.tfrecord": {"class": "TFRecord", "devices": ["cpu"], "inputs": [0, 0]},
+    "tfrecord_reader": {
+        "class": "TFRecordReader",
+        "devices": ["cpu"],
+        "inputs": [0, 0],
+        "deprecated": True,
+        "instead": "readers.tfrecord",
+        "hidden": True,
+    },
 }
 _WHOLE = ("INT32", "INT64", "UINT32", "UINT8", "DATA_TYPE", "IMAGE_TYPE", "INTERP_TYPE")
 
@@ -110,12 +118,15 @@ def python_side_facts(name: str) -> dict[str, Any]:
             facts["default"] = parameter.default
         arguments[parameter.name] = facts
     return {
-        **PYTHON_SIDE[name],
+        "class": "",
+        "devices": [],
+        "inputs": [],
         "deprecated": False,
         "instead": None,
         "dynamic": in_dynamic_mode(name, PYTHON_SIDE[name]["class"]),
         "hidden": False,
         "arguments": dict(sorted(arguments.items())),
+        **PYTHON_SIDE[name],
     }
 
 

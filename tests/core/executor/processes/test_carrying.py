@@ -60,7 +60,7 @@ def check_same(graph, iterations=3, **options):
 
 
 def ragged(dtype=np.uint8, count=7):
-    return [picture(30 + 5 * k, 70 - 3 * k, seed=k).astype(dtype) for k in range(count)]
+    return [picture(30 + 5 * k, 70 - 3 * (k % 20), seed=k).astype(dtype) for k in range(count)]
 
 
 def test_ragged_samples_and_draws():
@@ -181,14 +181,14 @@ def test_a_process_has_its_next_samples_while_it_is_at_some(monkeypatch):
         return send(self, iteration, indices, ahead, **options)
 
     monkeypatch.setattr(RemoteRunner, "send", noted)
-    data = ragged(np.uint8)
+    data = ragged(count=40)  # several chunks a batch
 
     def graph():
         rows = fn.external_source(source=lambda: data, batch=True)
         # Of several sizes each time: a worker asks for more room with another task waiting.
         return fn.resize(rows, size=fn.random.uniform(range=(8, 90), shape=2)), rows + 1
 
-    check_same(graph, iterations=20, num_threads=1)
+    check_same(graph, num_threads=1, batch_size=40)
     assert any(behind)
 
 

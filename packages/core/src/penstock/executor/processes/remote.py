@@ -250,7 +250,8 @@ class RemoteRunner:
         plan = program.plan
         uploaded = any(plan.uploaded[r] and r not in plan.outputs for r, _ in program.written)
         self._pool = (processes.pinned if uploaded else None) or processes.pool
-        self._room_bytes = sum(plan.hints.get(r, 0) for r, _ in program.written)
+        self._hinted_bytes = sum(plan.hints.get(r, 0) for r, _ in program.written)
+        self._room_bytes = self._hinted_bytes
         """Room that a sample takes, about; at first, what was told ahead."""
         self.processor_seconds = 0.0
         """What the samples last carried took of a processor elsewhere."""
@@ -547,7 +548,8 @@ class RemoteRunner:
         if used or self._room_bytes:
             each = used // max(len(good), 1)
             # With the place that is lost to alignment, and to samples larger than most.
-            self._room_bytes = max(each * 9 // 8 + 128 if each else 0, self._room_bytes // 2)
+            needed = each * 9 // 8 + 128 if each else 0
+            self._room_bytes = max(needed, self._room_bytes // 2, self._hinted_bytes)
         return failures
 
 
