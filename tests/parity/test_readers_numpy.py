@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.parity.support import LIBRARIES, assert_both_raise, assert_parity, run_graph
+from tests.parity.words import check_words, of, on
 
 _rng = np.random.default_rng(0)
 DTYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "?")
@@ -51,8 +52,8 @@ def read(library, batch_size=3, batches=4, **arguments):
 def assert_same(**arguments):
     (want, meta), (got, own) = (read(library, **arguments) for library in ("dali", "penstock"))
     assert meta == own
-    for (source, values, layout), (of, wanted, its_layout) in zip(got, want, strict=True):
-        assert (source, layout, values.dtype) == (of, its_layout, wanted.dtype)
+    for (source, values, layout), (its_source, wanted, its_layout) in zip(got, want, strict=True):
+        assert (source, layout, values.dtype) == (its_source, its_layout, wanted.dtype)
         np.testing.assert_array_equal(values, wanted)
 
 
@@ -97,6 +98,7 @@ def test_orders(root, arguments):
         {"roi_start": [1, 3], "roi_axes": [1, 0]},
         {"roi_end": [2, 1]},
         {"roi_axes": [0]},
+        {"roi_start": [], "roi_end": [], "roi_axes": []},
         {"rel_roi_start": [0.3, 0.4], "rel_roi_shape": [0.5, 0.5]},
         {"rel_roi_start": [0.25, 0.1], "rel_roi_end": [0.75, 0.9]},
         {"roi_start": [1, 1], "rel_roi_shape": [0.5, 0.3]},
@@ -225,9 +227,9 @@ def test_errors_of_the_decoder():
     good = npy(np.ones((2, 3), np.float32))
     decode = lambda lib, x: lib.fn.decoders.numpy(x)  # noqa: E731
     for bad, words in (
-        (good[:-3], "announces"),
+        (good[:-3], "Expected data numpy size 24 bytes"),
+        (np.append(good, good[:3]), "Expected data numpy size 24 bytes"),
         (good[:50], "cut"),
-        (np.arange(100, dtype=np.uint8), "no file of NumPy"),
         (np.zeros(0, np.uint8), "no file of NumPy"),
         (npy(np.ones(3, ">i2")), "big-endian"),
         (npy(np.array(["a"])), "elements of type"),
@@ -235,6 +237,37 @@ def test_errors_of_the_decoder():
         assert_both_raise(decode, [bad], match=words)
     assert_both_raise(decode, [good, npy(np.ones((2, 3)))], match="same data type")
     assert_both_raise(decode, [good, npy(np.ones(2, "f4"))], match="number of dimensions")
+
+
+def test_words_of_errors(tmp_path):
+    arrays = {"f4": np.ones((2, 3), "f4"), "i4": np.ones((2, 3), "i4"), "1d": np.ones(3, "f4")}
+    for name, array in (*arrays.items(), ("c8", np.ones(3, "c8")), ("f16", np.ones(3, "g"))):
+        np.save(tmp_path / f"{name}.npy", array)
+
+    def read(*names, batch_size=2, **arguments):
+        files = [str(tmp_path / f"{name}.npy") for name in names]
+        return of(lambda lib: lib.fn.readers.numpy(files=files, **arguments), batch_size=batch_size)
+
+    decode = lambda lib, x: lib.fn.decoders.numpy(x)  # noqa: E731
+    encoded = {name: npy(array) for name, array in arrays.items()}
+    check_words(
+        [
+            (read("c8"), "unknown numpy type string"),
+            (read("f16"), "unknown numpy type string"),
+            (read("f4", "i4"), "inconsistent data"),
+            (read("f4", "1d"), "inconsistent data"),
+            (
+                read("f4", num_shards=2),
+                "number of input samples: 1, needs to be at least equal",
+            ),
+            (read("f4", num_shards=2), "to the requested number of shards: 2"),
+            (on([encoded["f4"], encoded["i4"]], decode), "must have the same data type"),
+            (on([encoded["f4"], encoded["1d"]], decode), "must have the same number of dimensions"),
+            (on([np.arange(99, dtype=np.uint8)], decode), "got bad magic string for numpy header"),
+            (on([encoded["f4"][:-3]], decode), "expected data numpy size"),
+            (on([np.append(encoded["f4"], encoded["f4"])], decode), "expected data numpy size"),
+        ]
+    )
 
 
 def test_files_that_data_names(tmp_path):

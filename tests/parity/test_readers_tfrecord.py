@@ -169,6 +169,11 @@ def test_errors(root):
         ),
         ((["none"], label), {"index_path": [str(root / "packed.idx")]}, "does not exist"),
         ((["packed"], lambda t: {}), {}, "empty"),
+        (
+            (["packed"], lambda t: {"label": 10}),
+            {},
+            "Expected `penstock.tfrecord.Feature` for the \"label\", but got <class 'int'>",
+        ),
         ((["packed"], lambda t: {"list": t.FixedLenFeature([2], t.int64, 0)}), {}, "6 elements"),
         ((["packed"], lambda t: {"list": t.VarLenFeature([4], t.int64, 0)}), {}, "partial shape"),
         ((["packed"], lambda t: {"image": t.VarLenFeature(t.string, "")}), {}, "not supported"),

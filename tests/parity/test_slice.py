@@ -152,6 +152,10 @@ def test_constants_and_axes():
             slice_(x, start=[2, 1], shape=0),
             slice_(x, start=7, shape=0, axes=[0]),
             slice_(x, start=7, axes=[0]),
+            # An empty list is none.
+            slice_(x, start=[], end=[], axes=[]),
+            slice_(x, start=[], shape=[], axes=[0]),
+            slice_(x, rel_start=[], end=[1, 2], axes=[0, 1]),
         )
 
     exact(graph, [numbered(7, 9, 3)], layouts="HWC")

@@ -231,7 +231,7 @@ def test_fields_default_to_all(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"num_shards": 0}, "`num_shards` is 0"),
-        ({"num_shards": 99}, "fewer than the 99 shards"),
+        ({"num_shards": 99}, "requested number of shards: 99"),
         ({"num_shards": 2, "shard_id": 2}, "`shard_id` is 2"),
         ({"initial_fill": 0}, "`initial_fill` is 0"),
         ({"num_workers": 0}, "`num_workers` is 0"),

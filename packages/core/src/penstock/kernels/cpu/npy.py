@@ -34,6 +34,18 @@ class NpyHeader(NamedTuple):
         """The element type."""
         return to_dali_type(self.dtype)
 
+    @property
+    def end(self) -> int:
+        """Bytes of the file, with its elements."""
+        return self.offset + math.prod(self.shape) * self.dtype.itemsize
+
+    def wrong_size(self, data: np.ndarray) -> BadSampleError:
+        """The error for data that do not have as many bytes as the header announces."""
+        return BadSampleError(
+            f"Expected data numpy size {self.end - self.offset} bytes, as the header announces, "
+            f"got {data.size - self.offset}: the file is cut, or has something behind its end."
+        )
+
     def array(self, data: np.ndarray) -> np.ndarray:
         """The array, a view of the file's bytes; a copy where elements are not aligned.
 
@@ -42,12 +54,9 @@ class NpyHeader(NamedTuple):
         BadSampleError
             If bytes are missing.
         """
-        end = self.offset + math.prod(self.shape) * self.dtype.itemsize
-        if data.size < end:
-            raise BadSampleError(
-                f"The file of NumPy has {data.size} bytes where its header announces {end}."
-            )
-        elements = np.frombuffer(data[self.offset : end], self.dtype)
+        if data.size < self.end:
+            raise self.wrong_size(data)
+        elements = np.frombuffer(data[self.offset : self.end], self.dtype)
         if not elements.flags.aligned:
             elements = elements.copy()
         return elements.reshape(self.shape, order="F" if self.fortran else "C")
@@ -63,7 +72,8 @@ def header_size(prefix: bytes) -> int:
     """
     if prefix[:6] != _MAGIC or len(prefix) < PREFIX:
         raise BadSampleError(
-            "The data is no file of NumPy (.npy): it does not begin with b'\\x93NUMPY'."
+            "Got bad magic string for numpy header: the data is no file of NumPy (.npy), which "
+            f"begins with {_MAGIC!r}, but begins with {prefix[:6]!r}."
         )
     version = prefix[6]
     if version not in (1, 2, 3):
@@ -97,8 +107,8 @@ def parse_header(header: bytes) -> NpyHeader:
         )
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise BadSampleError(
-            f"The file of NumPy has elements of type {dtype}; integers, booleans and floating "
-            "point numbers of up to 64 bits are known."
+            f"Unknown Numpy type string {dtype.str!r}: the file has elements of type {dtype}; "
+            "integers, booleans and floating point numbers of up to 64 bits are known."
         )
     return NpyHeader(dtype, shape, fortran, len(header))
 

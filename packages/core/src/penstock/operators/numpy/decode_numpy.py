@@ -54,7 +54,10 @@ class NumpyDecoder(BatchOperator):
         for k, data in enumerate(encoded):
             data = data.reshape(-1).view(np.uint8)
             try:
-                found.append(header_of(data).array(data))
+                header = header_of(data)
+                if data.size > header.end:
+                    raise header.wrong_size(data)
+                found.append(header.array(data))
             except Exception as error:
                 c.fail(error, k)
                 found.append(None)
@@ -71,7 +74,7 @@ class NumpyDecoder(BatchOperator):
             if array.ndim != ndim:
                 raise c.located(
                     ShapeError(
-                        "All samples of a batch must have the same number of dimensions, got "
+                        "All samples in the dataset must have the same number of dimensions, got "
                         f"{ndim} and {array.ndim}."
                     ),
                     k,
@@ -79,7 +82,7 @@ class NumpyDecoder(BatchOperator):
             if wanted is None and array.dtype != dtype:
                 raise c.located(
                     DataTypeError(
-                        "All samples of a batch must have the same data type, got "
+                        "All samples in the dataset must have the same data type, got "
                         f"{dtype} and {array.dtype}. `dtype` converts them to one."
                     ),
                     k,

@@ -183,9 +183,10 @@ class NumpyReader(Reader):
         for header in headers:
             if header.dtype != usual.dtype or len(header.shape) != len(usual.shape):
                 raise BadSampleError(
-                    "All files must have the same element type and number of dimensions: the "
-                    f"first has {usual.dtype} and {len(usual.shape)}, this one {header.dtype} and "
-                    f"{len(header.shape)}. `fn.readers.file` and `fn.decoders.numpy` read others."
+                    "Inconsistent data: all files must have the same element type and number of "
+                    f"dimensions, but the first has {usual.dtype} and {len(usual.shape)}, this one "
+                    f"{header.dtype} and {len(header.shape)}. `fn.readers.file` and "
+                    "`fn.decoders.numpy` read others."
                 )
         extents = np.array([header.shape for header in headers], np.int64)
         extents = extents.reshape(len(headers), len(usual.shape))

@@ -97,8 +97,8 @@ class ReadingOrder:
             )
         if num_shards > size:
             raise ArgumentValueError(
-                f"There are {size} samples, fewer than the {num_shards} shards that `num_shards` "
-                "asks for. Every shard needs at least one."
+                f"The number of input samples: {size}, needs to be at least equal to the requested "
+                f"number of shards: {num_shards}. Lower `num_shards`, or add samples."
             )
         if initial_fill < 1:
             raise ArgumentValueError(

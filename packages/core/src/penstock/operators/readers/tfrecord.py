@@ -30,12 +30,17 @@ _KINDS: dict[int, tuple[int, DALIDataType, np.dtype]] = {
 
 def _features(given: Any) -> dict[str, Any]:
     parts = ("shape", "dtype", "default_value", "has_shape")
-    if not isinstance(given, Mapping) or not all(
-        hasattr(each, part) for each in given.values() for part in parts
-    ):
+    if not isinstance(given, Mapping):
         raise ArgumentTypeError(
             f"expected a dict of `tfrecord.FixedLenFeature` and `VarLenFeature`, got {given!r}"
         )
+    for name, feature in given.items():
+        if not all(hasattr(feature, part) for part in parts):
+            raise ArgumentTypeError(
+                f'Expected `penstock.tfrecord.Feature` for the "{name}", but got {type(feature)}. '
+                "Use `penstock.tfrecord.FixedLenFeature` or `penstock.tfrecord.VarLenFeature` to "
+                "define the features to extract"
+            )
     if not given:
         raise ArgumentValueError("the dict is empty; name at least one feature to read")
     return dict(given)

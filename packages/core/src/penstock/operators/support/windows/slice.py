@@ -171,9 +171,11 @@ class SliceWindow:
         )
         self.positional = bool(positional)
         self.normalized_anchor = self.normalized_shape = False
-        self.start = starts[0] if starts else ""
-        self.end = ends[0] if ends else ""
-        """Names of the arguments that tell where windows start and end; empty where none does."""
+        self.start, self.end = (
+            names[0] if names and _constant(op, names[0]) != () else "" for names in (starts, ends)
+        )
+        """Names of the arguments that tell where windows start and end; empty where none does,
+        or an empty list does."""
         self.constant_start = _constant(op, self.start)
         self.constant_end = _constant(op, self.end)
         if positional:
