@@ -106,6 +106,32 @@ def unit(out: np.ndarray, stride: np.uint64, place: Place) -> None:
 
 
 @njit(nogil=True)
+def units_behind(out: np.ndarray, samples: np.ndarray, numbers: np.ndarray, place: Place) -> None:
+    """Fill float64 (samples, elements) from [0, 1): a word each, one behind the other.
+
+    `samples` and `numbers` are int64: which samples, and how many words of each came before.
+    """
+    _, key, sequence, offset, phase = place
+    count = out.shape[1]
+    for k in range(len(samples)):
+        stream = sequence + np.uint64(samples[k]) * SAMPLE_STRIDE
+        number = phase + np.uint64(numbers[k])
+        i = 0
+        while i < count:
+            low = offset + (number >> _TWO)
+            high = stream + (_ONE if low < offset else np.uint64(0))
+            words = block(
+                low & _LOW, low >> HALF, high & _LOW, high >> HALF, key & _LOW, key >> HALF
+            )
+            phase_of_word = number & _THREE
+            for j, drawn in enumerate(words):
+                if np.uint64(j) >= phase_of_word and i < count:
+                    out[k, i] = np.float64(drawn) * TWO_32
+                    i += 1
+                    number += _ONE
+
+
+@njit(nogil=True)
 def normal(out: np.ndarray, mean: float, stddev: float, single: bool, place: Place) -> None:
     """Fill float32 or float64 (samples, elements) with a normal distribution."""
     first_sample, key, sequence, offset, phase = place

@@ -87,6 +87,18 @@ def uniforms_of(
     return out
 
 
+def units_behind(
+    seed: DrawSeed, iteration: int, samples: np.ndarray, numbers: np.ndarray, count: int
+) -> np.ndarray:
+    """`count` numbers from 0 to 1 of each of `samples`, a word each: float64 ``(samples, count)``.
+
+    They follow the first `numbers` words of the samples' streams.
+    """
+    out = np.empty((len(samples), count))
+    philox_draws.units_behind(out, samples, numbers, _place(seed, iteration, 0))
+    return out
+
+
 def fill_unit(out: np.ndarray, seed: int, iteration: int, first_sample: int) -> None:
     """Fill a C-contiguous float64 array (samples, elements) as `sample_uniforms` does a sample."""
     if type(seed) is DrawSeed:

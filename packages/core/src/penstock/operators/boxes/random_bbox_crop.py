@@ -12,7 +12,7 @@ from penstock.errors import ArgumentValueError, MisusedArgumentError, ShapeError
 from penstock.kernels.cpu import bbox_crop as _cpu
 from penstock.kernels.cpu import bbox_rows as _rows
 from penstock.kernels.cpu.philox_state import is_of_pipeline
-from penstock.kernels.cpu.random import sample_words, uniforms_of
+from penstock.kernels.cpu.random import uniforms_of, units_behind
 from penstock.operators.support.argument_types import (
     BoolArg,
     FloatArg,
@@ -295,13 +295,10 @@ class RandomBBoxCrop(SampleOperator):
         first, block, left = 0, _FIRST_BLOCK, np.arange(count)
         while len(left):
             if packed:
-                block = -(-_BLOCK // args.num_attempts) * args.num_attempts
-                places = zip(indices[left].tolist(), taken[left].tolist(), strict=True)
-                words = [
-                    sample_words(c.seed, c.iteration, index, block * numbers, offset)
-                    for index, offset in places
-                ]
-                units = np.array(words) * 2.0**-32
+                block = -(-block // args.num_attempts) * args.num_attempts
+                units = units_behind(
+                    c.seed, c.iteration, indices[left], taken[left], block * numbers
+                )
             else:
                 units = uniforms_of(
                     c.seed, c.iteration, indices[left], block * numbers, first * numbers

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 else:
     _gpu = lazy_module("penstock.kernels.gpu.erase")
 _FARTHEST = np.float32(1 << 30)
+_SHORT_ROW = 16
+"""Elements of the last axis that are fewer, such as channels, are no row of their own."""
 
 
 def _vector(name: str, doc: str) -> Arg:
@@ -199,23 +201,20 @@ class Erase(SampleOperator):
         out = c.out
         np.copyto(out, data)
         axes = self._axes(data.ndim)
-        fills = None
-        if len(values) > 1:
-            behind = data.ndim - 1 - self._layout.index("C")
-            fills = np.broadcast_to(values.reshape((-1, *[1] * behind)), data.shape)
+        behind = data.ndim - 1 - self._layout.index("C") if len(values) > 1 else 0
+        fills = np.broadcast_to(values.reshape((-1, *[1] * behind)), data.shape)
+        # NumPy copies whole rows several times as fast as it repeats a value.
+        row = 2 if data.shape[-1] < _SHORT_ROW else 1
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
             region = [slice(None)] * data.ndim
             for axis, first, last in zip(axes, begin, end, strict=True):
                 region[axis] = slice(first, last)
             where = tuple(region)
-            if fills is None:
-                out[where] = values[0]
-            elif fills.strides[-1]:  # channels last: NumPy is quick with whole rows only
-                out[where] = np.ascontiguousarray(
-                    fills[(*(slice(1),) * (data.ndim - 2), *where[-2:])]
-                )
-            else:
+            if behind:
                 out[where] = fills[where]
+            else:
+                first = (slice(1),) * (data.ndim - row)
+                out[where] = np.ascontiguousarray(fills[(*first, *where[-row:])])
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
