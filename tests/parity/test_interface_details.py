@@ -227,6 +227,7 @@ PLAIN = (
     "IsStateful",
     "HasRandomSeedArg",
 )
+PLACED = [("Slice", 0), ("Slice", 1), ("Shapes", 0), ("Copy", 0), ("decoders__Image", 0)]
 OF_AN_ARGUMENT = (
     "HasArgument",
     "IsArgumentOptional",
@@ -256,6 +257,20 @@ BACKEND(
     schema_of_a_rotation=lambda lib: schema(lib, "Rotate", "angle", "fill_value", "keep_size"),
     schema_of_reshape=lambda lib: schema(lib, "Reshape", "shape", "layout", "src_dims"),
     first_input_of_reshape=lambda lib: lib.backend.GetSchema("Reshape").GetInputName(0),
+    places_of_inputs=lambda lib: [
+        lib.backend.GetSchema(name).GetInputDevice(index, there, runs)
+        for name, index in PLACED
+        for there in (None, "cpu", "gpu")
+        for runs in (None, "cpu", "gpu", "mixed")
+    ],
+    schemas_of_functions=lambda lib: [
+        (found._schema_name, lib.backend.GetSchema(found._schema_name).Name())
+        for found in (lib.fn.resize, lib.fn.readers.file, lib.fn.external_source)
+    ],
+    functions_of_schemas=lambda lib: [
+        *map(lib.ops._op_name, ("Resize", "readers__TFRecord", "_Shape")),
+        attempt(lib.ops._op_name, "Nonsense") and None,
+    ],
 )
 
 

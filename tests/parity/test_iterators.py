@@ -241,3 +241,30 @@ def test_counts_that_training_code_reads(path, policy, by, shards):
         return found
 
     assert observe("penstock") == observe("dali")
+
+
+def mistakes(library, path):
+    """What is wrong, with words that the text of both libraries has."""
+    torch_plugin, lib = PLUGINS[library], LIBRARIES[library]
+    make = torch_plugin.DALIGenericIterator
+    pipes = [label_pipeline(library, path, 4, 1, 0, 2) for _ in range(2)]
+    batch = lib.tensors.TensorListCPU(np.zeros((2, 3), np.int16))
+    single = "negative size is supported only for a single pipeline"
+    element = (
+        "the element type of dali tensor/tensorlist doesn't match the element type of the target "
+        "pytorch tensor:"
+    )
+    policy = "wrong type for `last_batch_policy`."
+    yield lambda: make(pipes, ["x"], size=-1), single
+    yield lambda: make(pipes[0], ["x"], size=0), "size cannot be 0"
+    yield lambda: make(pipes[0], ["x"], size=4, last_batch_policy="FILL"), policy
+    yield lambda: torch_plugin.feed_ndarray(batch, torch.zeros((2, 3))), element
+    yield lambda: batch.reinterpret(lib.types.UINT8), "size"
+
+
+def test_words_of_errors(path):
+    for library in LIBRARIES:
+        for wrong, words in mistakes(library, path):
+            with quiet(), pytest.raises((ValueError, AssertionError, RuntimeError)) as error:
+                wrong()
+            assert words in str(error.value).lower()

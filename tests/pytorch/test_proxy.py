@@ -137,6 +137,8 @@ def test_mistakes_and_errors_of_the_pipeline():
         ):
             with pytest.raises(ValueError, match=r"Expected signature is: \(\*, a, b\)"):
                 server.proxy(*args, **kwargs)
+        with pytest.raises(ValueError, match="too many positional arguments"):  # DALI's words
+            server.proxy(1, 2)
         good = {"a": np.zeros(3, np.float32), "b": np.ones(3, np.float32)}
         one, two = ([server.proxy(**good) for _ in range(2)] for _ in range(2))
         with pytest.raises(RuntimeError, match="same batch"):

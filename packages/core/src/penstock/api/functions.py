@@ -11,6 +11,7 @@ from penstock.graph.capture import call, convert_arguments, make_node
 from penstock.graph.user_line import user_line
 from penstock.operators.support.docs import docstring_for
 from penstock.operators.support.schema import OpSchema
+from penstock.operators.support.schema_view import schema_name
 from penstock.operators.support.signature import signature_for
 from penstock.tracebacks import public
 
@@ -32,7 +33,7 @@ def _finish(function: Callable[..., Any], schema: OpSchema, module: str) -> Call
     function.__module__ = module
     function.__doc__ = docstring_for(schema, "fn")
     function.__signature__ = signature_for(schema, "fn")  # type: ignore[attr-defined]
-    function._schema_name = schema.name  # type: ignore[attr-defined]
+    function._schema_name = schema_name(schema)  # type: ignore[attr-defined]
     return function
 
 

@@ -2,7 +2,8 @@
 
 Classes are made from the operators' declarations, one for each function in `penstock.fn`.
 
-`_DataNode`, `_dlpack_to_array` and `_dlpack_from_array` have the names by which programs know them.
+`_DataNode`, `_dlpack_to_array`, `_dlpack_from_array` and `_op_name` have the names by which
+programs know them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from penstock.api import classes
 from penstock.api.classes import Compose as Compose
 from penstock.graph.data_node import DataNode as _DataNode  # noqa: F401
+from penstock.operators.support.schema_view import function_name as _op_name  # noqa: F401
 from penstock.tensors.interop import from_dlpack as _dlpack_to_array  # noqa: F401
 from penstock.tensors.interop import to_dlpack as _dlpack_from_array  # noqa: F401
 from penstock.tracebacks import public

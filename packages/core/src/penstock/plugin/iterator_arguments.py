@@ -58,8 +58,8 @@ def to_policy(policy: LastBatchPolicy, fill_last_batch: bool | None) -> LastBatc
     """The last-batch policy, from the argument or its deprecated predecessor."""
     if not isinstance(policy, LastBatchPolicy):
         raise ArgumentValueError(
-            f"Wrong type for `last_batch_policy`: {policy!r}. Expected LastBatchPolicy.FILL, "
-            "LastBatchPolicy.DROP or LastBatchPolicy.PARTIAL."
+            f"Wrong type for `last_batch_policy`. Expected LastBatchPolicy.FILL, "
+            f"LastBatchPolicy.DROP or LastBatchPolicy.PARTIAL, got {policy!r}."
         )
     if fill_last_batch is None:
         return policy
@@ -98,7 +98,7 @@ def checked_size(
     """The number of samples in an epoch; negative if a reader or the end of the data tells it."""
     size = int(size)
     if size == 0:
-        raise ArgumentValueError("`size` cannot be 0; -1 stands for as long as there is data.")
+        raise ArgumentValueError("Size cannot be 0; `size=-1` stands for as long as there is data.")
     if reader_name is not None:
         if size > 0:
             raise ArgumentValueError(
@@ -113,8 +113,8 @@ def checked_size(
         return -1
     if size < 0 and pipelines > 1:
         raise ArgumentValueError(
-            "Several pipelines need `reader_name` or `size`: a negative `size`, an epoch as long "
-            "as there is data, is supported for a single pipeline."
+            "Negative size is supported only for a single pipeline: it stands for an epoch as "
+            "long as there is data. Give `reader_name` or `size`."
         )
     if size > 0:
         warnings.warn(

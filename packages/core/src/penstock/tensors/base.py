@@ -300,7 +300,7 @@ def check_same_size(dtype: DALIDataType, new_type: DALIDataType) -> None:
     if sizes[0] != sizes[1] or not sizes[0]:
         raise DataTypeError(
             f"Elements of type {dtype.name} cannot be reinterpreted as {new_type.name}: "
-            f"they take {sizes[0]} and {sizes[1]} bytes."
+            f"they are of different sizes, {sizes[0]} and {sizes[1]} bytes."
         )
 
 

@@ -12,6 +12,7 @@ from penstock.operators.support import registry
 from penstock.operators.support.docs import docstring_for
 from penstock.operators.support.listed import Listed
 from penstock.operators.support.schema import OpSchema
+from penstock.operators.support.schema_view import schema_name
 from penstock.operators.support.signature import SourceText, class_name, signature_for
 from penstock.tracebacks import public
 
@@ -38,7 +39,7 @@ def reader_class(schema: OpSchema) -> type[Reader]:
             "__doc__": docstring_for(schema, "dynamic"),
             "__module__": __name__,
             "_schema": schema,
-            "_schema_name": schema.name,
+            "_schema_name": schema_name(schema),
         },
     )
     made.__signature__ = signature_of(schema)  # type: ignore[attr-defined]

@@ -18,6 +18,7 @@ from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
     "copy",
     inputs=Input("data", "Data of any rank and layout."),
     output_docs=("Data equal to the input.",),
+    takes_any_device=True,
 )
 class Copy(SampleOperator):
     """Copies data."""

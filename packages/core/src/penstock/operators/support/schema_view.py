@@ -41,6 +41,15 @@ def find_view(name: str) -> SchemaView | None:
     return None
 
 
+def function_name(name: str) -> str:
+    """Name below ``fn`` of what DALI calls `name`: ``"readers.file"`` of ``"readers__File"``."""
+    found = find_view(name)
+    if found is None:
+        raise UnknownNameError(f"Schema for operator '{name}' not registered.")
+    function = found._schema.name
+    return function if name.startswith("_") else function.removeprefix("_")  # those of plugins
+
+
 def names_on(device: str) -> Iterator[str]:
     """What DALI calls the operators that run on `device`, by name."""
     return (schema_name(s) for s in registry.all_schemas() if device in _devices(s))
@@ -113,6 +122,29 @@ class SchemaView:
     def GetInputDox(self, index: int) -> str:
         """What an input is."""
         return self._input(index).doc
+
+    def GetInputDevice(
+        self, index: int, actual_device: str | None, operator_device: str | None
+    ) -> str | None:
+        """Where the operator takes an input: what is elsewhere is copied there.
+
+        Parameters
+        ----------
+        index
+            Number of the input.
+        actual_device
+            Where the data is, None if that is not known.
+        operator_device
+            Where the operator runs, None if that is not known.
+        """
+        schema = self._schema
+        declared = self._input(index).device
+        if declared == "any" or schema.reads_metadata or schema.takes_any_device:
+            return actual_device or operator_device
+        if declared is None or actual_device is None or "gpu" not in schema.devices:
+            return operator_device
+        # Operators on the GPU that read it on the host take it from either place.
+        return actual_device if operator_device in (None, "gpu") else "cpu"
 
     def GetSupportedLayouts(self, index: int) -> list[str]:
         """Layouts that an input may have; none where any will do."""

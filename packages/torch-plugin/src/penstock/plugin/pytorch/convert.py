@@ -162,8 +162,8 @@ def feed_ndarray(
     source = to_torch_tensor(dali_tensor)
     if source.dtype != arr.dtype:
         raise DestinationTypeError(
-            f"The element type of the tensor, {source.dtype}, does not match that of the "
-            f"destination, {arr.dtype}."
+            "The element type of DALI Tensor/TensorList doesn't match the element type of the "
+            f"target PyTorch Tensor: {source.dtype} and {arr.dtype}."
         )
     if source.shape != arr.shape:
         raise DestinationShapeError(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ArgumentChoiceError, ArgumentValueError, UsageError
+from penstock.errors import ArgumentValueError, UsageError
+from penstock.graph.user_line import stack_level
 from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -37,10 +39,13 @@ class LoaderEvaluator:
 
     Raises
     ------
-    ArgumentChoiceError
-        If `mode` is another one.
     ArgumentValueError
         If no batches are to be kept.
+
+    Warns
+    -----
+    UserWarning
+        If `mode` is another one, which is taken for ``"log"``.
     """
 
     def __init__(
@@ -51,7 +56,11 @@ class LoaderEvaluator:
         metrics_file: str | os.PathLike[str] | None = None,
     ) -> None:
         if mode not in ("log", "replay"):
-            raise ArgumentChoiceError(f'`mode` is {mode!r}; it must be "log" or "replay".')
+            warnings.warn(
+                f'`mode` is {mode!r}, which is taken for "log"; it can be "log" or "replay".',
+                UserWarning,
+                stacklevel=stack_level(),
+            )
         if num_cached_batches < 1:
             raise ArgumentValueError(
                 f"`num_cached_batches` is {num_cached_batches}; it must be positive."
@@ -81,7 +90,7 @@ class LoaderEvaluator:
     def __iter__(self) -> Iterator[Any]:
         if self.mode == "replay" and not self.cached_batches:
             raise UsageError("No cached batches available: the loader was empty.")
-        return self._timed(iter(self.dataloader) if self.mode == "log" else self._cached())
+        return self._timed(self._cached() if self.mode == "replay" else iter(self.dataloader))
 
     def _cached(self) -> Iterator[Any]:
         for number in range(self._count):
@@ -129,14 +138,19 @@ class LoaderEvaluator:
         filename
             The file; `metrics_file` when not given.
 
-        Raises
-        ------
-        ArgumentValueError
-            If neither is given.
+        Warns
+        -----
+        UserWarning
+            If neither is given: nothing is written.
         """
         filename = self.metrics_file if filename is None else filename
         if filename is None:
-            raise ArgumentValueError("There is no file to write to: give `filename`.")
+            warnings.warn(
+                "There is no file to write metrics to: give `filename`.",
+                UserWarning,
+                stacklevel=stack_level(),
+            )
+            return
         Path(filename).write_text(json.dumps(self.get_metrics(), indent=2))
 
     def print_summary(self) -> None:

@@ -12,6 +12,7 @@ from penstock.plugin.pytorch.experimental.proxy.references import (
     DALIOutputBatchRef,
     DALIOutputSampleRef,
     DALIPipelineRunRef,
+    _collate_dali_output_sample_ref_fn,  # noqa: F401 - the name by which programs know it
 )
 from penstock.plugin.pytorch.experimental.proxy.server import DALIServer
 

@@ -131,7 +131,10 @@ class Proxy:
         expected = f"({names})" if len(self._names) == 1 else f"(*, {names})"
         given = [type(a).__name__ for a in args]
         given += [f"{name}={type(value).__name__}" for name, value in kwargs.items()]
-        return ArgumentValueError(f"Expected signature is: {expected}. Got: ({', '.join(given)}).")
+        reason = " Got too many positional arguments" if args else " Got"
+        return ArgumentValueError(
+            f"Expected signature is: {expected}.{reason}: ({', '.join(given)})."
+        )
 
     def schedule(self, calls: list[SampleCall]) -> DALIPipelineRunRef:
         """The batch of these samples, on its way to the server."""
@@ -149,7 +152,7 @@ def _as_array(value: Any) -> Any:
     return value.numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
 
 
-def _collate(
+def _collate_dali_output_sample_ref_fn(
     samples: list[DALIOutputSampleRef], *, collate_fn_map: Any = None
 ) -> DALIOutputBatchRef:
     """What PyTorch's collation makes of outputs: schedules the batch, once for all outputs.
@@ -173,4 +176,4 @@ def _collate(
     return DALIOutputBatchRef(run, samples[0].output_idx)
 
 
-default_collate_fn_map[DALIOutputSampleRef] = _collate
+default_collate_fn_map[DALIOutputSampleRef] = _collate_dali_output_sample_ref_fn
