@@ -67,6 +67,45 @@ GENERIC: Rows = [
             ([], "element_map"),
         )
     ),
+    (
+        on(WHOLE, lambda lib, x: lib.fn.element_extract(x, element_map=[0])),
+        "input must have at least two dimensions - outermost for sequence",
+    ),
+    (
+        on(ROWS_OF_5, lambda lib, x: lib.fn.element_extract(x, element_map=[0]), "HW"),
+        "input layout must describe a sequence - it must start with 'f', got 'hw' instead.",
+    ),
+    (
+        on(IMAGES, lambda lib, x: lib.fn.paste(x, ratio=0.5, fill_value=0), "HWC"),
+        "ratio of less than 1 is not supported",
+    ),
+    (
+        on(shaped((2, 3, 4, 5)), lambda lib, x: lib.fn.paste(x, ratio=2, fill_value=0)),
+        "the number of dimensions 4 does not match any of the allowed layouts",
+    ),
+    (
+        on(shaped((2, 2, 3), (2, 3, 3)), lambda lib, x: lib.fn.multi_paste(x, x)),
+        "is not specified, all the input samples must have the same shape.",
+    ),
+    (
+        on(
+            shaped((2, 2, 3), (2, 2, 1)),
+            lambda lib, x: lib.fn.multi_paste(x, in_ids=np.int32([0, 1])),
+        ),
+        "all regions pasted into given output sample must have the same number of channels",
+    ),
+    (
+        on(IMAGES, lambda lib, x: lib.fn.debayer(x)),
+        "not all required arguments were specified",
+    ),
+    (
+        on(
+            shaped((3, 5, 5)),
+            lambda lib, x: lib.fn.gaussian_blur(x, sigma=lib.fn.per_frame(np.float32([1, 2]))),
+            "CHW",
+        ),
+        "must contain frames too. got layout `chw` that does not contain frames.",
+    ),
     (on(IMAGES, lambda lib, x: lib.fn.crop_mirror_normalize(x, **TOO_LARGE), "HWC"), WINDOW),
     (
         on(IMAGES, lambda lib, x: lib.fn.slice(x, start=[0], end=[4], shape=[3], axes=[0])),
@@ -218,6 +257,9 @@ ARITHMETIC: Rows = [
     (on(WHOLE, lambda lib, x: x << 2.0), "must be of integral type"),
     (on(FLOATS, lambda lib, x: ~x), "inputs to bitwise operator `"),
     (on(RAGGED, lambda lib, x: x + np.zeros((5, 7))), "can't broadcast shapes"),
+    (on(WHOLE, lambda lib, x: x < [x]), "input 1 of operator `<` must be"),
+    (on(WHOLE, lambda lib, x: [x] - x), "got a `list` with nested"),
+    (on(WHOLE, lambda lib, x: lib.math.max([x, x], 5)), "input 0 of operator `max` must be"),
 ]
 
 

@@ -162,12 +162,12 @@ def test_views_are_read_in_place():
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({}, "both 0"),
-        ({"sigma": 0.0}, "both 0"),
-        ({"sigma": (0.0, 1.0)}, "both 0"),
-        ({"sigma": -1.0}, "`sigma`"),
-        ({"window_size": -1}, "`window_size`"),
-        ({"window_size": 4}, "odd"),
+        ({}, "be 0 at the same time"),
+        ({"sigma": 0.0}, "be 0 at the same time"),
+        ({"sigma": (0.0, 1.0)}, "be 0 at the same time"),
+        ({"sigma": -1.0}, "`sigma` must have non-negative values, got -1"),
+        ({"window_size": -1}, "`window_size` must have non-negative values, got -1"),
+        ({"window_size": 4}, "ernel window should have odd length, got: 4"),
         ({"sigma": (1.0, 1.0, 1.0)}, "2 elements"),
         ({"window_size": (3, 3, 3)}, "2 elements"),
     ],

@@ -94,11 +94,11 @@ def test_empty_images_and_sequences():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sigma": each(1, np.nan, 1)}, "`sigma` must be a finite number of at least 0, got nan"),
+        ({"sigma": each(1, np.nan, 1)}, "`sigma` must have non-negative values, got nan"),
         ({"sigma": each(1, -1, 1)}, "`sigma` must be a finite number"),
         ({"sigma": each(1, np.inf, 1)}, "`sigma` must be a finite number"),
-        ({"window_size": each(3, 4, 5, dtype="int32")}, "`window_size` must be odd"),
-        ({"sigma": each(1, 0, 1)}, "are both 0"),
+        ({"window_size": each(3, 4, 5, dtype="int32")}, "odd length, got: 4"),
+        ({"sigma": each(1, 0, 1)}, "be 0 at the same time"),
         ({"sigma": [np.float32([1]), np.float32([1, 1, 1]), np.float32([1])]}, "got: 3"),
     ],
 )

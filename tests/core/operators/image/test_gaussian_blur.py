@@ -94,7 +94,11 @@ def test_a_window_that_nobody_could_hold_is_refused():
 
 @pytest.mark.parametrize(
     ("sigma", "size", "message"),
-    [(-1, 3, "`sigma` must be"), (1, 4, "`window_size` must be odd"), (0, 0, "are both 0")],
+    [
+        (-1, 3, "got -1; they must"),
+        (1, 4, "odd length, got: 4"),
+        (0, 0, "be 0 at the same"),
+    ],
 )
 def test_a_sample_whose_window_is_wrong_is_named(sigma, size, message):
     samples = [np.array([1, 3], np.int32)] * 3 + [np.array([sigma, size], np.int32)]

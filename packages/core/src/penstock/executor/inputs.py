@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.errors import DataTypeError, LayoutError, ShapeError
+from penstock.operators.support.argument_types import FloatListArg, IntListArg
 from penstock.operators.support.schema import Arg, Input, OpSchema, Spec
 from penstock.types import is_float
 
@@ -42,9 +43,10 @@ def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
                 if len(candidate) == spec.ndim:
                     return spec._replace(layout=candidate)
         raise ShapeError(
-            f"Input {position} (`{declared.name}`) has {spec.ndim} dimensions and no layout; "
-            f"expected {_listed(schema, layouts)}. Say what the axes are with `layout=` at the "
-            "source or with `fn.reshape(..., layout=...)`."
+            f"Input {position} (`{declared.name}`) has no layout. The number of dimensions "
+            f"{spec.ndim} does not match any of the allowed layouts: {_listed(schema, layouts)}. "
+            "Say what the axes are with `layout=` at the source or with "
+            "`fn.reshape(..., layout=...)`."
         )
     plain = spec.layout.replace("F", "", 1) if schema.frames else spec.layout
     if plain not in layouts:
@@ -78,6 +80,26 @@ def is_for_frames(schema: OpSchema, inputs: Sequence[Spec]) -> bool:
         and bool(inputs)
         and ("F" in inputs[0].layout or any(s.layout[:1] == "F" for s in inputs[1:]))
     )
+
+
+def check_frame_arguments(
+    schema: OpSchema, inputs: Sequence[Spec], tensors: Mapping[str, Spec]
+) -> None:
+    """Check that values for single frames are not taken for the several numbers of one value.
+
+    Raises
+    ------
+    LayoutError
+        If an argument that may be a list is given per frame, and the input has none.
+    """
+    for name, spec in tensors.items():
+        if spec.layout[:1] == "F" and schema.args[name].type in (IntListArg, FloatListArg):
+            raise LayoutError(
+                f"Tensor input for argument `{name}` is specified per frame (got F layout). In "
+                "that case, samples in the input 0 must contain frames too. Got layout "
+                f"`{inputs[0].layout}` that does not contain frames. Leave out `fn.per_frame`, or "
+                "name the frames of the input with `fn.reshape(..., layout=...)`."
+            )
 
 
 def _listed(schema: OpSchema, layouts: tuple[str, ...]) -> str:

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ShapeError, located
-from penstock.executor.inputs import check_argument, checked, is_for_frames
+from penstock.executor.inputs import (
+    check_argument,
+    check_frame_arguments,
+    checked,
+    is_for_frames,
+)
 from penstock.executor.loader import Loader
 from penstock.executor.planning import Planner
 from penstock.graph.nodes import OpNode
@@ -110,6 +115,8 @@ class StepMaker:
         op: Any = node.schema.cls.for_arguments(node.args)(node.args, tensors)
         if is_for_frames(node.schema, inputs):
             op = self._frames(op, inputs, {k: s.layout for k, s in tensors.items()})
+        elif node.schema.frames and inputs:
+            check_frame_arguments(node.schema, inputs, tensors)
         return op, as_specs(op.infer(*inputs))
 
     def _specs_of(self, node: OpNode) -> tuple[list[Spec], dict[str, Spec]]:

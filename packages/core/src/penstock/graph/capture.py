@@ -173,8 +173,8 @@ def convert_arguments(
     for arg in schema.args.values():
         if arg.required and kwargs.get(arg.name) is None:
             raise UsageError(
-                f"Operator `fn.{schema.name}`, used at {line}, needs the argument `{arg.name}`: "
-                f"{arg.doc}"
+                f"Not all required arguments were specified: operator `fn.{schema.name}`, used at "
+                f"{line}, needs the argument `{arg.name}`: {arg.doc}"
             )
     return constants, tensors
 

@@ -40,8 +40,9 @@ def apply(operation: Operation, *operands: Any) -> DataNode:
     """
     edges: list[DataNode] = []
     children: list[tuple[Any, ...]] = []
-    for operand in operands:
+    for position, operand in enumerate(operands):
         if _is_several(operand):
+            _check_holds_no_node(operation, position, operand)
             operand = constant_node(np.asarray(constant_array(operand)))
         if isinstance(operand, DataNode):
             children.append(("input", len(edges)))
@@ -64,6 +65,16 @@ def _is_several(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, (list, tuple)) or is_array(value)
+
+
+def _check_holds_no_node(operation: Operation, position: int, value: Any) -> None:
+    if isinstance(value, (list, tuple)) and any(isinstance(each, DataNode) for each in value):
+        kind = type(value).__name__
+        raise ArgumentTypeError(
+            f"The input {position} of operator `{operation.shown}` must be a `DataNode` or made of "
+            f"numbers. Got a `{kind}` with nested `DataNode` at {user_line()}: take the node out "
+            f"of the {kind}, or make one batch of several with `fn.stack(...)`."
+        )
 
 
 def constant_operand(operation: Operation, value: Any) -> tuple[str, Any, DALIDataType]:

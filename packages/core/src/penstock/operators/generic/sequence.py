@@ -33,18 +33,7 @@ _SEQUENCES = Input(
 )
 
 
-def _check_sequence(data: Spec) -> None:
-    if data.layout and data.layout[0] != "F":
-        raise LayoutError(
-            "Expected sequence as the input, where outermost dimension represents frames dimension "
-            f'`F`, got data with layout = "{data.layout}". '
-            "`fn.transpose` brings another axis to the front, `fn.reshape(layout=...)` renames it."
-        )
-    if data.ndim is not None and data.ndim < 2:
-        raise ShapeError(
-            "Sequences must have at least two dimensions, their elements and one of these; got "
-            f"{data.ndim}."
-        )
+_WAY_OUT = "`fn.transpose` brings another axis to the front, `fn.reshape(layout=...)` renames it."
 
 
 def _elements(args: dict[str, Any]) -> int:
@@ -77,7 +66,16 @@ class ElementExtract(SampleOperator):
     """
 
     def infer(self, data: Spec) -> tuple[Spec, ...]:
-        _check_sequence(data)
+        if data.layout and data.layout[0] != "F":
+            raise LayoutError(
+                "Input layout must describe a sequence - it must start with 'F', got "
+                f"'{data.layout}' instead. {_WAY_OUT}"
+            )
+        if data.ndim is not None and data.ndim < 2:
+            raise ShapeError(
+                "Input must have at least two dimensions - outermost for sequence and at least one "
+                f"for data elements. It has {data.ndim}."
+            )
         ndim = None if data.ndim is None else data.ndim - 1
         return (Spec(data.dtype, ndim, data.layout[1:]),) * len(self.args.element_map)
 
@@ -129,7 +127,16 @@ class SequenceRearrange(SampleOperator):
     """
 
     def infer(self, data: Spec) -> Spec:
-        _check_sequence(data)
+        if data.layout and data.layout[0] != "F":
+            raise LayoutError(
+                "Expected sequence as the input, where outermost dimension represents frames "
+                f'dimension `F`, got data with layout = "{data.layout}". {_WAY_OUT}'
+            )
+        if data.ndim is not None and data.ndim < 2:
+            raise ShapeError(
+                "Sequences must have at least two dimensions, their elements and one of these; got "
+                f"{data.ndim}."
+            )
         order = self.tensor_args.get("new_order")
         if order is not None and order.ndim not in (1, None):
             raise ShapeError(

@@ -149,7 +149,7 @@ class MultiPaste(BatchOperator):
             if (extents != extents[:1]).any():
                 raise ShapeError(
                     "If the `output_size` is not specified, all the input samples must have the "
-                    f"same shape, got {np.unique(extents, axis=0)[:2].tolist()}."
+                    f"same shape. They have {np.unique(extents, axis=0)[:2].tolist()}."
                 )
             sizes = [extents[0].tolist()] * c.size if len(extents) else []
         found = []
@@ -184,8 +184,8 @@ class MultiPaste(BatchOperator):
         of_sources = np.array([shapes[n][i] for n, i in sources] or shapes[0][k : k + 1])
         if (of_sources[:, -1] != of_sources[0, -1]).any():
             raise ShapeError(
-                "All regions pasted into an output must have the same number of channels, got "
-                f"{np.unique(of_sources[:, -1]).tolist()}."
+                "All regions pasted into given output sample must have the same number of "
+                f"channels, got {np.unique(of_sources[:, -1]).tolist()}."
             )
         frames = int(shapes[0][k, 0]) if self._sequences else 1
         if self._sequences and (of_sources[:, 0] != frames).any():

@@ -81,7 +81,9 @@ class Paste(SampleOperator):
             for name in ("ratio", "min_canvas_size", "paste_y", "paste_x")
         )
         if not (ratio >= 1).all():
-            raise ArgumentValueError(f"`ratio` of less than 1 is not supported, got {ratio.min()}.")
+            raise ArgumentValueError(
+                f"A ratio of less than 1 is not supported, got `ratio` {ratio.min()}."
+            )
         if not (smallest >= 0).all():
             raise ArgumentValueError(
                 f"`min_canvas_size` of less than 0 is not supported, got {smallest.min()}."

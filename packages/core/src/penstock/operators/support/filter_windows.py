@@ -55,21 +55,28 @@ def for_each_axis(
                 f"got: {len(got)}."
             )
         raise ShapeError(
-            f'Argument "{name}" expects either a single value or a list of {count} elements, one '
-            f"for each axis. {len(got)} given: {got}."
+            f'Argument "{name}" expects either a single value or a list of {count} elements. '
+            f"{len(got)} given: {got}; there is one for each axis."
         )
     return as_contiguous(np.broadcast_to(values, (len(values), count)))
 
 
 def _check(sigma: float, size: int) -> None:
     if not 0 <= sigma < np.inf:
-        raise ArgumentValueError(f"`sigma` must be a finite number of at least 0, got {sigma}.")
-    if size < 0 or (size and size % 2 == 0):
         raise ArgumentValueError(
-            f"`window_size` must be odd, or 0 to derive it from `sigma`, got {size}."
+            f"`sigma` must have non-negative values, got {sigma:g}; they must be finite, too."
+        )
+    if size < 0:
+        raise ArgumentValueError(f"`window_size` must have non-negative values, got {size}.")
+    if size and size % 2 == 0:
+        raise ArgumentValueError(
+            f"Kernel window should have odd length, got: {size}. A `window_size` of 0 derives it "
+            "from `sigma`."
         )
     if size == 0 and sigma == 0:
-        raise ArgumentValueError("`sigma` and `window_size` are both 0; give at least one.")
+        raise ArgumentValueError(
+            "`sigma` and `window_size` shouldn't be 0 at the same time; give at least one."
+        )
     if sigma >= _HUGE:
         raise ArgumentValueError(f"`sigma` must be less than {_HUGE:g}, got {sigma}.")
 
