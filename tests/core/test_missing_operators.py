@@ -30,7 +30,7 @@ def test_operators_to_come_say_so(name):
 
 @pytest.mark.parametrize(
     ("root", "name"),
-    [(fn, "caffe_reader"), (ops, "CaffeReader"), (fn, "video_reader_resize"), (ops, "VideoReader")],
+    [(fn, "video_reader"), (fn, "video_reader_resize"), (ops, "VideoReader")],
 )
 def test_second_names_of_readers_to_come_say_so(root, name):
     with pytest.raises(errors.OperatorNotReleasedError, match=f"{name}` is to come"):

@@ -7,6 +7,368 @@ from typing import Any, Literal, overload
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIDataType, DataTypeLike
 
+@overload
+def caffe(
+    *,
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    image_available: Literal[True],
+    initial_fill: int | None = 1024,
+    label_available: bool | None = True,
+    lazy_init: bool | None = False,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    read_ahead: bool | None = False,
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    skip_cached_images: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]:
+    """Reads images and labels from data bases of LMDB, as Caffe's ``convert_imageset`` makes them.
+
+    Their records are ``Datum`` messages, read in the order of their keys. No library is needed for
+    it.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    path : str or list of str
+        The data bases of LMDB: folders, or one of them.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
+    dont_use_mmap : bool, default False
+        Allow empty files, which are otherwise errors. Files are never mapped to memory.
+    image_available : bool, default True
+        Whether there is an output for images.
+    initial_fill : int, default 1024
+        Size of the window of `random_shuffle`, in samples: how far a sample may move.
+    label_available : bool, default True
+        Whether there is an output for labels.
+    lazy_init : bool, default False
+        List the data set as late as possible.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    num_shards : int, default 1
+        Number of parts the data set is divided into.
+    pad_last_batch : bool, default False
+        Repeat the last sample of an epoch until its last batch is full and every shard has
+        given the same number of batches. Otherwise the samples of the next epoch follow at
+        once.
+    prefetch_queue_depth : int, default 1
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    random_shuffle : bool, default False
+        Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which
+        the next one is drawn. The list is first permuted once, in a fixed way.
+    read_ahead : bool, default False
+        Read the whole file ahead of its use.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    shard_id : int, default 0
+        Index of the shard to read in the first epoch.
+    skip_cached_images : bool, default False
+        Do not read samples that are in a decoder's cache; there is no such cache.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    stick_to_shard : bool, default False
+        Read the same shard in every epoch, in place of the next one each time.
+    tensor_init_bytes : int, default 1048576
+        Memory to prepare for a sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode, or a list of them
+        0. With `image_available`: content of the image file, 1-D, uint8; pixels of shape
+        ``(height, width, channels)`` where records say that they are not encoded.
+
+        1. With `label_available`: the label, int32, shape ``(1,)``, or ``(0,)`` if there is
+        none.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.caffe(path="train_lmdb")
+    """
+
+@overload
+def caffe(
+    *,
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    image_available: bool | None = True,
+    initial_fill: int | None = 1024,
+    label_available: Literal[True],
+    lazy_init: bool | None = False,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    read_ahead: bool | None = False,
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    skip_cached_images: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def caffe(
+    *,
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    image_available: bool | None = True,
+    initial_fill: int | None = 1024,
+    label_available: bool | None = True,
+    lazy_init: bool | None = False,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    read_ahead: bool | None = False,
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    skip_cached_images: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode | list[DataNode]: ...
+@overload
+def caffe2(
+    *,
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    additional_inputs: int | None = 0,
+    bbox: bool | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    image_available: Literal[True] | None = True,
+    initial_fill: int | None = 1024,
+    label_type: int | None = 0,
+    lazy_init: bool | None = False,
+    num_labels: int | None = 1,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    read_ahead: bool | None = False,
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    skip_cached_images: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]:
+    """Reads images and labels from data bases of LMDB, as Caffe2 has them.
+
+    Their records are ``TensorProtos`` messages, read in the order of their keys. No library is
+    needed for it.
+
+    Runs on: cpu.
+
+    Parameters
+    ----------
+    path : str or list of str
+        The data bases of LMDB: folders, or one of them.
+    additional_inputs : int, default 0
+        How many tensors behind the label are outputs. The weights of `label_type` 3 are the
+        first of them.
+    bbox : bool, default False
+        Whether a box follows these: four values, int32.
+    bytes_per_sample_hint : int or list of int, optional
+        Expected size of a sample in bytes, of all outputs or of each: so much memory is set
+        aside for batches when the pipeline is built.
+    dont_use_mmap : bool, default False
+        Allow empty files, which are otherwise errors. Files are never mapped to memory.
+    image_available : bool, default True
+        Whether records begin with an image.
+    initial_fill : int, default 1024
+        Size of the window of `random_shuffle`, in samples: how far a sample may move.
+    label_type : int, default 0
+        What is behind it: 0 for one label; 1 for the numbers of labels, which become a vector
+        with ones at their places; 2 for a vector; 3 for numbers of labels and their weights,
+        which become a vector with the weights at their places; 4 for no label.
+    lazy_init : bool, default False
+        List the data set as late as possible.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    num_labels : int, default 1
+        Length of the vectors of `label_type` 1 and 3.
+    num_shards : int, default 1
+        Number of parts the data set is divided into.
+    pad_last_batch : bool, default False
+        Repeat the last sample of an epoch until its last batch is full and every shard has
+        given the same number of batches. Otherwise the samples of the next epoch follow at
+        once.
+    prefetch_queue_depth : int, default 1
+        Number of batches read ahead by the reader, beyond what the pipeline works on ahead,
+        where a GPU decodes them; elsewhere the pipeline's depth is all there is.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    preserve : bool, default False
+        Keep the operator even when nothing uses its outputs.
+    random_shuffle : bool, default False
+        Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which
+        the next one is drawn. The list is first permuted once, in a fixed way.
+    read_ahead : bool, default False
+        Read the whole file ahead of its use.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    seed : int, optional
+        Seed of the operator's random stream; drawn from the pipeline's seed when not given.
+    shard_id : int, default 0
+        Index of the shard to read in the first epoch.
+    skip_cached_images : bool, default False
+        Do not read samples that are in a decoder's cache; there is no such cache.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    stick_to_shard : bool, default False
+        Read the same shard in every epoch, in place of the next one each time.
+    tensor_init_bytes : int, default 1048576
+        Memory to prepare for a sample, in bytes.
+
+        A hint of DALI's that changes no result; it is taken and not needed.
+    device : {"cpu"}, optional
+        Where to run; by default where the inputs are.
+    name : str, optional
+        Name of the operator in errors, checkpoints and readers; unique in its pipeline.
+
+    Returns
+    -------
+    DataNode, or a list of them
+        0. With `image_available`: content of the image file, 1-D, uint8; pixels of shape
+        ``(height, width, channels)`` where records have them.
+
+        1. Unless `label_type` is 4: the label of shape ``(1,)``, or the vector; int32 or
+        float32.
+
+        2. For each of `additional_inputs`: a tensor of int32, int64 or float32, 1-D.
+
+        3. With `bbox`, or where `label_type` is 1 or 3: the box, int32, of shape ``(4,)``;
+        ``(0,)`` where there is none and `bbox` is not given.
+
+    Notes
+    -----
+    The random numbers depend on the seed, the operator and the position of the sample in
+    the run, never on threads.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.caffe2(path="train_lmdb")
+    """
+
+@overload
+def caffe2(
+    *,
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    additional_inputs: int | None = 0,
+    bbox: Literal[True],
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    image_available: bool | None = True,
+    initial_fill: int | None = 1024,
+    label_type: int | None = 0,
+    lazy_init: bool | None = False,
+    num_labels: int | None = 1,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    read_ahead: bool | None = False,
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    skip_cached_images: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+@overload
+def caffe2(
+    *,
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    additional_inputs: int | None = 0,
+    bbox: Literal[False] | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    image_available: Literal[False],
+    initial_fill: int | None = 1024,
+    label_type: int | None = 0,
+    lazy_init: bool | None = False,
+    num_labels: int | None = 1,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    read_ahead: bool | None = False,
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    skip_cached_images: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode: ...
+@overload
+def caffe2(
+    *,
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    additional_inputs: int | None = 0,
+    bbox: bool | None = False,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    dont_use_mmap: bool | None = False,
+    image_available: bool | None = True,
+    initial_fill: int | None = 1024,
+    label_type: int | None = 0,
+    lazy_init: bool | None = False,
+    num_labels: int | None = 1,
+    num_shards: int | None = 1,
+    pad_last_batch: bool | None = False,
+    prefetch_queue_depth: int | None = 1,
+    preserve: bool | None = False,
+    random_shuffle: bool | None = False,
+    read_ahead: bool | None = False,
+    seed: int | None = None,
+    shard_id: int | None = 0,
+    skip_cached_images: bool | None = False,
+    stick_to_shard: bool | None = False,
+    tensor_init_bytes: int | None = 1048576,
+    device: str | None = None,
+    name: str | None = None,
+) -> DataNode | list[DataNode]: ...
 def coco(
     *,
     annotations_file: str | PathLike[str] | None = "",

@@ -108,7 +108,7 @@ _ORDER_ARGS = (
 
 
 def reader(
-    name: str, *, args: Iterable[Arg] = (), **traits: Any
+    name: str, *, args: Iterable[Arg] = (), epoch_shuffle: bool = True, **traits: Any
 ) -> Callable[[Any], type[Operator]]:
     """Declare a reader: a sub-class of `Reader`.
 
@@ -119,10 +119,12 @@ def reader(
     args
         The arguments of its own. Those of every reader, for shards, shuffling and the last batch,
         are added.
+    epoch_shuffle
+        Whether it has the arguments of readers that can shuffle everything between epochs.
     **traits
         Any other field of `OpSchema`, as `num_outputs` and `output_docs`.
     """
-    every = (*args, *READER_ARGS, *EPOCH_SHUFFLE_ARGS)
+    every = (*args, *READER_ARGS, *(EPOCH_SHUFFLE_ARGS if epoch_shuffle else ()))
     traits = {"devices": ("cpu",), **traits}
     return operator(name, args=every, reader=True, random=True, **traits)
 

@@ -1,0 +1,81 @@
+"""Data bases of LMDB as an index: every value is an extent of the file that the data base is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from penstock.errors import ArgumentValueError, BadSampleError, NotYetSupportedError
+from penstock.kernels.cpu.lmdb_pages import read_extents
+from penstock.operators.readers.index import FileIndex
+from penstock.operators.readers.storage import is_remote, join
+
+T = TypeVar("T")
+
+
+class LmdbIndex(FileIndex):
+    """The entries of data bases, one data base behind the other, in the order of their keys.
+
+    Parameters
+    ----------
+    folders
+        The data bases, as folders with a file ``data.mdb``.
+
+    Raises
+    ------
+    ArgumentValueError
+        If one cannot be read, or there are no entries.
+    """
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._folders = list(folders)
+        self._keys: list[bytes] = []
+        paths, files, offsets, sizes = [], [], [], []
+        for number, folder in enumerate(folders):
+            if is_remote(folder):
+                raise NotYetSupportedError(
+                    f"`path`={folder!r}: data bases of LMDB are read from local disks only. Copy "
+                    "it to one."
+                )
+            path = join(folder, "data.mdb").removeprefix("file://")
+            try:
+                found = read_extents(path)
+            except (OSError, ValueError) as error:
+                raise ArgumentValueError(
+                    f"`path`={folder!r} is no folder with a data base of LMDB, or it is damaged: "
+                    f"{error}."
+                ) from error
+            paths.append(path)
+            self._keys += found.keys
+            files.append(np.full(len(found.keys), number))
+            offsets.append(found.offsets)
+            sizes.append(found.sizes)
+        if not self._keys:
+            raise ArgumentValueError(f"`path`={self._folders!r} has no entries.")
+        places = [np.concatenate(each) for each in (files, offsets, sizes)]
+        super().__init__(paths, files=places[0], offsets=places[1], sizes=places[2])
+
+    def source(self, entry: int) -> str:
+        """The data base and the key of an entry."""
+        key = self._keys[entry].decode(errors="backslashreplace")
+        return f"{self._folders[self._place(entry)[0]]} at key {key}"
+
+
+def first_of(index: LmdbIndex, parse: Callable[[np.ndarray], T]) -> T:
+    """What the first record has that can be parsed: the others are to be alike.
+
+    Raises
+    ------
+    BadSampleError
+        If none can.
+    """
+    problem: BadSampleError | None = None
+    for entry in range(len(index)):
+        try:
+            return parse(index.fetch(entry)[0])
+        except BadSampleError as error:
+            problem = problem or error
+    assert problem is not None
+    raise problem
