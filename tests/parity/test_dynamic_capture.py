@@ -329,6 +329,27 @@ def test_uses_of_sources_do_not_mix():
             next(source.captured(2))
 
 
+def test_where_nothing_was_captured_other_uses_are_free(root):
+    for lib in LIBRARIES:
+        source = lib.ExternalSource([lib.batch([array(k)] * 2) for k in range(3)], cycle="raise")
+        reader = lib.readers.File(file_root=root)
+        for loop in source.captured(2), reader.next_epoch(batch_size=2, capture=True):
+            with pytest.warns(UserWarning, match="no operators were captured"):
+                list(loop)
+        assert values(source()) == [array(0)] * 2
+        assert next(iter(reader.next_epoch(batch_size=2)))[0].batch_size == 2
+
+
+def test_attributes_of_invariants_are_those_of_the_value():
+    for lib in LIBRARIES:
+        value = Exception()
+        found = lib.capture.invariant(value)
+        found.number = 3
+        assert value.number == 3
+        del found.number
+        assert not hasattr(value, "number")
+
+
 @pytest.mark.parametrize("value", [5, 2.5, "abc", True, None, (1, 2), [1], {"a": 1}], ids=repr)
 def test_invariants(value):
     for lib in LIBRARIES:

@@ -166,20 +166,6 @@ def test_files_are_read_by_both(tmp_path):
         assert other() == rng()
 
 
-def test_a_name_without_a_number(tmp_path):
-    """DALI documents that a number is optional and refuses."""
-    for lib, works in ((dali, False), (ndd, True)):
-        saved = lib.checkpoint.Checkpoint()
-        saved.register(lib.random.RNG(1), "rng")
-        saved.collect()
-        path = str(tmp_path / "state.json")
-        if works:
-            assert saved.save(path) == path
-        else:
-            with pytest.raises(ValueError):
-                saved.save(path)
-
-
 MEMBERS = [
     *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
     "float16",

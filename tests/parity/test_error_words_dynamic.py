@@ -60,6 +60,57 @@ def reader(lib: Library) -> Any:
     return dynamic(lib).readers.File(files=[__file__] * 3)
 
 
+def epochs(*settings: dict[str, Any]) -> Scenario:
+    """One step of each of several epochs of a reader."""
+
+    def scenario(lib: Library) -> None:
+        read = reader(lib)
+        for kwargs in settings:
+            next(iter(read.next_epoch(**kwargs)))
+
+    return scenario
+
+
+def state_set_late(lib: Library) -> None:
+    read = dynamic(lib).readers.File(files=[__file__] * 3, enable_checkpointing=True)
+    next(iter(read.next_epoch(batch_size=1)))
+    read.set_state(read.get_state())
+
+
+def in_file(name: str, method: str) -> Scenario:
+    """A checkpoint, saved to a file or loaded from it."""
+
+    def scenario(lib: Library) -> None:
+        saved = dynamic(lib).checkpoint.Checkpoint()
+        saved.register(dynamic(lib).random.RNG(seed=1))
+        saved.collect()
+        getattr(saved, method)(name)
+
+    return scenario
+
+
+def source_in(loop: str) -> Scenario:
+    """A source that is called where it, or another one, is captured."""
+
+    def scenario(lib: Library) -> None:
+        ndd = dynamic(lib)
+
+        def made(count: int) -> Any:
+            return ndd.ExternalSource([ndd.batch([[k], [k]]) for k in range(count)])
+
+        source, other = made(1 if loop == "longer" else 3), made(3)
+        if loop == "later":
+            source()
+        if loop == "earlier":
+            source.captured(batch_size=2)
+            source()
+        for data in (other if loop == "longer" else source).captured(batch_size=2):
+            ndd.cast(data, dtype=ndd.int64)
+            ndd.cast(source(), dtype=ndd.int64)
+
+    return scenario
+
+
 PAIR = (np.zeros(3), np.zeros(3))
 DYNAMIC: Rows = [
     (called(lambda: PAIR[:1], num_outputs=2), "expected 2 outputs"),
@@ -87,6 +138,24 @@ DYNAMIC: Rows = [
     (of_another_type("state"), "type mismatch"),
     (of_another_type("object"), "cannot replace operator"),
     (lambda lib: dynamic(lib).checkpoint.Checkpoint().serialize(), "empty"),
+    (in_file("/nowhere/x.json", "save"), "seq"),
+    (in_file("/nowhere/x.json", "load"), "seq"),
+    (state_set_late, "after iteration has begun"),
+    (
+        epochs({"batch_size": 1}, {"batch_size": 1, "capture": True}),
+        "cannot switch to capture mode",
+    ),
+    (epochs({"batch_size": 1, "capture": True}, {"batch_size": 1}), "cannot switch to eager mode"),
+    (
+        epochs({"batch_size": 1, "capture": True}, {"batch_size": 2, "capture": True}),
+        "cannot change batch_size",
+    ),
+    (source_in("later"), "used eagerly"),
+    (source_in("earlier"), "already used in a capture-mode loop"),
+    (source_in("own"), "used through .captured()"),
+    (source_in("longer"), "exhausted"),
+    # The number of axes is looked at before the element type.
+    (lambda lib: dynamic(lib).resize(np.zeros((5, 5))), "dimensions"),
 ]
 
 
@@ -102,10 +171,13 @@ def test_what_is_behind_tensors_of_dynamic_mode():
             batch = ndd.batch([[1.0], [2.0, 3.0]], layout="B")
         with ndd.EvalMode.deferred:
             waiting = tensor + 1
-            before = waiting._storage
+            before = waiting._storage, waiting._invocation_result._invocation._results
+            known = waiting.dtype.name, waiting.ndim, waiting.layout, waiting._storage
         found = [tensor._storage, ndd.as_tensor(tensor._storage)._storage, batch._storage]
         same = tensor._is_same_tensor(tensor), tensor._is_same_tensor(ndd.tensor(tensor))
         kinds = [isinstance(each, lib.TensorCPU) for each in found]
-        return found, same, kinds, before, waiting.evaluate()._storage
+        after = waiting.evaluate()._storage
+        done = waiting._invocation_result._invocation._results is not None
+        return found, same, kinds, before, known, after, done
 
     assert_same(scenario)

@@ -26,12 +26,17 @@ def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
         If the operator does not take such data.
     """
     declared = declared_input(schema, position)
+    spec = _with_layout(schema, declared, position, spec)  # axes come first, as in DALI
     if declared.dtypes and spec.dtype not in declared.dtypes:
         allowed = ", ".join(t.name for t in declared.dtypes)
         raise DataTypeError(
             f"Input {position} (`{declared.name}`) has elements of type {spec.dtype.name}; "
             f"allowed are: {allowed}. Use `fn.cast` to convert it."
         )
+    return spec
+
+
+def _with_layout(schema: OpSchema, declared: Input, position: int, spec: Spec) -> Spec:
     layouts = declared.layouts
     if not layouts or spec.ndim is None:
         return spec

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -64,6 +65,12 @@ class TensorHandle:
         __lt__ = __le__ = __gt__ = __ge__ = _binary
         __eq__ = __ne__ = _binary  # type: ignore[assignment]
         __neg__ = __pos__ = __abs__ = __invert__ = _unary
+
+    @property
+    def _invocation_result(self) -> Any:
+        """What DALI programs look at to see whether the work is done: `_invocation._results`."""
+        results = None if self._reference.value is None else (self,)
+        return SimpleNamespace(_invocation=SimpleNamespace(_results=results))
 
     def _hold(self) -> None:
         """Note that this object, and maybe others as well, may ask for the value."""

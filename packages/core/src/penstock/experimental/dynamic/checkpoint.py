@@ -34,8 +34,6 @@ class _Entry:
 
     state: Any
     type_name: str | None
-    pending: bool
-    """Whether it has yet to be given to its object."""
 
 
 class Checkpoint:
@@ -66,6 +64,8 @@ class Checkpoint:
         """Forget all objects and states."""
         self._objects: dict[str, Any] = {}
         self._states: dict[str, _Entry] = {}
+        self._dirty: set[str] = set()
+        """Names of the states that have yet to be given to their objects."""
         self._sequence = 0
         self._complete = False
         self._loaded = False
@@ -170,10 +170,9 @@ class Checkpoint:
             )
 
     def _apply(self, name: str) -> None:
-        entry = self._states.get(name)
-        if entry is not None and entry.pending:
-            self._objects[name].set_state(entry.state)
-            entry.pending = False
+        if name in self._dirty:
+            self._objects[name].set_state(self._states[name].state)
+            self._dirty.remove(name)
 
     def get_state(self, name: str) -> Any:
         """The state kept for an object; `None` where there is none yet.
@@ -216,7 +215,8 @@ class Checkpoint:
             kind = kind.rpartition(".")[2]
         elif name in self._states:
             kind = self._states[name].type_name
-        self._states[name] = _Entry(value, kind, pending=True)
+        self._states[name] = _Entry(value, kind)
+        self._dirty.add(name)
 
     def _check_owners(self) -> None:
         orphans = [name for name in self._states if name not in self._objects]
@@ -235,10 +235,10 @@ class Checkpoint:
         """
         self._check_owners()
         collected = {
-            name: _Entry(op.get_state(), type(op).__name__, pending=False)
-            for name, op in self._objects.items()
+            name: _Entry(op.get_state(), type(op).__name__) for name, op in self._objects.items()
         }
         self._states = collected
+        self._dirty.clear()
         self._complete = True
         self._loaded = False
 
@@ -305,8 +305,9 @@ class Checkpoint:
                     f"Invalid `type` of the checkpoint entry {name!r}: {entry['type']!r} is no "
                     "name of a class."
                 )
-            entries[name] = _Entry(entry["state"], entry["type"], pending=True)
+            entries[name] = _Entry(entry["state"], entry["type"])
         self._states = entries
+        self._dirty = set(entries)
         self._loaded = True
         self._complete = False
 
@@ -316,8 +317,8 @@ class Checkpoint:
         Parameters
         ----------
         filename
-            May hold ``{seq}``, also with a format as in ``{seq:04d}``: a number higher than those
-            of the files there are. Without it, a file of that name is replaced.
+            Holds ``{seq}``, also with a format as in ``{seq:04d}``: a number higher than those of
+            the files there are.
 
         Returns
         -------
@@ -328,16 +329,17 @@ class Checkpoint:
         ------
         UsageError
             If there are no states.
+        ArgumentValueError
+            If `filename` does not hold ``{seq}``.
+        UnknownNameError
+            If it holds anything else in braces.
         """
-        pattern = os.fspath(filename)
+        pattern = _checked_pattern(filename)
         data = self.serialize()
-        if _is_numbered(pattern):
-            present = [number for number, _ in _numbered_files(pattern)]
-            sequence = max(self._sequence, max(present, default=-1) + 1)
-            path = pattern.format(seq=sequence)
-            self._sequence = sequence + 1
-        else:
-            path = pattern.format()
+        present = [number for number, _ in _numbered_files(pattern)]
+        sequence = max(self._sequence, max(present, default=-1) + 1)
+        path = pattern.format(seq=sequence)
+        self._sequence = sequence + 1
         _write(path, data)
         return path
 
@@ -359,16 +361,13 @@ class Checkpoint:
         FileNotFoundError
             If there is none.
         ValueError
-            If it is no checkpoint.
+            If it is no checkpoint, or `filename` does not hold ``{seq}``.
         """
-        pattern = os.fspath(filename)
-        if _is_numbered(pattern):
-            found = max(_numbered_files(pattern), default=None)
-            path = None if found is None else found[1]
-        else:
-            path = pattern.format() if os.path.exists(pattern.format()) else None
-        if path is None:
+        pattern = _checked_pattern(filename)
+        found = max(_numbered_files(pattern), default=None)
+        if found is None:
             raise CheckpointNotFoundError(f"There is no file of a checkpoint {pattern!r}.")
+        path = found[1]
         with open(path, encoding="utf-8") as file:
             self.deserialize(file.read())
         return path
@@ -393,20 +392,20 @@ def _check_name(name: Any) -> None:
         )
 
 
-def _is_numbered(pattern: str) -> bool:
-    """Whether `pattern` holds ``{seq}``.
-
-    Raises
-    ------
-    UnknownNameError
-        If it holds anything else in braces.
-    """
+def _checked_pattern(filename: str | os.PathLike[str]) -> str:
+    """`filename`, if it holds ``{seq}`` and nothing else in braces."""
+    pattern = os.fspath(filename)
     fields = {field for _, field, _, _ in string.Formatter().parse(pattern) if field is not None}
     if fields - {"seq"}:
         raise UnknownNameError(
             f"{pattern!r} may hold {{seq}} only, as in {_EXAMPLE}; got {sorted(fields - {'seq'})}."
         )
-    return bool(fields)
+    if not fields:
+        raise ArgumentValueError(
+            f"`filename`={pattern!r} does not hold {{seq}}, the number of the file, as in "
+            f"{_EXAMPLE}."
+        )
+    return pattern
 
 
 def _numbered_files(pattern: str) -> list[tuple[int, str]]:

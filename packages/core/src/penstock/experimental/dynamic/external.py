@@ -21,11 +21,14 @@ from penstock.experimental.dynamic.devices import DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import DType
 from penstock.experimental.dynamic.dtypes import dtype as as_dtype
+from penstock.experimental.dynamic.modes import THREAD
 from penstock.experimental.dynamic.sizes import checked_size
 from penstock.experimental.dynamic.tensors import Tensor, as_tensor
 from penstock.experimental.dynamic.values import ValueReference
 from penstock.operators.support.external.callback import cycle_policy, kind_of
 from penstock.types import DataTypeLike
+
+_CALLS, _CAPTURED = "calls", "captured loops"
 
 
 class ExternalSource:
@@ -88,6 +91,7 @@ class ExternalSource:
         self._pulled: deque[Any] = deque()
         """Elements that a loop has taken ahead, or the errors that came in their place."""
         self._use = ""
+        """`_CALLS` or `_CAPTURED`, as long as there cannot be both."""
 
     def _for_each(self, value: Any, name: str, single: Any) -> list[Any]:
         if isinstance(value, (list, tuple)) and not isinstance(value, single):
@@ -126,10 +130,19 @@ class ExternalSource:
             If the element has not as many parts as there are outputs, not the size asked for, or
             some of them are batches and some are not.
         UsageError
-            If there was a loop over `captured` before.
+            If there was a loop over `captured` before, or the data ends in a captured loop over
+            something else.
         """
-        self._begin("calls")
-        return self._converted(self._next(), batch_size)
+        self._begin(_CALLS)
+        try:
+            element = self._next()
+        except StopIteration as error:
+            if THREAD.capture is None or not THREAD.capture.is_active:
+                raise
+            raise UsageError(
+                "This ExternalSource is exhausted before the captured loop that it is called in."
+            ) from error
+        return self._converted(element, batch_size)
 
     def captured(self, batch_size: int, ctx: EvalContext | None = None) -> Iterator[Any]:
         """Loop over the data, tracing what the loop does in order to do it ahead.
@@ -152,13 +165,16 @@ class ExternalSource:
         """
         if batch_size is None:
             raise ArgumentValueError("`captured` needs a `batch_size`.")
-        self._begin("captured loops")
+        self._begin(_CAPTURED)
         return Loop(_Elements(self, batch_size), batch_size, ctx)
 
     def _begin(self, use: str) -> None:
         if self._use and self._use != use:
             raise UsageError(
-                f"This ExternalSource was used for {self._use} before and cannot be for {use}."
+                "This ExternalSource was used eagerly, by calls, and cannot be captured any more."
+                if use == _CAPTURED
+                else "This ExternalSource is already used in a capture-mode loop; its data is used "
+                "through .captured() only, and not by calls."
             )
         self._use = use
 
@@ -246,6 +262,9 @@ class _Elements:
         if isinstance(found, BaseException):
             raise found
         return found
+
+    def unbind(self) -> None:
+        self._source._use = ""
 
     def peek(self, ahead: int) -> tuple[ValueReference, ...] | None:
         found = self._at(ahead)

@@ -44,7 +44,10 @@ class _Invariant:
         return getattr(object.__getattribute__(self, "_value"), name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{name!r} of a value that was declared invariant cannot be set.")
+        setattr(object.__getattribute__(self, "_value"), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(object.__getattribute__(self, "_value"), name)
 
     def __hash__(self) -> int:
         return hash(self._value)

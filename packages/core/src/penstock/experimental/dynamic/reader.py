@@ -246,15 +246,16 @@ class Reader:
     def _begin_epoch(self, batch_size: int | None, captured: bool) -> int | None:
         """Check how an epoch is to be read; return the size of its batches."""
         if self._captured is not None and self._captured != captured:
+            mode = "capture" if captured else "eager"
             raise UsageError(
                 f"`{self._place.shown}` was used with `capture`={not captured} before and cannot "
-                f"be with `capture`={captured}: make another reader."
+                f"switch to {mode} mode: make another reader."
             )
         size = self._max_batch_size if batch_size is None else self._checked(batch_size)
         if size is not None and self._size is not None and size != self._size:
             raise MisusedArgumentError(
-                f"`batch_size`={size} is not the {self._size} of the epochs or metadata before; "
-                f"all batches of `{self._place.shown}` have the same size."
+                f"`{self._place.shown}` cannot change batch_size to {size}: it is {self._size} "
+                "since the epochs or metadata before."
             )
         self._begin("samples" if size is None else "batches")
         self._captured = captured
@@ -401,7 +402,8 @@ class Reader:
         """
         if self._begun:
             raise UsageError(
-                f"`{self._place.shown}` has begun to read; a state can be set before that only."
+                f"`{self._place.shown}` cannot take a state after iteration has begun: give it to "
+                "a new reader."
             )
         found = _decoded(state, self._schema.name)
         shards = self._args.get("num_shards", 1)
@@ -472,6 +474,10 @@ class Epoch:
         reading_ahead = self._reader._ahead
         assert reading_ahead is not None
         return reading_ahead.peek(self._size, ahead)
+
+    def unbind(self) -> None:
+        """Let the reader's next epoch be captured or not, whatever this one is."""
+        self._reader._captured = None
 
     @property
     def has_begun(self) -> bool:

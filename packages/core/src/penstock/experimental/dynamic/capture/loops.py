@@ -41,6 +41,9 @@ class Root(Protocol):
     def peek(self, ahead: int) -> tuple[ValueReference, ...] | None:
         """The outputs of a step to come; `None` if it is not known, or will not come."""
 
+    def unbind(self) -> None:
+        """Allow other uses than captured loops again: nothing could be captured."""
+
 
 class Loop:
     """The iterator that the program gets."""
@@ -142,13 +145,14 @@ class Recorder:
 
     def _give_up(self) -> None:
         warnings.warn(
-            "`capture`=True was given, but the steps of the loop have no calls in common that "
-            "could be done ahead: calls on the batch that a step begins with, with arguments that "
-            "are the same in each. The loop goes on without.",
+            "`capture`=True was given, but no operators were captured: the steps of the loop have "
+            "no calls in common on the batch that a step begins with, with arguments that are the "
+            "same in each. The loop goes on without.",
             UserWarning,
             stacklevel=stack_level(),
         )
         self._traced = [[], []]
+        self._root.unbind()
 
     def _begin_step(self, outputs: Any) -> None:
         handles = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -233,8 +237,9 @@ class Recorder:
                     continue
                 raise UsageError(
                     f"`{operation.shown}`, called at {_place(call)}, got other random numbers than "
-                    "expected: in a captured loop every step takes as many words of a generator as "
-                    "the one before, and nothing else uses or sets it meanwhile."
+                    "expected, because its generator was used unexpectedly: in a captured loop "
+                    "every step takes as many words of it as the one before, and nothing else uses "
+                    "or sets it meanwhile."
                 )
             step.position = number + 1
             mode = THREAD.mode
