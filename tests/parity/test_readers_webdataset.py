@@ -8,6 +8,7 @@ import tarfile
 import pytest
 
 from tests.parity.support import LIBRARIES, assert_both_raise, compare_outputs, run_graph
+from tests.parity.words import check_words
 
 FILES = {
     "a": {
@@ -123,6 +124,7 @@ def test_errors(root):
         assert_both_raise(graph(root, "a", "jpg", index=[name]), batch_size=1, match=words)
     for args, options, words in (
         (("a", ["jpg", "cls"]), {"missing_component_behavior": "error"}, "lacks the component"),
+        (("a", ["jpg"]), {"dtypes": [12]}, "Unsupported output dtype"),
         (("a", "jpg"), {"missing_component_behavior": "other"}, "skip, error, empty"),
         (("ab", "jpg"), {"index": ["v12"]}, "index_paths"),
         (("a", ["jpg", "cls"]), {"dtypes": [0]}, "dtypes"),
@@ -131,3 +133,41 @@ def test_errors(root):
         ((["noise"], "jpg"), {}, "cannot be read"),
     ):
         assert_both_raise(graph(root, *args, **options), batch_size=1, match=words)
+
+
+def test_words_of_errors(root, tmp_path):
+    index = {
+        "no version signature found": "",
+        "unsupported version of the index file (v0.1).": "v0.1",
+        "no sample count found": "v1.1",
+        "sample count must be positive": "v1.1 -1",
+        "no extensions provided for the sample": "v1.1 1\n",
+        "could not find all necessary component parameters": "v1.1 1\njpg",
+        "tar offset is not a multiple of tar block size": "v1.1 1\njpg 1 0",
+    }
+    rows = []
+    for number, (words, text) in enumerate(index.items()):
+        path = tmp_path / f"{number}.idx"
+        path.write_text(text)
+        arguments = {"paths": str(root / "a.tar"), "ext": "jpg", "index_paths": str(path)}
+        rows.append((reading(**arguments), words))
+    for arguments, words in (
+        ({"dtypes": [7]}, "component size and dtype incompatible"),
+        ({"dtypes": [12]}, "unsupported output dtype"),
+        ({"dtypes": [0, 0]}, "number of extensions does not match the number of provided types"),
+        ({"index_paths": ["a", "b"]}, "the number of index files, if any, must match the number"),
+        ({"missing_component_behavior": "x"}, "invalid value for missing_component_behavior"),
+        ({"ext": "none", "missing_component_behavior": "error"}, "underful sample detected at"),
+    ):
+        given = {"paths": str(root / "a.tar"), "ext": "jpg", **arguments}
+        rows.append((reading(**given), words))
+    check_words(rows)
+
+
+def reading(dtypes=None, **arguments):
+    def scenario(lib):
+        if dtypes is not None:
+            arguments["dtypes"] = [lib.types.DALIDataType(each) for each in dtypes]
+        return lib.pipe(lambda: lib.fn.readers.webdataset(**arguments), 1).run()
+
+    return scenario

@@ -82,7 +82,8 @@ class CaffeReader(Reader):
 
     def _wanted(self, image: Any, label: Any) -> tuple[Any, ...]:
         args = self.args
-        return (image,) * args.image_available + (label,) * args.label_available
+        given = ((image, args.image_available), (label, args.label_available))
+        return tuple([each for each, wanted in given if wanted])
 
 
 def _parse(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

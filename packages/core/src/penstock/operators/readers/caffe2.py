@@ -32,12 +32,9 @@ _NUMBERS: dict[int, tuple[int, type]] = {
 
 def _count_outputs(args: dict[str, Any]) -> int:
     label = args.get("label_type", _SINGLE)
-    return (
-        bool(args.get("image_available", True))
-        + (label != _NONE)
-        + max(int(args.get("additional_inputs", 0)), 0)
-        + (bool(args.get("bbox", False)) or label in (_SPARSE, _WEIGHTED))
-    )
+    has_box = args.get("bbox", False) or label in (_SPARSE, _WEIGHTED)
+    given = args.get("image_available", True), label != _NONE, has_box
+    return sum(map(bool, given)) + max(int(args.get("additional_inputs", 0)), 0)
 
 
 @reader(

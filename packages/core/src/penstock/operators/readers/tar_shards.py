@@ -83,19 +83,34 @@ def indexed_samples(path: str) -> Iterator[list[Component]]:
         return ArgumentValueError(f"Malformed index file {path!r}, line {number}: {what}.")
 
     head = lines[0].split()
-    if len(head) != 2 or head[0] not in _FIELDS or not head[1].isdecimal() or not int(head[1]):
-        raise wrong(1, f"expected a version, {' or '.join(_FIELDS)}, and a number of samples")
+    known = " and ".join(_FIELDS)
+    if not head:
+        raise wrong(1, f"no version signature found; {known} are known")
+    if head[0] not in _FIELDS:
+        raise wrong(1, f"Unsupported version of the index file ({head[0]}). {known} are known")
+    if len(head) != 2:
+        raise wrong(1, "no sample count found behind the version, or more than that")
+    if not head[1].isdecimal() or not int(head[1]):
+        raise wrong(1, f"sample count must be positive, got {head[1]}")
     step = _FIELDS[head[0]]
     for number in range(1, int(head[1]) + 1):
         words = lines[number].split() if number < len(lines) else []
         if not words:
-            raise wrong(number + 1, "there are no components of a sample")
+            raise wrong(number + 1, "no extensions provided for the sample")
         sample = []
         for k in range(0, len(words), step):
             parts = words[k : k + step]
             if len(parts) < step or not (parts[1].isdecimal() and parts[2].isdecimal()):
-                raise wrong(number + 1, "a component lacks its place, its size or its name")
+                raise wrong(
+                    number + 1,
+                    "Could not find all necessary component parameters: extension, place, size "
+                    "and, from v1.2 on, name",
+                )
             if int(parts[1]) % _BLOCK_BYTES:
-                raise wrong(number + 1, f"place {parts[1]} is not a multiple of {_BLOCK_BYTES}")
+                raise wrong(
+                    number + 1,
+                    "tar offset is not a multiple of tar block size: "
+                    f"{parts[1]} is none of {_BLOCK_BYTES}",
+                )
             sample.append(Component(parts[0], int(parts[1]), int(parts[2]), "".join(parts[3:])))
         yield sample

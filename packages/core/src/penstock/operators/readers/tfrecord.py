@@ -173,7 +173,8 @@ def _element(
         return np.full(shape, feature.default_value, dtype)
     if len(values) != math.prod(shape):
         raise BadSampleError(
-            f"The feature {name.decode()!r} has {len(values)} elements, and its shape is "
-            f"{list(shape)}: give the right shape, or a `VarLenFeature`."
+            f"Output tensor shape is too {'small' if len(values) > math.prod(shape) else 'large'} "
+            f"for the feature {name.decode()!r}: {list(shape)}. Expected at least {len(values)} "
+            "elements, as many as the record has; or use a `VarLenFeature`."
         )
     return np.array(values, dtype).reshape(shape)

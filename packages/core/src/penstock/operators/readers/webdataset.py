@@ -27,6 +27,8 @@ _DataTypesArg = ArgType(
     lambda given: tuple(map(as_data_type, given if isinstance(given, (list, tuple)) else (given,))),
 )
 
+_SUPPORTED = tuple(t for t in DALIDataType if t.name.startswith(("UINT", "INT", "FLOAT", "BOOL")))
+
 
 def _count_outputs(args: dict[str, Any]) -> int:
     given = args["ext"]
@@ -93,18 +95,19 @@ class WebdatasetReader(Reader):
         behavior = args.missing_component_behavior.lower() or "empty"
         if behavior not in ("empty", "skip", "error"):
             raise ArgumentValueError(
-                "Invalid value for `missing_component_behavior`: "
+                "Invalid value for missing_component_behavior: "
                 f"{args.missing_component_behavior!r}; possible values are skip, error, empty."
             )
         if args.index_paths and len(args.index_paths) != len(args.paths):
             raise ArgumentValueError(
-                f"There are {len(args.index_paths)} `index_paths` for {len(args.paths)} `paths`; "
-                "give one for each archive, or none."
+                "The number of index files, if any, must match the number of archives in the "
+                f"dataset: there are {len(args.index_paths)} `index_paths` for {len(args.paths)} "
+                "`paths`."
             )
         if args.dtypes is not None and len(args.dtypes) != len(args.ext):
             raise ArgumentValueError(
-                f"There are {len(args.dtypes)} `dtypes` for {len(args.ext)} outputs in `ext`; "
-                "give one for each."
+                "Number of extensions does not match the number of provided types: there are "
+                f"{len(args.ext)} outputs in `ext` and {len(args.dtypes)} `dtypes`."
             )
         fold = str if args.case_sensitive_extensions else str.lower
         outputs: dict[str, list[int]] = {}
@@ -127,9 +130,9 @@ class WebdatasetReader(Reader):
                     continue
                 if missing and behavior == "error":
                     raise ArgumentValueError(
-                        f"The sample {sample[0].name or sample[0].offset} in {path!r} lacks the "
-                        f"component {args.ext[min(missing)]!r}. `missing_component_behavior` can "
-                        'be "empty" or "skip".'
+                        f"Underful sample detected at {sample[0].name or sample[0].offset} in "
+                        f"{path!r}: it lacks the component {args.ext[min(missing)]!r}. "
+                        '`missing_component_behavior` can be "empty" or "skip".'
                     )
                 places.append(row)
                 offsets = [row[k][1] for k in range(len(row)) if k not in missing]
@@ -143,6 +146,12 @@ class WebdatasetReader(Reader):
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
         types = self.args.dtypes or (DALIDataType.UINT8,) * len(data)
+        for each in types:
+            if each not in _SUPPORTED:
+                raise ArgumentValueError(
+                    f"Unsupported output dtype {each.name}. Supported types are "
+                    f"{', '.join(known.name for known in _SUPPORTED)}."
+                )
         self._types = [np.dtype(to_numpy_type(each)) for each in types]
         return tuple([Spec(each, 1) for each in types])
 
@@ -151,8 +160,9 @@ class WebdatasetReader(Reader):
         for number, (component, dtype) in enumerate(zip(data, self._types, strict=True)):
             if component.size % dtype.itemsize:
                 raise BadSampleError(
-                    f"The component {self.args.ext[number]!r} has {component.size} bytes, which "
-                    f"are no whole number of elements of type {dtype} (`dtypes`)."
+                    f"component size and dtype incompatible: {self.args.ext[number]!r} has "
+                    f"{component.size} bytes, which are no whole number of elements of type "
+                    f"{dtype} (`dtypes`)."
                 )
             found.append(component.view(dtype))
         return tuple(found)
