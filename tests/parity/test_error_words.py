@@ -36,6 +36,42 @@ NO_BOOLEANS = "to arithmetic operator `"
 WINDOW = "slice can't be placed out of bounds with current policy. got:"
 AXES = "out of range. expected range is [-3, 2] for a 3d input"
 TOO_LARGE = {"crop": (80, 160), "out_of_bounds_policy": "error"}
+BRANCHES = (
+    "divergent data found in different branches of conditional operation. all paths in conditional "
+    "operation are merged into one batch which must have consistent type, number of dimensions, "
+    "layout and other metadata. found distinct"
+)
+
+
+def merged(dtype: str | None = None, **changed: Any) -> Scenario:
+    """Branches of which one makes other data than the other."""
+
+    def graph(lib: Library, x: Any) -> Any:
+        given = {} if dtype is None else {"dtype": getattr(lib.types, dtype)}
+        chosen = lib.fn.external_source(lambda: [np.array(True), np.array(False)])
+        true, false = lib.fn._conditional.split(x, predicate=chosen)
+        other = lib.fn.reinterpret(false, **given, **changed)
+        return lib.fn._conditional.merge(true, other, predicate=chosen)
+
+    return on(shaped((1, 2, 3), (1, 2, 3)), graph)
+
+
+def region(lib: Library, *inputs: Any, **args: Any) -> Any:
+    """A window for the region that begins at (1, 1)."""
+    given = {"crop_shape": [2, 2], "roi_start": [1, 1], "roi_shape": [1, 1], **args}
+    return lib.fn.roi_random_crop(*inputs, **given)
+
+
+def masks(polygons: list[list[int]], ids: list[int]) -> Scenario:
+    """What is selected of polygons that have three vertices."""
+
+    def graph(lib: Library) -> Any:
+        data = np.int32(ids), np.int32(polygons), np.zeros((3, 2), np.float32)
+        return tuple(lib.fn.segmentation.select_masks(*data))
+
+    return of(graph)
+
+
 GENERIC: Rows = [
     (on(WHOLE, lambda lib, x: lib.fn.one_hot(x, axis_name="CD"), "A"), "unsupported axis_name"),
     (on(WHOLE, lambda lib, x: lib.fn.one_hot(x, axis_name=""), "A"), "unsupported axis_name value"),
@@ -190,7 +226,35 @@ GENERIC: Rows = [
     ),
     (on(RAGGED, lambda lib, x: x[2]), "out of range"),
     (on(RAGGED, lambda lib, x: x[1, :]), "too many indices"),
+    (on(RAGGED, lambda lib, x: x[:, :, lib.newaxis]), "not enough dimensions"),
     (on(RAGGED, lambda lib, x: x[::0]), "step cannot be zero"),
+    (
+        on(shaped((1, 2, 3)), lambda lib, x: lib.fn.reshape(x, src_dims=[2, 0], rel_shape=[1])),
+        "`src_dims` and `rel_shape` have different lengths: 2 vs 1",
+    ),
+    (merged(dtype="INT8"), f"{BRANCHES} types"),
+    (merged(layout="HWC"), f"{BRANCHES} layouts"),
+    (merged(shape=[6]), f"{BRANCHES} sample dimensions"),
+    (
+        on(FLOATS, lambda lib, x: lib.fn.to_decibels(x, reference=0.0)),
+        "`reference` argument can't be zero",
+    ),
+    (of(lambda lib: region(lib, roi_end=[2, 2])), "either roi end or roi shape should be defined"),
+    (
+        of(lambda lib: region(lib, crop_shape=[1, -1], in_shape=[4, 4])),
+        "crop shape can't be negative",
+    ),
+    (of(lambda lib: region(lib, in_shape=[-4, 4])), "input shape can't be negative"),
+    (
+        on(shaped((4, 4)), lambda lib, x: region(lib, x, in_shape=[4, 4])),
+        "``in_shape`` argument is incompatible with providing an input.",
+    ),
+    (masks([[0, 0, 2]], [7]), "selected mask_id 7 is not present in the input."),
+    (
+        masks([[0, 0, 2, -1]], [0]),
+        "is expected to contain 2d tensors with 3 columns: ``mask_id, start_idx, end_idx``. got 4",
+    ),
+    (masks([[0, 0, 20]], [0]), "to be within the range of available vertices [0, 3)"),
 ]
 SEQUENCES: Rows = [
     (

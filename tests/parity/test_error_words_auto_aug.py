@@ -191,6 +191,7 @@ def test_magnitudes_and_what_policies_are_made_of():
             return every(node, magnitude_bin=4), every(node, magnitude_bin=bins)
 
         steps = [[(known.rotate.augmentation(mag_range=(0, k)), 0.5, 1)] for k in range(1, 12)]
+        steps.append([(known.invert, 0.5, None)])
         many = core.Policy("P", 9, steps)
         policy = auto_aug(lib, "auto_augment").get_svhn_policy()
         places, lists = auto_aug(lib, "auto_augment")._sub_policy_to_augmentation_matrix_map(policy)

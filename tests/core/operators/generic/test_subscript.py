@@ -98,5 +98,5 @@ def test_errors():
 
 def test_dimension_check():
     assert run_operator("_subscript_dim_check", DATA, num_subscripts=3) is DATA
-    with pytest.raises(OutOfRangeError, match=r"4\) for data with 3"):
+    with pytest.raises(OutOfRangeError, match=r"4\): the data has not enough dimensions \(3"):
         run_operator("_subscript_dim_check", DATA, num_subscripts=4)

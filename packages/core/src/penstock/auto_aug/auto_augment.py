@@ -10,10 +10,10 @@ import numpy as np
 from penstock import fn, types
 from penstock.auto_aug import augmentations as a
 from penstock.auto_aug._policies import STEPS
-from penstock.auto_aug._suites import drawn, warp_arguments
-from penstock.auto_aug._suites import get_translations as _get_translations
 from penstock.auto_aug.core import Augmentation, Policy, select, signed_bin
 from penstock.auto_aug.core._args import accepted, forbid_unused_kwargs, require_kwargs
+from penstock.auto_aug.core._utils import drawn, warp_arguments
+from penstock.auto_aug.core._utils import get_translations as _get_translations
 from penstock.auto_aug.rand_augment import enhancements
 from penstock.errors import ArgumentValueError
 from penstock.graph.data_node import DataNode

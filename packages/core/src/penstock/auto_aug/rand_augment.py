@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.auto_aug import augmentations as a
-from penstock.auto_aug._suites import check_bins, drawn, warp_arguments, without
-from penstock.auto_aug._suites import get_translations as _get_translations
 from penstock.auto_aug.core import Augmentation, select, signed_bin
 from penstock.auto_aug.core._args import forbid_unused_kwargs, require_kwargs
+from penstock.auto_aug.core._utils import check_bins, drawn, warp_arguments, without
+from penstock.auto_aug.core._utils import get_translations as _get_translations
 from penstock.errors import ArgumentValueError
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIInterpType

@@ -117,10 +117,11 @@ class DataNode:
 
     def __bool__(self) -> bool:
         raise ArgumentTypeError(
-            f'"DataNode" was used in conditional context at {user_line()}. For `if`, `and`, `or` '
-            "and `not` on data, give `enable_conditionals=True` to `@pipeline_def`. With it, this "
-            "is code that is not converted: a class's `__init__`, a library, a function that is "
-            "marked with `do_not_convert` or whose source is not there. Or let an argument "
+            f'"DataNode" was used in conditional context at {user_line()}. To use conditional '
+            "execution via `if` statements you need to specify `enable_conditionals=True` in "
+            "`@penstock.pipeline_def` decorator; `and`, `or` and `not` on data need it, too. With "
+            "it, this is code that is not converted: a class's `__init__`, a library, a function "
+            "that is marked with `do_not_convert` or whose source is not there. Or let an argument "
             "choose for each sample, as in `fn.flip(images, horizontal=fn.random.coin_flip())`."
         )
 

@@ -51,7 +51,7 @@ class ScalarConstant:
         if isinstance(value, DALIEnum) or not isinstance(value, (bool, int, float)):
             raise ArgumentTypeError(
                 f"Expected scalar value of type 'bool', 'int' or 'float', "
-                f"got {value!r} of type {type(value)}."
+                f"got {value!r} of type {type(value).__module__}.{type(value).__qualname__}."
             )
         if dtype is None:
             if isinstance(value, bool):

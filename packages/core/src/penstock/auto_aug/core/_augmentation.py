@@ -213,15 +213,19 @@ class Augmentation:
             )
         return np.linspace(given[0], given[1], bins, dtype=np.float32)
 
-    def _map_mags_to_params(self, magnitudes: np.ndarray) -> np.ndarray:
-        """The parameters of `magnitudes`, one a row."""
-        found = [self.mag_to_param(magnitude) for magnitude in magnitudes]
-        if any(isinstance(each, DataNode) for each in found):
+    def _map_mag_to_param(self, magnitude: Any) -> np.ndarray:
+        """The parameter of one magnitude."""
+        found = self.mag_to_param(magnitude)
+        if isinstance(found, DataNode):
             raise ArgumentTypeError(
                 f"`mag_to_param` of the augmentation `{self.name}` returns a `DataNode`; the "
                 "callback must return parameter that is `np.ndarray` or can be made one."
             )
-        made = [np.asarray(to_numpy(each)) for each in found]
+        return np.asarray(to_numpy(found))
+
+    def _map_mags_to_params(self, magnitudes: np.ndarray) -> np.ndarray:
+        """The parameters of `magnitudes`, one a row."""
+        made = [self._map_mag_to_param(magnitude) for magnitude in magnitudes]
         first = made[0]
         for each in made:
             if each.shape != first.shape or each.dtype != first.dtype:

@@ -46,11 +46,11 @@ class Policy:
         checked = [[_step(step, num_magnitude_bins) for step in each] for each in sub_policies]
         every = list(dict.fromkeys(augment for each in checked for augment, _, _ in each))
         self._renamed = {}
+        names_differ = len({augment.name for augment in every}) == len(every)
         digits = len(str(len(every) - 1))
         for number, augment in enumerate(every):
-            unique = sum(other.name == augment.name for other in every) == 1
             name = f"{number:0{digits}}__{augment.name}"
-            self._renamed[augment] = augment if unique else augment.augmentation(name=name)
+            self._renamed[augment] = augment if names_differ else augment.augmentation(name=name)
         self.sub_policies = [
             [(self._renamed[augment], p, magnitude) for augment, p, magnitude in each]
             for each in checked

@@ -66,8 +66,8 @@ class ToDecibels(SampleOperator):
         args = self.args
         if args.reference == 0:
             raise ArgumentValueError(
-                "`reference` is 0, to which nothing has a ratio. Leave it out for the largest "
-                "value of each sample."
+                "`reference` argument can't be zero: nothing has a ratio to it. Leave it out for "
+                "the largest value of each sample."
             )
         self._scale = decibel_scale(args.reference, args.cutoff_db, args.multiplier)
         return inputs[0]

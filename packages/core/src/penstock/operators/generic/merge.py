@@ -34,8 +34,8 @@ class Merge(SampleOperator):
     def infer(self, if_true: Spec, if_false: Spec, predicate: Spec) -> Spec:
         check_predicate(predicate)
         for what, of_one, of_other, error in (
-            ("element types", if_true.dtype.name, if_false.dtype.name, DataTypeError),
-            ("numbers of dimensions", if_true.ndim, if_false.ndim, ShapeError),
+            ("types", if_true.dtype.name, if_false.dtype.name, DataTypeError),
+            ("sample dimensions", if_true.ndim, if_false.ndim, ShapeError),
             ("layouts", f'"{if_true.layout}"', f'"{if_false.layout}"', LayoutError),
         ):
             if of_one != of_other and None not in (of_one, of_other):
@@ -43,9 +43,11 @@ class Merge(SampleOperator):
                 lines = self.args.lines
                 made = f" (made at {' and '.join(lines)})" if lines else ""
                 raise error(
-                    f"Divergent data found in different branches{of}: {what} {of_one} where the "
-                    f"condition holds, {of_other} where it does not{made}. One batch is made of "
-                    "both, so they must agree: `fn.cast`, `fn.expand_dims` and "
+                    "Divergent data found in different branches of conditional operation. All "
+                    "paths in conditional operation are merged into one batch which must have "
+                    "consistent type, number of dimensions, layout and other metadata. Found "
+                    f"distinct {what}{of}: {of_one} where the condition holds, {of_other} where "
+                    f"it does not{made}. `fn.cast`, `fn.expand_dims` and "
                     "`fn.reshape(..., layout=...)` help, and for constants "
                     "`types.Constant(0).float32()` or another type."
                 )

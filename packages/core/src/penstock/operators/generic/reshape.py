@@ -248,8 +248,8 @@ class Reshaping(SampleOperator):
                 _check_factor_count(factors, extents.shape[1])
             elif factors.shape[1] != extents.shape[1]:
                 raise ArgumentValueError(
-                    f"`src_dims` and `rel_shape` must have as many values, got {extents.shape[1]} "
-                    f"and {factors.shape[1]}."
+                    "`src_dims` and `rel_shape` have different lengths: "
+                    f"{extents.shape[1]} vs {factors.shape[1]}. Give a factor for each axis taken."
                 )
             _check_wildcards(factors, "rel_shape")
             return _scaled(extents, factors)

@@ -236,7 +236,7 @@ class SubscriptDimCheck(SampleOperator):
 def _check_count(count: int, ndim: int) -> None:
     if count > ndim:
         raise OutOfRangeError(
-            f"Too many indices ({count}) for data with {ndim} axes."
+            f"Too many indices ({count}): the data has not enough dimensions ({ndim})."
             if ndim
             else "Cannot apply an index to a scalar: the data has no axes."
         )

@@ -36,7 +36,9 @@ _TYPES = (
 )
 _BORDERS = {
     "reflect_101": "reflect_101",
+    "101": "reflect_101",
     "reflect_1001": "reflect_1001",
+    "1001": "reflect_1001",
     "reflect": "reflect_1001",
     "clamp": "clamp",
     "edge": "clamp",
@@ -82,10 +84,10 @@ _MODES = ("same", "valid")
             "border",
             StringArg,
             "reflect_101",
-            'What is outside of the data: ``"reflect_101"`` mirrors it without and '
-            '``"reflect_1001"`` (or ``"reflect"``) with the outermost element; ``"clamp"`` (or '
-            '``"edge"``) repeats that; ``"wrap"`` begins on the other side; ``"constant"`` is '
-            "`fill_value`.",
+            'What is outside of the data: ``"reflect_101"`` (or ``"101"``) mirrors it without and '
+            '``"reflect_1001"`` (or ``"1001"``, ``"reflect"``) with the outermost element; '
+            '``"clamp"`` (or ``"edge"``) repeats that; ``"wrap"`` begins on the other side; '
+            '``"constant"`` is `fill_value`.',
             choices=tuple(_BORDERS),
         ),
         Arg(

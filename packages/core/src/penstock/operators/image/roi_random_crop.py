@@ -53,10 +53,14 @@ class ROIRandomCrop(SampleOperator):
     def infer(self, data: Spec | None = None) -> Spec:
         if self.given("roi_end") == self.given("roi_shape"):
             raise MisusedArgumentError(
-                "Either `roi_end` or `roi_shape` should be defined, but not both."
+                "Either ROI end or ROI shape should be defined, but not both: give one of "
+                "`roi_end` and `roi_shape`."
             )
         if data is not None and self.given("in_shape"):
-            raise MisusedArgumentError("`in_shape` is incompatible with providing an input.")
+            raise MisusedArgumentError(
+                "``in_shape`` argument is incompatible with providing an input. The input has its "
+                "own shape."
+            )
         return Spec(DALIDataType.INT64, 1)
 
     plans_values = True
@@ -65,6 +69,7 @@ class ROIRandomCrop(SampleOperator):
         crop = c.array("crop_shape", np.int64)
         assert crop is not None
         crop = crop.reshape(c.size, -1)
+        _check_extents("Crop shape", "crop_shape", crop)
         axes = crop.shape[1]
         start = self._each(c, "roi_start", axes)
         if self.given("roi_end"):
@@ -82,6 +87,7 @@ class ROIRandomCrop(SampleOperator):
         elif self.given("in_shape"):
             shapes = self._each(c, "in_shape", axes)
         if shapes is not None:
+            _check_extents("Input shape", "in_shape", shapes)
             wrong = np.argwhere(shapes < crop)
             if len(wrong):
                 k, d = wrong[0]
@@ -121,3 +127,12 @@ class ROIRandomCrop(SampleOperator):
                 "axis, or one for all."
             )
         return np.broadcast_to(found, (c.size, axes))
+
+
+def _check_extents(what: str, name: str, extents: np.ndarray) -> None:
+    wrong = np.argwhere(extents < 0)
+    if len(wrong):
+        k, d = wrong[0]
+        raise ArgumentValueError(
+            f"{what} can't be negative. `{name}` is {extents[k, d]} along axis {d}."
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,8 @@ from penstock.operators.support.operator import operator
 from penstock.operators.support.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, Draw
 from penstock.operators.support.schema import Arg
 from penstock.types import DALIDataType
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @operator(
@@ -60,6 +61,8 @@ class Beta(Draw):
 
 
 def _checked(name: str, value: float) -> float:
-    if not (value > 0.0 and math.isfinite(value)):
-        raise ArgumentValueError(f"`{name}`={value} is not a positive finite number.")
+    if not 0.0 < value <= _LARGEST:
+        raise ArgumentValueError(
+            f"The `{name}` must be a positive float32, got {value}; that is, at most {_LARGEST:g}."
+        )
     return value

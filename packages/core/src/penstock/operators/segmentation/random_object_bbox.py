@@ -233,7 +233,7 @@ def _large_enough(
     if len(threshold) not in (1, ndim):
         raise ShapeError(
             f'Argument "threshold" expected shape {ndim} but got {len(threshold)} values, which '
-            "can't be interpreted as the expected shape: give one for each axis, or one for all."
+            "can't be interpreted as the expected shape. Give one for each axis, or one for all."
         )
     kept = (boxes[:, ndim:] - boxes[:, :ndim] >= np.array(threshold)).all(axis=1)
     return labels[kept], boxes[kept]

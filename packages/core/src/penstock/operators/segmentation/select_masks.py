@@ -61,7 +61,8 @@ class SelectMasks(SampleOperator):
     ) -> tuple[np.ndarray, np.ndarray]:
         if polygons.shape[1] != 3:
             raise ShapeError(
-                f"`polygons` must have 3 columns, mask, start and end; got {polygons.shape[1]}."
+                "``polygons`` is expected to contain 2D tensors with 3 columns: ``mask_id, "
+                f"start_idx, end_idx``. Got {polygons.shape[1]} columns."
             )
         selected = mask_ids.tolist()
         if len(set(selected)) < len(selected):
@@ -72,14 +73,15 @@ class SelectMasks(SampleOperator):
         for k, mask in enumerate(selected):
             if mask not in ranges:
                 raise ArgumentValueError(
-                    f"`mask_ids` has {mask}, which is the mask of no polygon; there are "
-                    f"{sorted(ranges)}."
+                    f"Selected mask_id {mask} is not present in the input. `mask_ids` can be "
+                    f"{sorted(ranges)}, which are the masks of `polygons`."
                 )
             begin, end = ranges[mask]
             if not 0 <= begin <= end <= len(vertices):
                 raise ArgumentValueError(
-                    f"The polygon of mask {mask} has the vertices from {begin} to {end}, which are "
-                    f"no range of the {len(vertices)} in `vertices`."
+                    f"Vertex index range for mask id {mask} is out of bounds. Expected to be "
+                    f"within the range of available vertices [0, {len(vertices)}), got "
+                    f"[{begin}, {end})."
                 )
             pieces.append(vertices[begin:end])
             found[k] = k if self.args.reindex_masks else mask, total, total + end - begin

@@ -87,7 +87,9 @@ class Draw(Shaped):
         dtype = self.default_dtype if self.args.dtype is None else self.args.dtype
         if dtype not in self.dtypes:
             allowed = ", ".join(t.name for t in self.dtypes)
-            raise DataTypeError(f"`dtype`={dtype.name} cannot be drawn; allowed are: {allowed}.")
+            raise DataTypeError(
+                f"Data type {dtype.name.lower()} is not supported. `dtype` can be: {allowed}."
+            )
         self.dtype = np.dtype(to_numpy_type(dtype))
         self.single = self.dtype == np.float32 or self.dtype.itemsize <= 2
         ndim = self.find_shape(shape_like)
