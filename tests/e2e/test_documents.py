@@ -138,7 +138,7 @@ def test_serialization(run_page, tmp_path):
     names = run_page("serialization.md")
     invoke_autoserialize(types.SimpleNamespace(__file__="m", **names), tmp_path / "model")
     for pipe in (names["pipe"], Pipeline.deserialize(filename=tmp_path / "model")):
-        name = next(node.name for node in pipe._define() if node.attachment is not None)
+        name = next(node.name for node in pipe._define() if node.input_queue is not None)
         photos = [np.fromfile(p, np.uint8) for p in sorted(Path("photos").rglob("*.jpg"))[:2]]
         pipe.feed_input(name, photos)
         assert pipe.run()[0].shape() == [(224, 224, 3)] * 2

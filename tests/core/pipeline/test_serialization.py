@@ -85,7 +85,7 @@ def test_sources_that_are_fed():
         return x + fn.external_source(), fn.copy(x)
 
     made = Pipeline.deserialize(p().serialize())
-    unnamed = next(n.name for n in made._define() if not n.explicit_name and n.attachment)
+    unnamed = next(n.name for n in made._define() if not n.explicit_name and n.input_queue)
     made.feed_input(unnamed, np.full((2, 2, 3), 2, np.float32))
     total, copy = made.run(x=np.ones((2, 2, 3), np.float32))
     assert total.as_array().tolist() == [[[3.0] * 3] * 2] * 2

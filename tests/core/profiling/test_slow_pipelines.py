@@ -215,7 +215,7 @@ def test_without_a_profile_nothing_of_it_is_there():
     pipe = images(workers="threads")
     pipe.run()
     assert type(pipe._executor) is Executor
-    assert type(pipe._engine.feeding) is InputQueues
+    assert type(pipe._engine.queues) is InputQueues
     assert not any(t.name == "penstock-profiler" for t in threading.enumerate())
     runners = [r for one in pipe._executor._cpu._runners for r in one.values()]
     assert {type(r).__name__ for r in runners} == {"SampleRunner"}

@@ -168,7 +168,7 @@ def test_small_batches_are_begun_earlier_and_nothing_else_changes(tmp_path):
 def test_how_many_batches_are_begun_earlier(processes, batch_size, depth, expected):
     plan = SimpleNamespace(feeds=[], streams=set())
     assert batches_for_processes(plan, processes, batch_size, depth) == expected
-    plan.feeds = ["a source is not asked for more"]
+    plan.fed_nodes = ["a source is not asked for more"]
     assert batches_for_processes(plan, processes, batch_size, depth) == 0
 
 

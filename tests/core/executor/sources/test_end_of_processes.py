@@ -109,7 +109,7 @@ def test_the_program_ends(tmp_path, method, ending, code):
 
 
 def test_the_program_ends_while_a_source_is_at_work(tmp_path):
-    program = Program(tmp_path, "pipe._engine.feeding.collect()", "sources.hanging", batch=False)
+    program = Program(tmp_path, "pipe._engine.queues.collect()", "sources.hanging", batch=False)
     assert program.finish() == (0, "")
 
 

@@ -65,7 +65,7 @@ def by_name(
 
 def external_source_of(schema: OpSchema) -> Callable[..., Any]:
     """The function behind ``fn.external_source``: its node carries a supply line."""
-    from penstock.operators.external.external_source import make_feed
+    from penstock.operators.external.external_source import make_input_queue
     from penstock.operators.support.external.traits import completed
 
     @public
@@ -74,9 +74,9 @@ def external_source_of(schema: OpSchema) -> Callable[..., Any]:
         name = arguments.get("name")
         known = {k: v for k, v in arguments.items() if k not in ("name", "device")}
         converted, _ = convert_arguments(schema, known, user_line())
-        feed = make_feed(converted, name)
-        node = make_node(schema, (), arguments, attachment=feed)
-        feed.name = node.name
+        queue = make_input_queue(converted, name)
+        node = make_node(schema, (), arguments, input_queue=queue)
+        queue.name = node.name
         return node.outputs[0] if converted["num_outputs"] is None else list(node.outputs)
 
     return function

@@ -87,7 +87,7 @@ def _bands(plan: Plan) -> dict[int, int]:
     found = {id(node): 0 for node in plan.nodes}
     for stage in plan.stages:
         for node in (*stage.sample_nodes, *stage.batch_nodes):
-            if node.attachment is None or stage.device != "cpu":
+            if node.input_queue is None or stage.device != "cpu":
                 found[id(node)] = stage.number + 1
     return found
 

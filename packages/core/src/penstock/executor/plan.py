@@ -58,7 +58,7 @@ class Plan:
     guards: dict[int, Guard]
     """The samples that a register has, where these are not all."""
     readers: list[OpNode]
-    feeds: list[OpNode]
+    fed_nodes: list[OpNode]
     """External sources."""
     history: list[ShapeStatistics]
     seeds: dict[int, int]
@@ -97,7 +97,7 @@ def batches_read_ahead(plan: Plan) -> int:
     Readers say how far ahead they read. What external sources have is not asked for earlier.
     """
     decodes = any(n.device == "mixed" and not n.schema.copies_to for n in plan.nodes)
-    if plan.feeds or not decodes:
+    if plan.fed_nodes or not decodes:
         return 0
     return max((int(n.args.get("prefetch_queue_depth", 1)) for n in plan.readers), default=0)
 
@@ -108,7 +108,7 @@ def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: in
 
     How many are begun is found out; see `penstock.executor.ahead`.
     """
-    if processes < _MANY_PROCESSES or plan.feeds or plan.streams:
+    if processes < _MANY_PROCESSES or plan.fed_nodes or plan.streams:
         return 0
     wanted = -(-_SAMPLES_A_PROCESS * processes // batch_size)
     return max(min(wanted, _TIMES_THE_DEPTH * depth) - depth, 0)
@@ -189,7 +189,7 @@ def make_plan(
             phases = reduced.get(id(node), ())
             # A batch operator runs behind the samples of a stage and can read what they write.
             stage = max((ready[r] for r in reads), default=0)
-            is_feed = node.attachment is not None and device == "cpu"
+            is_feed = node.input_queue is not None and device == "cpu"
             if not is_feed:
                 stage = max(stage, first)
                 while len(stages) <= stage:
@@ -234,7 +234,7 @@ def make_plan(
         outputs=output_registers,
         guards={},
         readers=[n for n in nodes if n.schema.reader],
-        feeds=[n for n in nodes if n.attachment is not None],
+        fed_nodes=[n for n in nodes if n.input_queue is not None],
         history=[ShapeStatistics() for _ in range(count)],
         seeds=seeds,
         hints={},
@@ -342,7 +342,7 @@ _DEVICES = ("cpu", "mixed", "gpu")
 
 def device_of(node: OpNode) -> str:
     """Where `node` runs: ``"cpu"``, ``"mixed"`` or ``"gpu"``."""
-    if node.attachment is not None and node.device == "gpu":
+    if node.input_queue is not None and node.device == "gpu":
         return "mixed"  # what was fed is uploaded there
     return node.device
 
@@ -354,7 +354,7 @@ def shares_streams(plan: Plan) -> bool:
     Decoders are another matter: their thread is to be there when they have something to do.
     """
     return bool(plan.streams) and all(
-        stage.device != "mixed" or node.attachment is not None or node.schema.copies_to
+        stage.device != "mixed" or node.input_queue is not None or node.schema.copies_to
         for stage in plan.stages
         for node in stage.batch_nodes
     )
@@ -369,6 +369,6 @@ def mixes_samples(stage: Stage) -> bool:
 
 def fed_registers(plan: Plan, stage: Stage) -> list[int]:
     """What external sources feed to a stage on the GPU that does nothing else; else nothing."""
-    if stage.device == "cpu" or any(node.attachment is None for node in stage.batch_nodes):
+    if stage.device == "cpu" or any(node.input_queue is None for node in stage.batch_nodes):
         return []
     return [plan.registers[id(n), k] for n in stage.batch_nodes for k in range(len(n.outputs))]

@@ -187,7 +187,7 @@ class Stages:
             return
         iteration.replace(stage.reads)
         registers = self._plan.registers
-        fed = [n for n in stage.batch_nodes if n.attachment is not None]
+        fed = [n for n in stage.batch_nodes if n.input_queue is not None]
         iteration.fed = {
             **iteration.fed,
             **{

@@ -53,7 +53,7 @@ class Starter:
         schedule.reads_files = batch_reader is not None
         self._fed_to_cpu = [
             plan.registers[id(node), k]
-            for node in plan.feeds
+            for node in plan.fed_nodes
             if node.device == "cpu"
             for k in range(len(node.outputs))
         ]

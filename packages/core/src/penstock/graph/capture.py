@@ -65,7 +65,7 @@ def call(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
 
 
 def make_node(
-    schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any], attachment: Any = None
+    schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any], input_queue: Any = None
 ) -> OpNode:
     """Check a call and add its node to the current scope."""
     stack = user_stack()
@@ -82,7 +82,7 @@ def make_node(
     edges = [to_edge(value, schema, position) for position, value in enumerate(inputs)]
     _check_input_count(schema, len(edges))
     device = _check_device(schema, device, edges)
-    if device != "cpu" and attachment is None:
+    if device != "cpu" and input_queue is None:
         _check_implementation(schema, device)
     _placed(schema, device, edges, inputs)
     args, tensors = convert_arguments(schema, kwargs, line)
@@ -106,7 +106,7 @@ def make_node(
         seed=args.get("seed") if schema.random else None,
         explicit_name=name is not None,
         preserve=schema.is_kept or bool(args.get("preserve")),
-        attachment=attachment,
+        input_queue=input_queue,
         owner=target,
         guard=_guard(schema, edges, tensors),
     )

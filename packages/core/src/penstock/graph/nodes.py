@@ -37,8 +37,8 @@ class OpNode:
     outputs: list[DataNode] = field(default_factory=list)
     owner: object = None
     """The scope the node was created in; `None` outside any pipeline."""
-    attachment: Any = None
-    """What only this kind of operator needs to keep: the feed of an external source."""
+    input_queue: Any = None
+    """The input queue of an external source; `None` for every other operator."""
     serial: int = field(default_factory=_serials.__next__)
     """Position in the order of creation."""
     guard: Guard = ()

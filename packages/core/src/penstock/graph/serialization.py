@@ -23,7 +23,7 @@ from penstock.graph.capture import convert_arguments, make_node
 from penstock.graph.data_node import DataNode
 from penstock.graph.guards import Term
 from penstock.graph.plain_values import from_plain, to_plain
-from penstock.operators.external.external_source import make_feed
+from penstock.operators.external.external_source import make_input_queue
 from penstock.operators.support import registry
 from penstock.operators.support.schema import REQUIRED, OpSchema
 
@@ -59,7 +59,7 @@ def described(nodes: list[OpNode], **edges: Sequence[DataNode]) -> dict[str, Any
 def _described(node: OpNode) -> dict[str, Any]:
     schema = node.schema
     _check_declared(node)
-    if node.attachment is not None and node.attachment.has_source:
+    if node.input_queue is not None and node.input_queue.has_source:
         raise _refusal(
             node,
             "its `source` is Python code. Leave out `source`, give the operator a `name`, and feed "
@@ -180,14 +180,14 @@ def _made(
 ) -> OpNode:
     with warnings.catch_warnings():  # deprecated names were warned of where they were written
         warnings.simplefilter("ignore")
-        feed = None
+        queue = None
         if schema.fed:
             known = None if arguments.get("num_outputs") is not None else name
-            feed = make_feed(convert_arguments(schema, arguments, "a file")[0], known)
+            queue = make_input_queue(convert_arguments(schema, arguments, "a file")[0], known)
         given = {**arguments, "name": name, "device": device}
-        node = make_node(schema, inputs, given, attachment=feed)
-    if feed is not None:
-        feed.name = node.name
+        node = make_node(schema, inputs, given, input_queue=queue)
+    if queue is not None:
+        queue.name = node.name
     return node
 
 

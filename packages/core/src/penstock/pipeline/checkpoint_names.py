@@ -23,7 +23,7 @@ def names_in_checkpoints(nodes: list[OpNode]) -> dict[int, str]:
     names = {}
     for node in sorted(nodes, key=lambda n: n.serial):
         kind = node.schema.name
-        if not (node.schema.reader or node.schema.random or node.attachment is not None):
+        if not (node.schema.reader or node.schema.random or node.input_queue is not None):
             continue
         if node.explicit_name:
             names[node.serial] = node.name

@@ -71,7 +71,7 @@ class Checkpointing:
                 )
         self.names = names_in_checkpoints(nodes)
         for node in nodes:
-            if node.attachment is not None and node.attachment.kind == "function":
+            if node.input_queue is not None and node.input_queue.kind == "function":
                 warnings.warn(
                     f"{_source(node)} is a function without argument. A checkpoint does not know "
                     "where it stands: a pipeline that is resumed calls it as if from the "
@@ -89,7 +89,7 @@ class Checkpointing:
         self._check_operators(restored)
         for node in self._nodes:
             name = self.names.get(node.serial)
-            if node.attachment is not None and name is not None and node.attachment.is_under_way:
+            if node.input_queue is not None and name is not None and node.input_queue.is_under_way:
                 warnings.warn(
                     f"{_source(node)} is a generator that has begun already, and goes on where it "
                     "is. It resumes where the checkpoint was made only if it is at its beginning.",
@@ -115,13 +115,13 @@ class Checkpointing:
                     f"as `random_numbers`={drawn!r} says when the checkpoint was made; the "
                     f"pipeline has {self._settings.random_numbers!r}."
                 )
-            if node.attachment is None:
+            if node.input_queue is None:
                 continue
             before = restored.operators[name]["source"]
-            if before != node.attachment.kind:
+            if before != node.input_queue.kind:
                 raise CheckpointError(
-                    f"{_source(node)} is of the kind {node.attachment.kind!r}; when the checkpoint "
-                    f"was made, it was of the kind {before!r}."
+                    f"{_source(node)} is of the kind {node.input_queue.kind!r}; when the "
+                    f"checkpoint was made, it was of the kind {before!r}."
                 )
 
     def seeds(self, nodes: list[OpNode], seed: int | None) -> dict[int, int]:
@@ -141,7 +141,7 @@ class Checkpointing:
             }
         return seeds
 
-    def resume(self, readers: OpenReaders, feeding: InputQueues) -> int:
+    def resume(self, readers: OpenReaders, queues: InputQueues) -> int:
         """Bring readers and sources to where they were; return the number of the next iteration."""
         names, restored = self.names, self.restored
         if restored is None or names is None:
@@ -158,14 +158,14 @@ class Checkpointing:
                 reader.restore(entry["state"])
             else:
                 reader.follow(entry["state"])
-        feeding.restore(restored.sources)
+        queues.restore(restored.sources)
         return restored.iteration
 
     def current(
         self,
         executor: Executor,
         readers: OpenReaders,
-        feeding: InputQueues,
+        queues: InputQueues,
         prefetch: Prefetch,
         iterator: dict[str, Any] | None,
     ) -> Checkpoint:
@@ -174,7 +174,7 @@ class Checkpointing:
         assert names is not None
         with prefetch.lock:  # nothing is scheduled meanwhile by another thread that feeds
             oldest, states = executor.states()
-            sources = feeding.state() if oldest is None else oldest.sources
+            sources = queues.state() if oldest is None else oldest.sources
             number = prefetch.number if oldest is None else oldest.number
         assert sources is not None
         plan = executor.plan
@@ -187,8 +187,8 @@ class Checkpointing:
             if id(node) in plan.seeds:
                 entry["seed"] = plan.seeds[id(node)]
                 entry["random_numbers"] = self._settings.random_numbers
-            if node.attachment is not None:
-                entry["source"] = node.attachment.kind
+            if node.input_queue is not None:
+                entry["source"] = node.input_queue.kind
             elif id(node) in states:
                 reader = readers.by_node[id(node)]
                 entry["data"] = reader.identity()

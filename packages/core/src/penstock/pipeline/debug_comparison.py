@@ -41,7 +41,7 @@ def check_same(first: OpNode | None, node: OpNode) -> None:
             f"for {sorted(first.tensor_args)} before."
         )
     for name, value in node.args.items():
-        if node.attachment is None and (isinstance(value, DALIEnum) or not callable(value)):
+        if node.input_queue is None and (isinstance(value, DALIEnum) or not callable(value)):
             before = first.args.get(name)
             if not _is_equal(value, before):
                 raise UsageError(
@@ -52,7 +52,7 @@ def check_same(first: OpNode | None, node: OpNode) -> None:
 
 def can_run(first: OpNode | None, node: OpNode) -> bool:
     """Whether what runs `first` can run `node`."""
-    if first is None or node.schema.reader or node.attachment is not None:
+    if first is None or node.schema.reader or node.input_queue is not None:
         return first is not None
     same = first.schema is node.schema and _sharing(first) == _sharing(node)
     return same and all(_is_equal(value, first.args.get(name)) for name, value in node.args.items())

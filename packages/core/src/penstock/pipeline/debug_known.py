@@ -44,7 +44,7 @@ class Known:
         self.seeds = {places[key]: seed for key, seed in seeds.items()}
         self.nodes = nodes
         self.is_complete = True
-        sources = [n for n in nodes if n.attachment and not isinstance(n.attachment, Handed)]
+        sources = [n for n in nodes if n.input_queue and not isinstance(n.input_queue, Handed)]
         self.add_inputs(sources)
 
     def add_inputs(self, sources: list[OpNode]) -> Inputs:
@@ -60,9 +60,9 @@ class Known:
 
     def feed(self, inputs: Inputs, name: str, arguments: tuple[Any, ...]) -> None:
         """Give a batch to a source."""
-        feed = inputs.feeding.feed(name)
-        feed.append(feed.prepare(*arguments))
-        inputs.feeding.note_change()
+        queue = inputs.queues.queue(name)
+        queue.append(queue.prepare(*arguments))
+        inputs.queues.note_change()
 
     def seed(self, position: int, created: list[OpNode]) -> int | None:
         """The seed of the operator called at `position`; `created` ends with it."""

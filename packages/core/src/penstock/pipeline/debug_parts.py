@@ -66,7 +66,7 @@ class _Given:
                 args={},
                 tensor_args={},
                 user_stack=source.user_stack,
-                attachment=self,
+                input_queue=self,
                 guard=self._guard(source) if source.output_device == "cpu" else (),
             )
             node.outputs = [DataNode.of(node, 0, 1)]
@@ -128,8 +128,8 @@ class Part:
             [n for n in nodes if n.schema.reader], seeds, settings.batch_size, checkpointing=False
         )
         plan = make_plan(nodes, outputs, seeds, self.readers.parsers())
-        if node is not None and node.attachment is not None:
-            copies = plan.feeds
+        if node is not None and node.input_queue is not None:
+            copies = plan.fed_nodes
         self._fed = [plan.registers[id(n), k] for n in copies for k in range(len(n.outputs))]
         self.executor = Executor(
             plan,
@@ -168,7 +168,7 @@ class Part:
         -------
         The batch of each output.
         """
-        if node is not None and node.attachment is not None:
+        if node is not None and node.input_queue is not None:
             keys = [key_of(output) for output in node.outputs]
         else:
             keys = [*_read(_sources(node, edge))]
@@ -204,11 +204,11 @@ class Inputs:
         self._run_nodes, _ = placed(settings, nodes, [])
         self._plan = make_plan(self._run_nodes, [], {})
         device = device_for(settings, self._plan)
-        self.feeding = InputQueues(self._plan, settings.batch_size, device)
+        self.queues = InputQueues(self._plan, settings.batch_size, device)
         self._workers.start_threads()
         self._queue: deque[Iteration] = deque()
         self.consumer = Consumer()
-        self._prefetch = Prefetch(self, self.feeding, 1, 0)  # type: ignore[arg-type]
+        self._prefetch = Prefetch(self, self.queues, 1, 0)  # type: ignore[arg-type]
 
     def next(self) -> tuple[int, dict[Key, Any]]:
         """Number of samples of the next iteration, and what the sources have for it.
@@ -231,8 +231,8 @@ class Inputs:
 
     def reset(self) -> None:
         """Begin the next epoch, if the data has come to its end."""
-        if self.feeding.ended:
-            self.feeding.reset()
+        if self.queues.ended:
+            self.queues.reset()
             self._prefetch.begin_epoch()
 
     def close(self) -> None:

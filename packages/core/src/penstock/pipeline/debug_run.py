@@ -13,7 +13,7 @@ from penstock.executor.guards import members
 from penstock.graph.data_node import DataNode
 from penstock.graph.nodes import OpNode
 from penstock.graph.scope import GraphScope
-from penstock.operators.external.external_source import make_feed
+from penstock.operators.external.external_source import make_input_queue
 from penstock.operators.support.registry import find
 from penstock.pipeline.debug_comparison import can_run, check_same
 from penstock.pipeline.debug_handed import Handed
@@ -82,7 +82,7 @@ class Run(GraphScope):
         if not is_list and not isinstance(value, (TensorListCPU, TensorListGPU)):
             return None
         arguments = {a.name: a.default for a in find("external_source").args.values()}
-        (delivery,) = make_feed(arguments, None).prepare(value)
+        (delivery,) = make_input_queue(arguments, None).prepare(value)
         return Handed.edge(value, buffer_of(delivery))
 
     def add(self, node: OpNode) -> None:
@@ -93,10 +93,10 @@ class Run(GraphScope):
         if known.is_complete:
             first = known.nodes[position] if position < len(known.nodes) else None
             check_same(first, node)
-        if isinstance(node.attachment, Handed):
-            self._take_size(len(node.attachment.batch), node)
-            self._batches[id(node), 0] = node.attachment.batch
-        elif node.attachment is not None:
+        if isinstance(node.input_queue, Handed):
+            self._take_size(len(node.input_queue.batch), node)
+            self._batches[id(node), 0] = node.input_queue.batch
+        elif node.input_queue is not None:
             self._take_source(node, position)
         part = known.parts.get(position)
         if part is not None and not can_run(part.node, node):
@@ -122,7 +122,7 @@ class Run(GraphScope):
         known = self._known
         if position < len(known.nodes):
             first = known.nodes[position]
-            node.attachment = first.attachment
+            node.input_queue = first.input_queue
         else:
             first = node
             inputs = known.add_inputs([node])
@@ -174,5 +174,5 @@ class Run(GraphScope):
 
 
 def _name_feed(node: OpNode) -> None:
-    if node.attachment is not None:
-        node.attachment.name = node.name
+    if node.input_queue is not None:
+        node.input_queue.name = node.name

@@ -95,7 +95,7 @@ class Engine:
         profiling = Profiling(settings)
         memory = PipelineMemory(device)
         names = self.checkpointing.names
-        self.feeding = profiling.make_queues(plan, batch_size, device, names, memory.host)
+        self.queues = profiling.make_queues(plan, batch_size, device, names, memory.host)
         workers.start_threads()
         processes = start_processes(
             *(settings, plan, self.readers.by_node, run_outputs, device),
@@ -131,9 +131,9 @@ class Engine:
         """Sizes of batches, where they are asked for."""
         if settings.enable_memory_stats:
             self.memory_statistics = MemoryStatistics(plan)
-        number = self.checkpointing.resume(self.readers, self.feeding)
+        number = self.checkpointing.resume(self.readers, self.queues)
         self.prefetch = Prefetch(
-            self.executor, self.feeding, scheduled, number, limit, waits=not settings.exec_async
+            self.executor, self.queues, scheduled, number, limit, waits=not settings.exec_async
         )
         self.first_shapes: list[str] = []
         """Shapes of the samples of each output, in the first batch that was taken."""
@@ -171,8 +171,8 @@ class Engine:
 
     def reset(self) -> None:
         """Begin the next epoch, if the data of an external source has come to its end."""
-        if self.feeding.ended:
-            self.feeding.reset()
+        if self.queues.ended:
+            self.queues.reset()
             self.prefetch.begin_epoch()
 
     def restart_epoch(self, at_least: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -189,14 +189,14 @@ class Engine:
         """
         self.prefetch.number -= self.executor.pending()
         shards = self.readers.next_epoch(self.executor.cancel(), at_least)
-        self.feeding.new_epoch()
+        self.queues.new_epoch()
         self.prefetch.begin_epoch()
         return shards
 
     def checkpoint(self, iterator: dict[str, Any] | None) -> Checkpoint:
         """A checkpoint behind the outputs that were taken, with the state of the `iterator`."""
         return self.checkpointing.current(
-            self.executor, self.readers, self.feeding, self.prefetch, iterator
+            self.executor, self.readers, self.queues, self.prefetch, iterator
         )
 
 

@@ -20,13 +20,13 @@ from penstock.executor.memory import Pieces, Sizes
 from penstock.graph.data_node import DataNode
 from penstock.graph.nodes import OpNode
 from penstock.graph.user_line import stack_level
-from penstock.operators.support.external.feed import DeviceDelivery
+from penstock.operators.support.external.input_queue import DeviceDelivery
 from penstock.tensors.gpu.device import Device
 from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan
-    from penstock.operators.support.external.feed import AnyDelivery, Feed
+    from penstock.operators.support.external.input_queue import AnyDelivery, InputQueue
 
 
 class InputQueues:
@@ -66,38 +66,40 @@ class InputQueues:
         self._changed = threading.Condition()
         """Guards `changes`; the consumer waits here for a source that is fed."""
         # What was fed is taken last: it must not be lost when a source raises.
-        self._feeds = [
+        self._fed = [
             (node, [plan.registers[id(node), k] for k in range(len(node.outputs))])
-            for node in sorted(plan.feeds, key=lambda n: not n.attachment.has_source)
+            for node in sorted(plan.fed_nodes, key=lambda n: not n.input_queue.has_source)
         ]
-        for node in plan.feeds:
+        for node in plan.fed_nodes:
             pools: list[HostPool] = [
                 device.pinned if device is not None and is_for_gpu(plan, node, k) else host
                 for k in range(len(node.outputs))
             ]
             number = None if device is None else device.runtime.device_id
-            node.attachment.place(number, device is not None and node.device == "gpu", pools)
+            node.input_queue.place(number, device is not None and node.device == "gpu", pools)
 
-    def feed(self, name: str) -> Feed:
+    def queue(self, name: str) -> InputQueue:
         """The external source named `name`."""
-        for node in self._plan.feeds:
+        for node in self._plan.fed_nodes:
             if node.name == name:
-                return node.attachment  # type: ignore[no-any-return]
-        raise unknown_source(name, [node.name for node in self._plan.feeds])
+                return node.input_queue  # type: ignore[no-any-return]
+        raise unknown_source(name, [node.name for node in self._plan.fed_nodes])
 
     def feed_all(self, inputs: dict[str, Any]) -> None:
         """Give a batch to each of the named sources, or, where any is wrong, to none."""
-        prepared = [(feed := self.feed(name), feed.prepare(data)) for name, data in inputs.items()]
-        for feed, batch in prepared:
-            feed.append(batch)
+        prepared = [
+            (queue := self.queue(name), queue.prepare(data)) for name, data in inputs.items()
+        ]
+        for queue, batch in prepared:
+            queue.append(batch)
         self.note_change()
 
     def warn_of_empty_epoch(self) -> None:
         """Warn where an epoch ends before its first batch, as iterables were at their end."""
         if self.epoch == 0 or self.iteration > 0:
             return
-        for node in self._plan.feeds:
-            if node.attachment.ends_for_good:
+        for node in self._plan.fed_nodes:
+            if node.input_queue.ends_for_good:
                 warnings.warn(
                     f"This epoch is empty: the iterable of {_place(node)}, has come to its end and "
                     'is not begun anew. `cycle="raise"` begins it anew in every epoch; instead of '
@@ -108,16 +110,18 @@ class InputQueues:
 
     def waiting(self, pieces: Pieces) -> Sizes:
         """Memory of what was fed and not used yet, as far as it is new to `pieces`."""
-        arrays = [a for node in self._plan.feeds for a in node.attachment.waiting()]
+        arrays = [a for node in self._plan.fed_nodes for a in node.input_queue.waiting()]
         return Sizes(pieces.add_arrays(arrays))
 
     def starving(self) -> list[str]:
         """Names of the sources that would have to be fed before the next iteration."""
-        return [n.name for n in self._plan.feeds if not n.attachment.ready()]
+        return [n.name for n in self._plan.fed_nodes if not n.input_queue.ready()]
 
     def may_wait(self) -> bool:
         """Whether all sources that starve are to be waited for."""
-        return all(n.attachment.blocking for n in self._plan.feeds if not n.attachment.ready())
+        return all(
+            n.input_queue.blocking for n in self._plan.fed_nodes if not n.input_queue.ready()
+        )
 
     def note_change(self) -> None:
         """Tell a waiting consumer that a source was fed, or that an iteration was scheduled."""
@@ -138,8 +142,8 @@ class InputQueues:
             "iteration": self.iteration,
             "ended": self.ended,
             "sources": {
-                self._names[node.serial]: node.attachment.state()
-                for node in self._plan.feeds
+                self._names[node.serial]: node.input_queue.state()
+                for node in self._plan.fed_nodes
                 if self._names is not None
             },
         }
@@ -150,12 +154,12 @@ class InputQueues:
         self.epoch, self.iteration = state["epoch"], state["iteration"]
         self.ended = state["ended"]
         sources = state["sources"]
-        for node in self._plan.feeds:
+        for node in self._plan.fed_nodes:
             own = sources[self._names[node.serial]]
             if own is None:
                 continue
             try:
-                node.attachment.restore(own)
+                node.input_queue.restore(own)
             except Exception as error:
                 error.add_note(
                     f'raised while the external source "{node.name}", created at '
@@ -176,11 +180,11 @@ class InputQueues:
         self._before = None if self._names is None else self.state()
         deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]] = []
         stop = False
-        for node, registers in self._feeds:
-            if stop and not node.attachment.has_source:
+        for node, registers in self._fed:
+            if stop and not node.input_queue.has_source:
                 break
             try:
-                batches = node.attachment.collect(self._max_batch_size, self.iteration, self.epoch)
+                batches = node.input_queue.collect(self._max_batch_size, self.iteration, self.epoch)
             except StopIteration:
                 stop = True
             except Exception as error:
@@ -253,8 +257,8 @@ class InputQueues:
         self.ended = False
         self.epoch += 1
         self.iteration = 0
-        for node in self._plan.feeds:
-            node.attachment.new_epoch()
+        for node in self._plan.fed_nodes:
+            node.input_queue.new_epoch()
 
 
 def unknown_source(name: str, names: list[str]) -> UnknownNameError:

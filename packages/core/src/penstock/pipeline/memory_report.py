@@ -132,9 +132,9 @@ def memory_report(engine: Engine, source_workers_bytes: int) -> MemoryReport:
             count, sizes = found.get(plan.registers[id(node), k], (0, Sizes()))
             for device, size in zip(("cpu", "gpu"), sizes, strict=True):
                 if size:
-                    stage = -1 if node.attachment is not None else stage_of.get(id(node), -1)
+                    stage = -1 if node.input_queue is not None else stage_of.get(id(node), -1)
                     outputs.append(OutputMemory(node.name, k, stage, device, count, size))
-    waiting = engine.feeding.waiting(pieces)
+    waiting = engine.queues.waiting(pieces)
     in_use = memory.in_use()
     # What the batches have of others is not the pipeline's.
     in_use = in_use.most(sums[True].plus(sums[False]).plus(waiting))

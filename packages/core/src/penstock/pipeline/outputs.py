@@ -55,7 +55,7 @@ def warn_of_unused_outputs(nodes: list[OpNode], outputs: list[DataNode]) -> None
     used |= {(id(e.source), e.index) for e in outputs}
     for node in nodes:
         unused = [k for k in range(len(node.outputs)) if (id(node), k) not in used]
-        if unused and node.attachment is not None:
+        if unused and node.input_queue is not None:
             places = ", ".join(map(str, unused))
             which = (
                 f"outputs at the indices {places} are"

@@ -297,7 +297,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
                 "on the CPU; pass batches by name: run(name=batch)."
             )
         self._latch_api(PipelineAPIType.BASIC)
-        engine.feeding.feed_all(pipeline_inputs)
+        engine.queues.feed_all(pipeline_inputs)
         engine.prefetch.schedule(self._set_up)
         self._release()
         return self._take(cuda_stream)
@@ -392,14 +392,14 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
             DALI's hint how to copy data on the GPU; there is one way here.
         """
         engine = self._built()
-        feed = engine.feeding.feed(source_name(data_node))
-        feed.append(feed.prepare(data, layout, cuda_stream))
-        engine.feeding.note_change()
+        queue = engine.queues.queue(source_name(data_node))
+        queue.append(queue.prepare(data, layout, cuda_stream))
+        engine.queues.note_change()
         engine.prefetch.schedule_fed(self._set_up)
 
     def input_feed_count(self, input_name: str) -> int:
         """How many batches the source `input_name` is fed ahead at most."""
-        self._built().feeding.feed(input_name)
+        self._built().queues.queue(input_name)
         return self._settings.queue_size
 
     # -- which way of running is in use ---------------------------------------------------------
@@ -497,8 +497,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
             self._source_workers.close()  # also where the last build failed
             self._source_workers = SourceWorkers(self._settings)
             for node in self._definition.nodes:
-                if node.attachment is not None:
-                    node.attachment.begin_anew()
+                if node.input_queue is not None:
+                    node.input_queue.begin_anew()
             self._settings.checkpoint = data
             self._in_use.clear()
             self.build()

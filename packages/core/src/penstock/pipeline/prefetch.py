@@ -22,7 +22,7 @@ class Prefetch:
     ----------
     executor
         What works on them.
-    feeding
+    queues
         The external sources.
     depth
         How many are worked on ahead.
@@ -37,7 +37,7 @@ class Prefetch:
     def __init__(
         self,
         executor: Executor,
-        feeding: InputQueues,
+        queues: InputQueues,
         depth: int,
         number: int,
         limit: MemoryLimit | None = None,
@@ -47,7 +47,7 @@ class Prefetch:
         self.limit = limit
         self._waits = waits
         self._executor = executor
-        self._feeding = feeding
+        self._queues = queues
         self._depth = depth
         self.lock = threading.Lock()
         """Held while external sources are asked and iterations are scheduled, by the consumer or
@@ -97,7 +97,7 @@ class Prefetch:
                 finally:
                     self.lock.release()
         finally:
-            self._feeding.note_change()
+            self._queues.note_change()
 
     def _schedule_owed(self, set_up: Callable[[], None] | None) -> None:
         consumer = self._executor.consumer
@@ -107,12 +107,12 @@ class Prefetch:
                 self._schedule_while_fed(set_up)
         finally:
             consumer.is_inside = False
-            self._feeding.note_change()
+            self._queues.note_change()
 
     def _schedule_while_fed(self, set_up: Callable[[], None] | None) -> None:
         """Schedule what was asked for, as far as external sources have data. Holds the lock."""
-        feeding = self._feeding
-        while self._owed and not feeding.ended:
+        queues = self._queues
+        while self._owed and not queues.ended:
             try:
                 if self._is_full():
                     break
@@ -120,13 +120,13 @@ class Prefetch:
                 if set_up is not None and not self._is_set_up:
                     set_up()
                     self._is_set_up = True
-                if feeding.starving():
+                if queues.starving():
                     break
-                size, fed = feeding.collect()
+                size, fed = queues.collect()
             except StopIteration:
-                feeding.ended = True
+                queues.ended = True
                 break
-            self._executor.schedule(Iteration(self.number, size, fed, feeding.before))
+            self._executor.schedule(Iteration(self.number, size, fed, queues.before))
             self.number += 1
             self._owed -= 1
             self._is_set_up = False
@@ -149,19 +149,19 @@ class Prefetch:
         OutOfRangeError
             If a source has not been fed for it.
         """
-        feeding = self._feeding
+        queues = self._queues
         if self._owed:
             self._schedule_owed(set_up)
         while True:
-            seen = feeding.changes
+            seen = queues.changes
             if self._executor.pending():
                 break
-            if feeding.ended or not self._owed:
-                feeding.warn_of_empty_epoch()
+            if queues.ended or not self._owed:
+                queues.warn_of_empty_epoch()
                 raise StopIteration
-            starving = feeding.starving()
-            if starving and feeding.may_wait():
-                feeding.wait_for_change(seen)
+            starving = queues.starving()
+            if starving and queues.may_wait():
+                queues.wait_for_change(seen)
             elif starving:
                 self._owed = 0
                 raise OutOfRangeError(

@@ -27,16 +27,16 @@ class ProfiledInputQueues(InputQueues):
 
     def record(self, recorder: Recorder) -> None:
         """Have rows go to a recorder."""
-        names = ", ".join(node.name for node, _ in self._feeds)
-        kind = "source" if any(node.attachment.has_source for node, _ in self._feeds) else "engine"
-        where = self._feeds[0][0].user_line if self._feeds else ""
+        names = ", ".join(node.name for node, _ in self._fed)
+        kind = "source" if any(node.input_queue.has_source for node, _ in self._fed) else "engine"
+        where = self._fed[0][0].user_line if self._fed else ""
         label = Label(f"external source {names}".strip(), kind, where=where)
         self._code = recorder.add_labels([label])
         self._rows: Rows = recorder.lanes.setdefault("consumer", Rows())
 
     def collect(self) -> tuple[int, dict[int, BatchBuffer | GpuBatch]]:
         """Size and fed batches of the next iteration; see `InputQueues.collect`."""
-        if not self._feeds:
+        if not self._fed:
             return super().collect()
         begin, worked, number, size = perf_counter_ns(), thread_time_ns(), self.iteration, 0
         try:

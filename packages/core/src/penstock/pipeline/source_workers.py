@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.graph.nodes import OpNode
-from penstock.operators.support.external.parallel.feed import ParallelFeed
+from penstock.operators.support.external.parallel.input_queue import ParallelInputQueue
 
 if TYPE_CHECKING:
     from penstock.pipeline.settings import Settings
@@ -25,25 +25,25 @@ class SourceWorkers:
         self._processes: Any = None
         self._threads: Any = None
         self._started = False
-        self._feeds: list[tuple[ParallelFeed, str]] = []
+        self._queues: list[tuple[ParallelInputQueue, str]] = []
         self._batch_size = 1
 
     def start_processes(self, nodes: list[OpNode], batch_size: int) -> None:
         """Start the processes for the sources among `nodes`. Does nothing a second time."""
         if self._started:
             return
-        self._feeds = [
-            (node.attachment, f'the external source "{node.name}", created at {node.user_line}')
+        self._queues = [
+            (node.input_queue, f'the external source "{node.name}", created at {node.user_line}')
             for node in nodes
-            if isinstance(node.attachment, ParallelFeed)
+            if isinstance(node.input_queue, ParallelInputQueue)
         ]
         self._batch_size = batch_size
-        if self._feeds:
+        if self._queues:
             from penstock.executor.sources.start import start_processes
 
             settings = self._settings
             self._processes = start_processes(
-                self._feeds,
+                self._queues,
                 settings.py_num_workers,
                 start_method=settings.py_start_method,
                 pickler=settings.py_callback_pickler,
@@ -53,10 +53,10 @@ class SourceWorkers:
 
     def start_threads(self) -> None:
         """Start the threads, now that the sources know where their data is wanted."""
-        if self._feeds and self._threads is None:
+        if self._queues and self._threads is None:
             from penstock.executor.sources.start import start_threads
 
-            self._threads = start_threads(self._feeds, self._settings.py_num_workers)
+            self._threads = start_threads(self._queues, self._settings.py_num_workers)
 
     def pids(self) -> list[int]:
         """Numbers of the worker processes."""
@@ -68,7 +68,7 @@ class SourceWorkers:
             return {"capacities": [], "per_sample_capacities": []}
         sizes = list(self._processes.shared_memory_sizes())
         pieces = 1
-        if all(feed.traits.indexed and not feed.traits.batch for feed, _ in self._feeds):
+        if all(queue.traits.indexed and not queue.traits.batch for queue, _ in self._queues):
             pieces = self._processes.size
         samples = -(-self._batch_size // pieces)
         return {"capacities": sizes, "per_sample_capacities": [s // samples for s in sizes]}
@@ -78,5 +78,5 @@ class SourceWorkers:
         for pool in (self._processes, self._threads):
             if pool is not None:
                 pool.close()
-        for feed, _ in self._feeds:
-            feed.drop()  # it may be in a cycle, and batches are large
+        for queue, _ in self._queues:
+            queue.drop()  # it may be in a cycle, and batches are large

@@ -76,13 +76,13 @@ def start_processes(
         if found is not None:
             found.close()
         return None
-    for node in plan.feeds:
+    for node in plan.fed_nodes:
         # What sources give is copied to where workers read it.
         pools = [
             found.pinned if found.pinned and is_for_gpu(plan, node, k) else found.pool
             for k in range(len(node.outputs))
         ]
-        node.attachment.place(
+        node.input_queue.place(
             None if device is None else device.runtime.device_id, node.device == "gpu", pools
         )
     return found

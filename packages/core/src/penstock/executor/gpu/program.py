@@ -129,7 +129,7 @@ class GpuProgram:
         ]
 
     def _made(self, node: OpNode) -> Step:
-        if node.attachment is not None:
+        if node.input_queue is not None:
             return self._maker.step(node, None, tuple(self._maker.fed(node)), _no_function)
         op, specs = self._maker.make(node)
         return self._maker.step(node, op, specs, op.gpu)

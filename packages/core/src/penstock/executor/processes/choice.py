@@ -114,7 +114,7 @@ def _why_not_chosen(plan: Plan, nodes: list[OpNode], readers: dict[int, Any]) ->
             count = len(readers[id(node)].index.columns)
             first = len(node.outputs) - count
             known |= {(id(node), first + k) for k in range(count)}
-        elif node.attachment is None and all(
+        elif node.input_queue is None and all(
             (id(edge.source), edge.index) in known for edge in node.sources
         ):
             known |= {(id(node), k) for k in range(len(node.outputs))}

@@ -10,34 +10,34 @@ from penstock.errors import NotYetSupportedError, UsageError
 from penstock.operators.support.external.parallel.workers import Entry, Workers, useful_workers
 
 if TYPE_CHECKING:
-    from penstock.operators.support.external.parallel.feed import ParallelFeed
+    from penstock.operators.support.external.parallel.input_queue import ParallelInputQueue
 
 
-def start_threads(feeds: list[tuple[ParallelFeed, str]], count: int) -> Workers | None:
-    """Threads for those of `feeds` (each with its place) that want threads."""
+def start_threads(queues: list[tuple[ParallelInputQueue, str]], count: int) -> Workers | None:
+    """Threads for those of `queues` (each with its place) that want threads."""
     from penstock.executor.sources.thread_pool import ThreadPool
 
-    chosen = [(feed, where) for feed, where in feeds if feed.threads]
+    chosen = [(queue, where) for queue, where in queues if queue.threads]
     if not chosen:
         return None
     entries = _entries(chosen)
     pool = ThreadPool(entries, _count(entries, count))
-    for number, (feed, _) in enumerate(chosen):
-        pool.set_owner(number, feed)
+    for number, (queue, _) in enumerate(chosen):
+        pool.set_owner(number, queue)
     _attach(chosen, pool)
     return pool
 
 
 def start_processes(
-    feeds: list[tuple[ParallelFeed, str]],
+    queues: list[tuple[ParallelInputQueue, str]],
     count: int,
     *,
     start_method: str,
     pickler: Any,
     timeout_seconds: float | None,
 ) -> Any:
-    """Processes for those of `feeds` (each with its place) that want processes."""
-    chosen = [(feed, where) for feed, where in feeds if not feed.threads]
+    """Processes for those of `queues` (each with its place) that want processes."""
+    chosen = [(queue, where) for queue, where in queues if not queue.threads]
     if not chosen:
         return None
     if os.name != "posix":
@@ -59,8 +59,8 @@ def start_processes(
     return pool
 
 
-def _entries(feeds: list[tuple[ParallelFeed, str]]) -> list[Entry]:
-    return [Entry(feed.source, feed.traits, where) for feed, where in feeds]
+def _entries(queues: list[tuple[ParallelInputQueue, str]]) -> list[Entry]:
+    return [Entry(queue.source, queue.traits, where) for queue, where in queues]
 
 
 def _count(entries: list[Entry], wanted: int) -> int:
@@ -80,12 +80,12 @@ def _count(entries: list[Entry], wanted: int) -> int:
     return count
 
 
-def _attach(feeds: list[tuple[ParallelFeed, str]], workers: Workers) -> None:
+def _attach(queues: list[tuple[ParallelInputQueue, str]], workers: Workers) -> None:
     given = 0
-    for number, (feed, _) in enumerate(feeds):
+    for number, (queue, _) in enumerate(queues):
         places: list[int] = []
-        if not feed.traits.indexed:
-            units = max(1, feed.traits.shards)
+        if not queue.traits.indexed:
+            units = max(1, queue.traits.shards)
             places = [(given + k) % workers.size for k in range(units)]
             given += units
-        feed.attach(workers, number, places)
+        queue.attach(workers, number, places)

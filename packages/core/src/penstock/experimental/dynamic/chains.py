@@ -82,7 +82,7 @@ class Chain:
         for number, (_, on_gpu) in enumerate(given):
             source = Operation(find("external_source"), "gpu" if on_gpu else "cpu", {})
             node = source.node(-1 - number)
-            node.attachment = self
+            node.input_queue = self
             node.outputs = [DataNode.of(node, 0, 1)]
             nodes.append(node)
             edges[-1, number] = node.outputs[0]
@@ -100,7 +100,7 @@ class Chain:
         outputs = [edges[origin] for origin in wanted]
         nodes, outputs = merge_expressions(nodes, outputs)
         self.plan = make_plan(nodes, outputs, {})
-        self.given = [self.plan.registers[id(n), 0] for n in nodes if n.attachment is not None]
+        self.given = [self.plan.registers[id(n), 0] for n in nodes if n.input_queue is not None]
         self.specs = {r: spec for r, (spec, _) in zip(self.given, given, strict=True)}
         self._programs: dict[tuple[int, bool], Any] = {}
         self._lock = threading.Lock()

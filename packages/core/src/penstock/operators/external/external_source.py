@@ -21,8 +21,11 @@ from penstock.operators.support.argument_types import (
     LayoutArg,
     ObjectArg,
 )
-from penstock.operators.support.external.feed import Declared, Feed
-from penstock.operators.support.external.parallel.feed import ParallelFeed, check_parallel
+from penstock.operators.support.external.input_queue import Declared, InputQueue
+from penstock.operators.support.external.parallel.input_queue import (
+    ParallelInputQueue,
+    check_parallel,
+)
 from penstock.operators.support.operator import SampleOperator, operator
 from penstock.operators.support.schema import Arg, Spec
 
@@ -161,7 +164,7 @@ _CHECKED = ("layout", "dtype", "ndim")
 _OF_PARALLEL = ("prefetch_queue_depth", "bytes_per_sample_hint")
 
 
-def make_feed(args: dict[str, Any], name: str | None) -> Feed:
+def make_input_queue(args: dict[str, Any], name: str | None) -> InputQueue:
     """The supply line for a call with the converted arguments `args`."""
     source, count = args["source"], args["num_outputs"]
     _check_parallel_only(args)
@@ -193,7 +196,7 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
     common = {name: args[name] for name in ("cycle", "batch", "batch_info", "cuda_stream")}
     common |= {"single": count is None, "no_copy": bool(args["no_copy"])}
     if args["parallel"]:
-        return ParallelFeed(
+        return ParallelInputQueue(
             source,
             outputs,
             **common,
@@ -201,7 +204,7 @@ def make_feed(args: dict[str, Any], name: str | None) -> Feed:
             depth=args["prefetch_queue_depth"],
             bytes_per_sample=_bytes_per_sample(args),
         )
-    return Feed(
+    return InputQueue(
         source,
         outputs,
         **common,

@@ -148,7 +148,7 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         length = tf.data.INFINITE_CARDINALITY
         if reader_name is not None:
             length = stepper.first_session().steps_of_each_epoch()
-        elif any(node.attachment is not None for node in nodes):
+        elif any(node.input_queue is not None for node in nodes):
             length = None
         inner = _elements(stepper, structure, length)
         if not tf.executing_eagerly():  # the graph has the operations, and the dataset may be gone
@@ -159,7 +159,7 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
 
     def _sources(self, pipeline: Pipeline, nodes: list[OpNode]) -> dict[str, dict[str, Any]]:
         """By their names, what external sources are to have in place of their arguments."""
-        fed = [n.name for n in nodes if n.attachment is not None and not n.attachment.has_source]
+        fed = [n.name for n in nodes if n.input_queue is not None and not n.input_queue.has_source]
         if fed:
             raise ArgumentValueError(
                 "DALIDataset got a pipeline containing External Source operator nodes without a "

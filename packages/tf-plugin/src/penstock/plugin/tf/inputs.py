@@ -99,8 +99,8 @@ class DALIDatasetWithInputs(DALIDataset):
                 "Checkpointing is not supported for a DALI dataset with inputs: make the pipeline "
                 "without `enable_checkpointing`."
             )
-        sources = [node for node in nodes if node.attachment is not None]
-        fed = {node.name: node for node in sources if not node.attachment.has_source}
+        sources = [node for node in nodes if node.input_queue is not None]
+        fed = {node.name: node for node in sources if not node.input_queue.has_source}
         unnamed = [node.user_line for node in fed.values() if not node.explicit_name]
         if unnamed:
             raise ArgumentValueError(
@@ -108,7 +108,7 @@ class DALIDatasetWithInputs(DALIDataset):
                 f"pipeline that was not named (no `name` argument set), created at {unnamed[0]}."
             )
         for node in sources:
-            if node.name in given and node.attachment.has_source:
+            if node.name in given and node.input_queue.has_source:
                 raise ArgumentValueError(
                     "Double specification of External Source input is not allowed: "
                     f'"{node.name}", created at {node.user_line}, has a `source`, and '

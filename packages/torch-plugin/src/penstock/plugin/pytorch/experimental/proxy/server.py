@@ -57,7 +57,7 @@ class DALIServer:
             raise ArgumentTypeError(f"Expected a Penstock pipeline, got: {pipeline!r}.")
         nodes = pipeline._define()
         self._thread: threading.Thread | None = None
-        sources = [n for n in nodes if n.attachment is not None and not n.attachment.has_source]
+        sources = [n for n in nodes if n.input_queue is not None and not n.input_queue.has_source]
         if not sources:
             raise UsageError(
                 "The provided pipeline doesn't have any inputs: `fn.external_source(name=...)` "
@@ -214,7 +214,7 @@ class _Work:
     def _begin(self, batch_id: str, inputs: dict[str, list[Any]]) -> None:
         pipeline = self._pipeline
         try:
-            pipeline._built().feeding.feed_all(inputs)
+            pipeline._built().queues.feed_all(inputs)
             pipeline.schedule_run()
         except Exception as error:
             self._tell(batch_id, error)

@@ -1,4 +1,4 @@
-"""The supply line of one external source: what it delivers to each iteration."""
+"""The input queue of one external source: what it delivers to each iteration."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class Declared:
     """What was said about the last batch: type, axes, the layout given with it, and its own."""
 
 
-class Feed:
-    """Delivers batches, by asking a source or from a queue that `feed_input` fills."""
+class InputQueue:
+    """Batches of an external source: what its `source` returns, or `feed_input` has put in."""
 
     def __init__(
         self,

@@ -9,11 +9,11 @@ from penstock.errors import ArgumentTypeError
 from penstock.operators.support.external.callback import has_begun
 from penstock.operators.support.external.data import check_uniform, common_layout_of, own_copies
 from penstock.operators.support.external.device_data import batch_on_gpu
-from penstock.operators.support.external.feed import (
+from penstock.operators.support.external.input_queue import (
     AnyDelivery,
     Declared,
     Delivery,
-    Feed,
+    InputQueue,
     empty_batch,
 )
 from penstock.operators.support.external.parallel.ahead import ForwardAhead, IndexedAhead
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from penstock.operators.support.external.parallel.workers import Workers
 
 
-class ParallelFeed(Feed):
+class ParallelInputQueue(InputQueue):
     """Delivers batches that workers make.
 
     Parameters
     ----------
     source, outputs
-        As of `Feed`.
+        As of `InputQueue`.
     threads
         Whether the workers are threads.
     depth
@@ -40,7 +40,7 @@ class ParallelFeed(Feed):
     bytes_per_sample
         A guess of how much shared memory is needed.
     **how
-        `single`, `cycle`, `batch`, `batch_info`, `no_copy` and `cuda_stream`, as of `Feed`.
+        `single`, `cycle`, `batch`, `batch_info`, `no_copy` and `cuda_stream`, as of `InputQueue`.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class ParallelFeed(Feed):
             self._ahead.new_epoch()
 
     def collect(self, size: int, iteration: int, epoch: int) -> list[AnyDelivery]:
-        """The batch of each output; as of `Feed`."""
+        """The batch of each output; as of `InputQueue`."""
         assert self._ahead is not None
         parcels = self._ahead.collect(size, iteration, epoch)
         return [self._delivery(k, [p[k] for p in parcels]) for k in range(len(self.outputs))]
