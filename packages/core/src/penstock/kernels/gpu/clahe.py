@@ -54,7 +54,7 @@ class Clahe:
         extents = out.shapes[:, 1::-1]
         rest = extents % self._tiles
         # As in OpenCV, an axis without a rest grows by a whole tile if the other has one.
-        grown = extents + np.where(rest.any(axis=1)[:, np.newaxis], self._tiles - rest, 0)
+        grown = extents + np.where(rest.any(axis=1, keepdims=True), self._tiles - rest, 0)
         sides = grown // self._tiles
         areas = volumes(sides)
         limits = np.maximum((max(self._limit, 0) * areas / _LEVELS).astype(np.int32), 1)

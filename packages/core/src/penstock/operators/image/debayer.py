@@ -101,6 +101,7 @@ class Debayer(SampleOperator):
                 f"{height} x {width}. `fn.crop` cuts a row or column off."
             )
         positions = c.array("blue_position", np.dtype(np.int64))
+        assert positions is not None  # it is required
         if positions.shape[1:] not in ((1,), (2,)):
             raise ArgumentValueError(
                 'Argument "blue_position" expects either a single value or a list of 2 elements, '
