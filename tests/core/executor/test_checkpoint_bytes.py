@@ -37,7 +37,7 @@ def test_back_and_forth(iteration: int, sources, state) -> None:
 def test_small_and_readable() -> None:
     data = example().packed()
     assert len(data) < 300
-    assert data.startswith(b'{"penstock checkpoint": 1, "written by": "')
+    assert data.startswith(b'{"penstock checkpoint": 2, "written by": "')
     assert data == example().packed()
 
 
@@ -80,10 +80,10 @@ def test_what_is_no_checkpoint(data: bytes, what: str) -> None:
 
 
 def test_other_versions() -> None:
-    newer = (
-        example().packed().replace(b'checkpoint": 1, "written by": "', b'checkpoint": 2, "w": "')
-    )
-    with pytest.raises(CheckpointError, match=rf"format 2.*Penstock {__version__}.*format 1"):
+    mark = b'checkpoint": 2'
+    older, newer = (example().packed().replace(mark, mark[:-1] + k) for k in (b"1", b"3"))
+    assert Checkpoint.unpacked(older) == example()
+    with pytest.raises(CheckpointError, match=rf"format 3.*Penstock {__version__}.*format 2"):
         Checkpoint.unpacked(newer)
 
 

@@ -112,16 +112,26 @@ def test_without_padding(files, steps):
         found += loops(news)
 
 
+def labels_of(files, shards, checkpoint=None, of=None):
+    """An iterator over `of` of so many shards, or over all of them."""
+    pipes = [
+        pipeline(files, k, shards, checkpoint, pad_last_batch=True) for k in range(of or shards)
+    ]
+    return Labels(pipes, reader_name="R", last_batch_policy=PARTIAL)
+
+
 @pytest.mark.parametrize("again", [True, False])
-def test_in_one_process(files, again):
+@pytest.mark.parametrize("in_place", [True, False])
+def test_in_one_process(files, in_place, again):
     """An iterator over all shards, and one over as many others, by checkpoints and states."""
-    order = {"pad_last_batch": True}
-    old = Labels([pipeline(files, k, 3, **order) for k in range(3)], reader_name="R",
-                 last_batch_policy=PARTIAL)  # fmt: skip
+    old = labels_of(files, 3)
     taken = Counter(next(old))
-    first = old.checkpoints()[0]
-    new = Labels([pipeline(files, k, 2, first, **order) for k in range(2)], reader_name="R",
-                 last_batch_policy=PARTIAL)  # fmt: skip
+    if in_place:
+        new = labels_of(files, 2)
+        next(new)
+        new.load_state_dict(old.state_dict())
+    else:
+        new = labels_of(files, 2, old.checkpoints()[0])
     assert len(new) == 4  # of 25 samples 12 and 13
     if again:
         taken.update(next(new))
@@ -133,6 +143,17 @@ def test_in_one_process(files, again):
         taken.update(batch)
     assert taken == Counter(range(COUNT))
     assert len(new) == 5
+
+
+def test_shards_in_more_processes(files):
+    """As many shards, of which each iterator now has one."""
+    old, one, same = (labels_of(files, 3, of=n) for n in (3, 1, 1))
+    for iterator in (old, same):
+        next(iterator)
+    one.load_state_dict(old.state_dict())
+    rest = list(one)
+    assert rest == [next(same) for _ in rest]
+    assert list(one) == list(same)
 
 
 def test_what_cannot_be_dealt(files):

@@ -14,8 +14,12 @@ from typing import Any
 from penstock._version import __version__
 from penstock.errors import ArgumentTypeError, CheckpointError
 
-FORMAT_VERSION = 1
-"""Raised whenever an older Penstock would misunderstand what a newer one writes."""
+FORMAT_VERSION = 2
+"""Raised whenever an older Penstock would misunderstand what a newer one writes.
+
+1 knows nothing of what was left of an epoch and is dealt anew; all else is as in 2.
+"""
+_READABLE = (1, FORMAT_VERSION)
 
 _MARK = "penstock checkpoint"
 _SHOWN_BYTES = 16
@@ -75,11 +79,11 @@ class Checkpoint:
         if not isinstance(content, dict) or _MARK not in content:
             raise CheckpointError(_not_one(raw))
         version, writer = content[_MARK], content.get("written by")
-        if version != FORMAT_VERSION:
+        if version not in _READABLE:
             raise CheckpointError(
                 f"The checkpoint has format {version!r}, written by Penstock {writer}; this is "
-                f"Penstock {__version__}, which reads format {FORMAT_VERSION}. Resume with the "
-                "version that wrote it, or start anew without `checkpoint`."
+                f"Penstock {__version__}, which reads format {FORMAT_VERSION} and older ones. "
+                "Resume with the version that wrote it, or start anew without `checkpoint`."
             )
         body = content.get("state")
         if (

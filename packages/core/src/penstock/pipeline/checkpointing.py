@@ -65,8 +65,8 @@ class Checkpointing:
         for node in nodes:
             if node.owner is None:
                 raise UsageError(
-                    "The pipeline does not support checkpoints, because it contains an operator "
-                    f"that was created outside of it: `fn.{node.schema.name}`, created at "
+                    "The pipeline does not support checkpointing, because it contains operator "
+                    f"`fn.{node.schema.name}`, which was created outside the pipeline, at "
                     f"{node.user_line}. Create it in the definition."
                 )
         self.names = names_in_checkpoints(nodes)

@@ -451,7 +451,8 @@ class _DaliBaseIterator(IteratorAttributes):
         ----------
         state
             What `state_dict` has returned, of an iterator over pipelines with the same readers,
-            sources and random operators, as many, and in the same order.
+            sources and random operators, as many, and in the same order; or, with `reader_name`,
+            over another number of shards, each a pipeline's.
 
         Raises
         ------
@@ -461,10 +462,11 @@ class _DaliBaseIterator(IteratorAttributes):
             If a pipeline was not made with ``enable_checkpointing=True``.
         """
         check_enabled(self._pipes)
-        saved = checkpoints_in(state, self._pipes)
+        counter = self._new_counter()
+        saved = checkpoints_in(state, self._pipes, counter)
         pairs = list(zip(self._pipes, saved, strict=True))
         found = [pipeline._readable_checkpoint(data) for pipeline, data in pairs]
-        found_state(found, self._new_counter())
+        found_state(found, counter)
         self._interrupted = True
         for pipeline, data in pairs:
             pipeline._go_to(data)

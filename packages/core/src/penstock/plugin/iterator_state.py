@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError, ArgumentValueError, CheckpointError
+from penstock.executor.checkpoint import Checkpoint
 from penstock.plugin.epoch_counter import (
     EndlessCounter,
     EpochCounter,
@@ -15,7 +16,6 @@ from penstock.plugin.epoch_counter import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.executor.checkpoint import Checkpoint
     from penstock.pipeline import Pipeline
 
 
@@ -133,8 +133,13 @@ def as_state_dict(checkpoints: Sequence[bytes]) -> dict[str, Any]:
     return {_FORMAT: 1, "pipelines": [data.decode() for data in checkpoints]}
 
 
-def checkpoints_in(state: Mapping[str, Any], pipelines: Sequence[Pipeline]) -> list[str]:
-    """What `as_state_dict` was given, for an iterator over `pipelines`.
+def checkpoints_in(
+    state: Mapping[str, Any], pipelines: Sequence[Pipeline], counter: EpochCounter
+) -> list[str]:
+    """The checkpoint for each of the `pipelines` of an iterator, of what `as_state_dict` was given.
+
+    Of an iterator over another number of shards, that of the first is for all of them: readers go
+    to where their shards are by then, or take their part of what is left.
 
     Raises
     ------
@@ -151,10 +156,20 @@ def checkpoints_in(state: Mapping[str, Any], pipelines: Sequence[Pipeline]) -> l
             f"The dictionary with the keys {sorted(map(str, state))} is no state of an iterator of "
             "Penstock. Pass what `state_dict` returned."
         )
-    found = state["pipelines"]
-    if len(found) != len(pipelines):
+    found: list[str] = state["pipelines"]
+    if len(found) == len(pipelines):
+        return found
+    shards = len(counter.shard_sizes) if isinstance(counter, ReaderCounter) else 0
+    if len(found) > _former_shards(found) or len(pipelines) > shards:
         raise CheckpointError(
             f"The state is that of an iterator over {len(found)} pipelines; this one has "
-            f"{len(pipelines)}."
+            f"{len(pipelines)}. Another number can go on if each pipeline reads a shard of its "
+            "own, of the reader that `reader_name` says."
         )
-    return found  # type: ignore[no-any-return]
+    return found[:1] * len(pipelines)
+
+
+def _former_shards(checkpoints: list[str]) -> int:
+    """Number of shards of the reader by which an iterator counted epochs; 0 if by none."""
+    iterator = Checkpoint.unpacked(checkpoints[0]).iterator if checkpoints else None
+    return 0 if iterator is None else len(iterator["counter"].get("drawn", ()))
