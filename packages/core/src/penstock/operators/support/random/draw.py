@@ -88,7 +88,7 @@ class Draw(Shaped):
         if dtype not in self.dtypes:
             allowed = ", ".join(t.name for t in self.dtypes)
             raise DataTypeError(
-                f"Data type {dtype.name.lower()} is not supported. `dtype` can be: {allowed}."
+                f"Data type {dtype.name} is not supported. `dtype` can be: {allowed}."
             )
         self.dtype = np.dtype(to_numpy_type(dtype))
         self.single = self.dtype == np.float32 or self.dtype.itemsize <= 2
