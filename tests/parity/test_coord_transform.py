@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ShapeError
 from penstock.types import FLOAT, FLOAT64
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
@@ -185,12 +184,35 @@ def test_float64():
         np.testing.assert_array_equal(output.samples[0], POINTS[0] * factor)
 
 
-def test_frames_without_a_sequence():
-    def graph(lib, x, m):
-        return lib.fn.coord_transform(x, M=m)
+@pytest.mark.parametrize("layout", ["", "AB"])
+def test_frames_without_a_sequence(layout):
+    """Points without frames are mapped once for each frame of the arguments."""
+    counts = (3, 1)
+    drawn = np.random.default_rng(3).normal
+    matrices = [drawn(size=(count, 2, 2)).astype("f4") for count in counts]
+    offsets = [drawn(size=(count, 2)).astype("f4") for count in (3, 2)]
+    single = [drawn(size=(1, 2)).astype("f4") for _ in counts]
+    assert_parity(
+        lambda lib, x, m, t, once: (
+            lib.fn.coord_transform(x, M=m),
+            lib.fn.coord_transform(x, T=t),
+            lib.fn.coord_transform(x, M=m, T=once),
+            lib.fn.coord_transform(x, MT=lib.fn.transforms.translation(offset=t)),
+        ),
+        [POINTS[0], POINTS[0][:1] + 1],
+        matrices,
+        offsets,
+        single,
+        layouts=[layout, "F**", "F*", "F*"],
+    )
 
-    feeds = POINTS[:1], [np.ones((3, 2, 2), np.float32)]
-    ((output,),) = run_graph("dali", graph, *feeds, layouts=["", "F**"])
-    assert output.samples[0].shape == (3, 3, 2)
-    with pytest.raises(ShapeError, match="`M`"):
-        run_graph("penstock", graph, *feeds, layouts=["", "F**"])
+
+def test_frames_of_arguments_must_be_as_many():
+    assert_both_raise(
+        lambda lib, x, m, t: lib.fn.coord_transform(x, M=m, T=t),
+        POINTS[:1],
+        [np.ones((3, 2, 2), np.float32)],
+        [np.ones((2, 2), np.float32)],
+        layouts=["", "F**", "F*"],
+        match="frame",
+    )

@@ -57,6 +57,7 @@ def test_frames():
     given = [np.random.default_rng(k).normal(size=(k, 2, 3)).astype("f4") for k in (3, 2)]
     same(data, "FAB", MT=given, arg_layouts={"MT": "F**"})
     same(data, "FAB", T=(1, 2))
+    same([row[0] for row in data], "AB", MT=given, arg_layouts={"MT": "F**"})
 
 
 def test_different_numbers_of_coordinates():

@@ -80,7 +80,7 @@ class Prepared:
         }
         self.op: Any = schema.cls.for_arguments(constants)(dict(constants), argument_specs)
         self.constants: SimpleNamespace = self.op.args
-        if is_for_frames(schema, specs):
+        if is_for_frames(schema, specs, argument_specs):
             self.op = frames(self.op, specs, {k: s.layout for k, s in argument_specs.items()})
         inferred = self.op.infer(*specs)
         self.specs = (inferred,) if isinstance(inferred, Spec) else tuple(inferred)

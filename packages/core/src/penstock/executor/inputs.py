@@ -78,13 +78,12 @@ def check_argument(arg: Arg, spec: Spec) -> None:
         )
 
 
-def is_for_frames(schema: OpSchema, inputs: Sequence[Spec]) -> bool:
+def is_for_frames(schema: OpSchema, inputs: Sequence[Spec], tensors: Mapping[str, Spec]) -> bool:
     """Whether an operator that knows single frames is given sequences."""
-    return (
-        schema.frames
-        and bool(inputs)
-        and ("F" in inputs[0].layout or any(s.layout[:1] == "F" for s in inputs[1:]))
-    )
+    if not schema.frames or not inputs:
+        return False
+    further = [*inputs[1:], *(tensors.values() if schema.frames_of_args else ())]
+    return "F" in inputs[0].layout or any(spec.layout[:1] == "F" for spec in further)
 
 
 def check_frame_arguments(
@@ -97,6 +96,8 @@ def check_frame_arguments(
     LayoutError
         If an argument that may be a list is given per frame, and the input has none.
     """
+    if not schema.frames or not inputs:
+        return
     for name, spec in tensors.items():
         if spec.layout[:1] == "F" and schema.args[name].type in (IntListArg, FloatListArg):
             raise LayoutError(

@@ -113,9 +113,9 @@ class StepMaker:
         for r, _ in self.plan.guard(node):
             check_predicate(self.specs[r])
         op: Any = node.schema.cls.for_arguments(node.args)(node.args, tensors)
-        if is_for_frames(node.schema, inputs):
+        if is_for_frames(node.schema, inputs, tensors):
             op = self._frames(op, inputs, {k: s.layout for k, s in tensors.items()})
-        elif node.schema.frames and inputs:
+        else:
             check_frame_arguments(node.schema, inputs, tensors)
         return op, as_specs(op.infer(*inputs))
 

@@ -1361,6 +1361,8 @@ class CoordFlip(OperatorInstance):
 class CoordTransform(OperatorInstance):
     """Maps points by an affine map: ``M @ point + T``.
 
+    Arguments that are given frame by frame map points without frames once for each of these.
+
     Runs on: cpu, gpu.
 
     Parameters
@@ -3753,7 +3755,8 @@ class NonsilentRegion(OperatorInstance):
     reset_interval : int, default 8192
         Number of samples after which the running sum of squares is computed anew, so that
         errors of rounding do not add up: a multiple of `window_length`, or -1 for never. Sums
-        of integers of up to 16 bits are exact anyway.
+        of integers of up to 16 bits are exact anyway, and for no integers does it have to be a
+        multiple.
     window_length : int, default 2048
         Number of samples that power is averaged over.
     device : {"cpu", "gpu"}, optional

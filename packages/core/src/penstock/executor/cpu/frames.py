@@ -30,7 +30,8 @@ class FrameLoop(SampleOperator):
     sequence, so that an operator whose output shape follows from such arguments can give them one.
 
     Further inputs whose layout starts with ``F`` are handed out frame by frame, too, and others are
-    the same for all frames; so is the first one, if it is no sequence itself.
+    the same for all frames; so is the first one, if it is no sequence itself. Without any sequence
+    among the inputs, arguments tell how many frames there are.
 
     Only an operator with ``keeps_shape = True``, whose output has the shape of its input, can tell
     what becomes of a sequence without frames.
@@ -87,6 +88,8 @@ class FrameLoop(SampleOperator):
                 for data, framed in zip(others, self.framed, strict=True)
             ]
             count = common_count(shapes, self.axis)
+        elif self.repeats:
+            count = max(len(getattr(c.args, name)) for name in self.frame_args)
         if count == 0:
             if self._type_of_empty is not None and not self.frame_args:
                 return c.empty(sequence.shape, self._type_of_empty)

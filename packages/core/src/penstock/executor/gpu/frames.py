@@ -62,6 +62,9 @@ class GpuFrames(FrameLoop):
 
     def _counts(self, c: Any, sequences: Any, others: tuple[Any, ...]) -> np.ndarray:
         """How many frames each sequence has, int64."""
+        if self.repeats and True not in self.framed:
+            values = [[len(v) for v in c.raw(name)] for name in self.frame_args]
+            return np.max(np.array(values, np.int64), axis=0)
         if True not in self.framed:
             counts: np.ndarray = sequences.shapes[:, self.axis]
             return counts

@@ -8,7 +8,12 @@ from collections.abc import Hashable
 from typing import Any
 
 from penstock.executor.cpu.frames import FrameLoop
-from penstock.executor.inputs import check_argument, checked, is_for_frames
+from penstock.executor.inputs import (
+    check_argument,
+    check_frame_arguments,
+    checked,
+    is_for_frames,
+)
 from penstock.experimental.dynamic.single_sample import SingleSampleRunner
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.operator import BatchOperator
@@ -132,8 +137,10 @@ class Operation:
             check_argument(schema.args[name], spec)
         cls = schema.cls.for_arguments(self.args)
         op: Any = cls(self.args, tensors)
-        if is_for_frames(schema, inputs):
+        if is_for_frames(schema, inputs, tensors):
             op = _frame_loop(self.device)(op, inputs, {k: s.layout for k, s in tensors.items()})
+        else:
+            check_frame_arguments(schema, inputs, tensors)
         specs = as_specs(op.infer(*inputs))
         return BoundOperator(self, op, specs)
 

@@ -14,7 +14,7 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
-from penstock.types import DALIDataType
+from penstock.types import DALIDataType, is_float
 from penstock.types.dtypes import INTEGERS
 
 
@@ -41,7 +41,8 @@ from penstock.types.dtypes import INTEGERS
             8192,
             "Number of samples after which the running sum of squares is computed anew, so that "
             "errors of rounding do not add up: a multiple of `window_length`, or -1 for never. "
-            "Sums of integers of up to 16 bits are exact anyway.",
+            "Sums of integers of up to 16 bits are exact anyway, and for no integers does it have "
+            "to be a multiple.",
         ),
     ),
     num_outputs=2,
@@ -69,10 +70,13 @@ class NonsilentRegion(SampleOperator):
         if window < 1:
             raise ArgumentValueError(f"`window_length` is {window}, but must be at least 1.")
         if reset != -1 and (reset < 1 or reset % window):
-            raise ArgumentValueError(
-                f"`reset_interval` is {reset}, but must be a multiple of `window_length`, which is "
-                f"{window}, or -1."
-            )
+            if is_float(audio.dtype):
+                raise ArgumentValueError(
+                    f"`reset_interval` is {reset}, but must be a multiple of `window_length`, "
+                    f"which is {window}, or -1."
+                )
+            reset = -1
+        self._reset = reset
         if args.reference_power is not None and not args.reference_power > 0:
             raise ArgumentValueError(
                 f"`reference_power` is {args.reference_power:g}, but must be positive. Leave it "
@@ -89,7 +93,7 @@ class NonsilentRegion(SampleOperator):
         args = self.args
         _check_axes(audio.ndim)
         found = self._find(
-            audio, args.window_length, self._cutoff, args.reference_power, args.reset_interval
+            audio, args.window_length, self._cutoff, args.reference_power, self._reset
         )
         begin, length = c.empty((), np.int32, 0), c.empty((), np.int32, 1)
         begin[...], length[...] = found
@@ -107,7 +111,7 @@ class NonsilentRegion(SampleOperator):
             args.window_length,
             self._cutoff,
             args.reference_power,
-            args.reset_interval,
+            self._reset,
             begin,
             length,
         )

@@ -120,6 +120,8 @@ class OpSchema:
     output_docs: tuple[str, ...] = ()
     frames: bool = False
     """Sequences (layouts with ``F``) are taken and each frame goes through `cpu` by itself."""
+    frames_of_args: bool = False
+    """Arguments given frame by frame make frames of an input that has none."""
     random: bool = False
     """Draws random numbers; gets a `seed` argument and a stream of its own."""
     reader: bool = False

@@ -78,9 +78,12 @@ _TYPES = (
     ),
     output_docs=("The mapped points, in the layout of the input.",),
     frames=True,
+    frames_of_args=True,
 )
 class CoordTransform(SampleOperator):
     """Maps points by an affine map: ``M @ point + T``.
+
+    Arguments that are given frame by frame map points without frames once for each of these.
 
     Examples
     --------
