@@ -161,7 +161,7 @@ def test_where_processors_are_the_limit_the_operator_is_named(machine, monkeypat
     machine(1)
     # As if nobody else used the processor.
     monkeypatch.setattr(profiled_runner, "thread_time_ns", time.perf_counter_ns)
-    assert kinds(lambda: fn.testing.slow(data(), loops=20_000)) == ["slow-operator"]
+    assert kinds(lambda: fn.testing.slow(data(), loops=200_000)) == ["slow-operator"]
 
 
 def test_few_batches_say_nothing(machine):

@@ -9,7 +9,7 @@ import numpy as np
 from penstock.kernels.gpu.device_constant import DeviceConstant
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
-from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.tensors.gpu.queue import Queue
 
@@ -32,7 +32,7 @@ _TILED = record(
         ("width", np.int64),
     ],
 )
-_LEVELS = 256
+_LEVELS = constant(__name__, "LEVELS", 256)
 
 
 class Clahe:

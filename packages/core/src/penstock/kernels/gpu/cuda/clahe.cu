@@ -2,9 +2,9 @@
 #include "strided_copy_blocks.cuh"
 
 #include "records:THREADS"
+#include "clahe:LEVELS"
 #include "clahe:Tiled"
 
-constexpr int LEVELS = 256;
 static_assert(LEVELS == THREADS, "each thread has a level of its own");
 
 // OpenCV's CIE L*a*b* of bytes: sums of tables.
