@@ -368,7 +368,44 @@ def outputs(graph: Callable[[Library], Any]) -> Scenario:
     return scenario
 
 
+def changing(*batches: Any) -> Scenario:
+    """A pipeline whose source's second batch is of another kind than the first."""
+
+    def scenario(lib: Library) -> None:
+        pipe = lib.pipe(lambda: lib.fn.external_source(list(batches)))
+        pipe.run(), pipe.run()
+
+    return scenario
+
+
+A_SOURCE = "the `source` callable must accept either 0 or 1 positional arguments to indicate"
 PIPELINES: Rows = [
+    (
+        changing(FLOATS, WHOLE),
+        "type in the previous iteration was float and the current type is int32",
+    ),
+    (
+        changing(FLOATS, [x[None] for x in FLOATS]),
+        "dimensionality in the previous iteration was 1 and the current is 2",
+    ),
+    (
+        of(lambda lib: lib.fn.external_source(lambda: FLOATS, ndim=2, layout="HWC")),
+        'match the ndim argument. the arguments provided:\n ndim = 2,\n layout: "hwc"',
+    ),
+    *(
+        (of(lambda lib, s=source: lib.fn.external_source(s)), found)
+        for source, found in (
+            (lambda a, b: FLOATS, A_SOURCE),
+            (lambda a, b: FLOATS, "found more than one positional argument, which is not allowed"),
+            (lambda *several: FLOATS, "found var-positional argument `*several` which is not"),
+            (lambda i, *, key: FLOATS, "found keyword-only argument `key` which is not allowed"),
+            (lambda **others: FLOATS, "found var-keyword argument `**others` which is not"),
+        )
+    ),
+    (
+        of(lambda lib: lib.fn.copy(lib.fn.random.uniform().gpu())),
+        "the pipeline requires a cuda-capable gpu but",
+    ),
     (
         of(lambda lib: lib.fn.external_source(lambda: FLOATS, dtype=lib.types.UINT8)),
         "externalsource expected data of type uint8 and got: float",
@@ -520,6 +557,16 @@ def test_unused_outputs_of_a_source_are_told():
             )
             with pytest.warns(Warning, match=f"my_source.*' produces 3 outputs, but the {words}"):
                 pipe.build()
+
+
+def test_deprecated_arguments_are_told_in_the_same_words():
+    told = [[], []]
+    for texts, lib in zip(told, (DALI, PENSTOCK), strict=True):
+        for given in ({"image_type": lib.types.RGB}, {"output_dtype": lib.types.FLOAT}):
+            with pytest.warns(DeprecationWarning, match="argument") as caught:
+                of(lambda lib, g=given: lib.fn.crop(IMAGES[0], crop=(2, 2), **g))(lib)
+            texts.append([str(w.message) for w in caught])
+    assert told[0] == told[1]
 
 
 def test_one_probability_is_that_of_every_choice():

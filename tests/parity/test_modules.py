@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from pathlib import Path
 
 import nvidia.dali
+import nvidia.dali.math
 
+import penstock.fn
+import penstock.math
 from penstock.dali_names import DALI_CLASSES
 from penstock.errors import PenstockError
 from penstock.to_come import MODULES, NO_COUNTERPART
@@ -48,3 +52,14 @@ def test_every_module():
 def test_the_table_names_nothing_that_dali_has_not():
     names = {f"penstock.{name}" for name in public_modules()}
     assert set(MODULES) | set(NO_COUNTERPART) <= names
+
+
+def test_modules_of_functions_have_no_others():
+    """Programs list the operators by what the modules have."""
+
+    def functions(module):
+        return {n: f for n, f in vars(module).items() if inspect.isfunction(f) and n[0] != "_"}
+
+    assert functions(penstock.math).keys() == functions(nvidia.dali.math).keys()
+    assert penstock.fn.flip._schema_name == "flip"
+    assert all(hasattr(f, "_schema_name") for f in functions(penstock.fn).values())

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.graph.expressions import apply
+from penstock.graph.expressions import apply as _apply
 from penstock.operators.support.arithmetic.operations import OPERATIONS
-from penstock.tracebacks import public
+from penstock.tracebacks import public as _public
 
 if TYPE_CHECKING:
     from penstock.graph.data_node import DataNode, Operand
@@ -58,47 +58,47 @@ def abs(input: Operand) -> DataNode:
 
     The lowest number of a signed integer type has none and stays as it is.
     """
-    return apply(OPERATIONS["abs"], input)
+    return _apply(OPERATIONS["abs"], input)
 
 
 def fabs(input: Operand) -> DataNode:
     """Absolute value as a real number."""
-    return apply(OPERATIONS["fabs"], input)
+    return _apply(OPERATIONS["fabs"], input)
 
 
 def sqrt(input: Operand) -> DataNode:
     """Square root; not a number below zero."""
-    return apply(OPERATIONS["sqrt"], input)
+    return _apply(OPERATIONS["sqrt"], input)
 
 
 def rsqrt(input: Operand) -> DataNode:
     """Reciprocal of the square root: infinite at zero, not a number below."""
-    return apply(OPERATIONS["rsqrt"], input)
+    return _apply(OPERATIONS["rsqrt"], input)
 
 
 def cbrt(input: Operand) -> DataNode:
     """Cube root."""
-    return apply(OPERATIONS["cbrt"], input)
+    return _apply(OPERATIONS["cbrt"], input)
 
 
 def exp(input: Operand) -> DataNode:
     """Exponential function."""
-    return apply(OPERATIONS["exp"], input)
+    return _apply(OPERATIONS["exp"], input)
 
 
 def log(input: Operand) -> DataNode:
     """Natural logarithm: minus infinity at zero, not a number below."""
-    return apply(OPERATIONS["log"], input)
+    return _apply(OPERATIONS["log"], input)
 
 
 def log2(input: Operand) -> DataNode:
     """Logarithm to the base 2: minus infinity at zero, not a number below."""
-    return apply(OPERATIONS["log2"], input)
+    return _apply(OPERATIONS["log2"], input)
 
 
 def log10(input: Operand) -> DataNode:
     """Logarithm to the base 10: minus infinity at zero, not a number below."""
-    return apply(OPERATIONS["log10"], input)
+    return _apply(OPERATIONS["log10"], input)
 
 
 def pow(base: Operand, exponent: Operand) -> DataNode:
@@ -106,22 +106,22 @@ def pow(base: Operand, exponent: Operand) -> DataNode:
 
     Integers to the power of a negative integer are zero; `fpow` computes with real numbers.
     """
-    return apply(OPERATIONS["pow"], base, exponent)
+    return _apply(OPERATIONS["pow"], base, exponent)
 
 
 def fpow(base: Operand, exponent: Operand) -> DataNode:
     """Power, computed with real numbers."""
-    return apply(OPERATIONS["fpow"], base, exponent)
+    return _apply(OPERATIONS["fpow"], base, exponent)
 
 
 def min(left: Operand, right: Operand) -> DataNode:
     """The smaller of two numbers, of the type both promote to."""
-    return apply(OPERATIONS["min"], left, right)
+    return _apply(OPERATIONS["min"], left, right)
 
 
 def max(left: Operand, right: Operand) -> DataNode:
     """The greater of two numbers, of the type both promote to."""
-    return apply(OPERATIONS["max"], left, right)
+    return _apply(OPERATIONS["max"], left, right)
 
 
 def clamp(value: Operand, lo: Operand, hi: Operand) -> DataNode:
@@ -129,47 +129,47 @@ def clamp(value: Operand, lo: Operand, hi: Operand) -> DataNode:
 
     Where `lo` is above `hi` the result is `hi`.
     """
-    return apply(OPERATIONS["clamp"], value, lo, hi)
+    return _apply(OPERATIONS["clamp"], value, lo, hi)
 
 
 def floor(input: Operand) -> DataNode:
     """Largest integer that is not greater, as a real number."""
-    return apply(OPERATIONS["floor"], input)
+    return _apply(OPERATIONS["floor"], input)
 
 
 def ceil(input: Operand) -> DataNode:
     """Smallest integer that is not less, as a real number."""
-    return apply(OPERATIONS["ceil"], input)
+    return _apply(OPERATIONS["ceil"], input)
 
 
 def sin(input: Operand) -> DataNode:
     """Sine of an angle in radians."""
-    return apply(OPERATIONS["sin"], input)
+    return _apply(OPERATIONS["sin"], input)
 
 
 def cos(input: Operand) -> DataNode:
     """Cosine of an angle in radians."""
-    return apply(OPERATIONS["cos"], input)
+    return _apply(OPERATIONS["cos"], input)
 
 
 def tan(input: Operand) -> DataNode:
     """Tangent of an angle in radians."""
-    return apply(OPERATIONS["tan"], input)
+    return _apply(OPERATIONS["tan"], input)
 
 
 def asin(input: Operand) -> DataNode:
     """Arc sine in radians; not a number outside of [-1, 1]."""
-    return apply(OPERATIONS["asin"], input)
+    return _apply(OPERATIONS["asin"], input)
 
 
 def acos(input: Operand) -> DataNode:
     """Arc cosine in radians; not a number outside of [-1, 1]."""
-    return apply(OPERATIONS["acos"], input)
+    return _apply(OPERATIONS["acos"], input)
 
 
 def atan(input: Operand) -> DataNode:
     """Arc tangent in radians."""
-    return apply(OPERATIONS["atan"], input)
+    return _apply(OPERATIONS["atan"], input)
 
 
 def atan2(x: Operand, y: Operand) -> DataNode:
@@ -177,38 +177,38 @@ def atan2(x: Operand, y: Operand) -> DataNode:
 
     As in DALI, the first operand is the numerator: the sine's side of the triangle.
     """
-    return apply(OPERATIONS["atan2"], x, y)
+    return _apply(OPERATIONS["atan2"], x, y)
 
 
 def sinh(input: Operand) -> DataNode:
     """Hyperbolic sine."""
-    return apply(OPERATIONS["sinh"], input)
+    return _apply(OPERATIONS["sinh"], input)
 
 
 def cosh(input: Operand) -> DataNode:
     """Hyperbolic cosine."""
-    return apply(OPERATIONS["cosh"], input)
+    return _apply(OPERATIONS["cosh"], input)
 
 
 def tanh(input: Operand) -> DataNode:
     """Hyperbolic tangent."""
-    return apply(OPERATIONS["tanh"], input)
+    return _apply(OPERATIONS["tanh"], input)
 
 
 def asinh(input: Operand) -> DataNode:
     """Inverse hyperbolic sine."""
-    return apply(OPERATIONS["asinh"], input)
+    return _apply(OPERATIONS["asinh"], input)
 
 
 def acosh(input: Operand) -> DataNode:
     """Inverse hyperbolic cosine; not a number below 1."""
-    return apply(OPERATIONS["acosh"], input)
+    return _apply(OPERATIONS["acosh"], input)
 
 
 def atanh(input: Operand) -> DataNode:
     """Inverse hyperbolic tangent; not a number outside of [-1, 1]."""
-    return apply(OPERATIONS["atanh"], input)
+    return _apply(OPERATIONS["atanh"], input)
 
 
 for _name in __all__:
-    globals()[_name] = public(globals()[_name])
+    globals()[_name] = _public(globals()[_name])

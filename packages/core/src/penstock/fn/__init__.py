@@ -9,14 +9,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from penstock.api import conditional as _branches
 from penstock.api import functions
-from penstock.api.conditional import merge, split
-from penstock.tracebacks import public
+from penstock.tracebacks import public as _public
 
 __path__: list[str] = []  # sub-modules are made on demand, not found on disk
 
 
-@public
+@_public
 def __getattr__(name: str) -> Any:
     return functions.lookup(__name__, name)
 
@@ -27,4 +27,4 @@ def __dir__() -> list[str]:
 
 functions.install(__name__)
 _conditional = sys.modules[f"{__name__}._conditional"]
-_conditional.split, _conditional.merge = split, merge  # type: ignore[attr-defined]
+_conditional.split, _conditional.merge = _branches.split, _branches.merge  # type: ignore[attr-defined]

@@ -156,12 +156,7 @@ def convert_arguments(
                     f"beside `{arg.deprecated}`: the former is an old name of the latter. Leave "
                     "it out."
                 )
-            instead = f"; use `{arg.deprecated}`" if arg.deprecated else " and has no effect"
-            warnings.warn(
-                f"Argument `{key}` of `fn.{schema.name}` is deprecated{instead}.",
-                DeprecationWarning,
-                stacklevel=stack_level(),
-            )
+            warnings.warn(arg.deprecation(), DeprecationWarning, stacklevel=stack_level())
         if isinstance(value, DataNode):
             tensors[key] = _check_tensor_argument(schema, arg, value, line)
             constants[key] = None

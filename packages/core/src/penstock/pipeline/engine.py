@@ -218,15 +218,16 @@ def _check_gpu(settings: Settings, nodes: list[OpNode]) -> None:
     node = next((n for n in nodes if n.device != "cpu"), None)
     if node is None:
         return
-    needs = f"`{node.where().operator}`, created at {node.user_line}, needs a GPU"
+    needs = "The pipeline requires a CUDA-capable GPU but"
+    user = f"`{node.where().operator}`, created at {node.user_line}"
     try:
         check_available()
     except GpuNotAvailableError as error:
-        raise GpuNotAvailableError(f"{needs}. {error}") from error
+        raise GpuNotAvailableError(f"{needs} there is none for {user}. {error}") from error
     if settings.device_id is None:
         raise UsageError(
-            f"{needs}, and the pipeline has none (`device_id` is None). Give the pipeline a "
-            "`device_id`, or keep the data on the CPU."
+            f"{needs} has none (`device_id` is None) for {user}. Give the pipeline a `device_id`, "
+            "or keep the data on the CPU."
         )
 
 

@@ -142,10 +142,7 @@ def converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
     if arg.unsupported is not None and converted != arg.default:
         raise NotYetSupportedError(f"{place}: {arg.unsupported}.")
     if arg.deprecated is not None:
-        instead = f"; use `{arg.deprecated}`" if arg.deprecated else " and has no effect"
-        warnings.warn(
-            f"{place} is deprecated{instead}.", DeprecationWarning, stacklevel=stack_level()
-        )
+        warnings.warn(arg.deprecation(), DeprecationWarning, stacklevel=stack_level())
     if converted is DALIDataType.NO_TYPE and arg.default is None:
         return None
     return converted

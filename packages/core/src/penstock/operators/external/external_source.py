@@ -255,6 +255,9 @@ def _check_declared(declared: Declared) -> None:
     if ndim is not None and ndim < 0:
         raise ShapeError(f"`ndim` is {ndim}; it cannot be negative.")
     if layout and ndim is not None and len(layout) != ndim:
-        raise LayoutError(f'`layout` "{layout}" cannot describe `ndim`={ndim} dimensions.')
+        raise LayoutError(
+            "Number of dimensions in the provided layout does not match the ndim argument. The "
+            f'arguments provided:\n ndim = {ndim},\n layout: "{layout}".\nLeave one of them out.'
+        )
     if layout and ndim is None:
         declared.ndim = len(layout)

@@ -72,6 +72,15 @@ class Arg:
         """Whether the user must give it."""
         return self.default is REQUIRED
 
+    def deprecation(self) -> str:
+        """What to warn of where it is given although it is deprecated."""
+        name, new = self.name, self.deprecated
+        if not new:
+            return (
+                f"The argument `{name}` is no longer used and will be removed in a future release."
+            )
+        return f"The argument `{name}` is a deprecated alias for `{new}`. Use `{new}` instead."
+
 
 @dataclass(frozen=True, slots=True)
 class Input:

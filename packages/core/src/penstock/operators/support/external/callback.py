@@ -270,8 +270,14 @@ def _takes_one_argument(function: Callable[..., Any]) -> bool:
         # What it was given by name shows as arguments that can be given by name only.
         others = [p for p in others if p.kind is not p.KEYWORD_ONLY or p.default is p.empty]
     if len(positional) > 1 or others:
+        if len(positional) > 1:
+            found = "more than one positional argument,"
+        else:
+            kind = others[0].kind.name.lower().replace("_", "-")
+            found = f"{kind} argument `{others[0]}`"
         raise ArgumentTypeError(
-            f"The `source` function takes ({', '.join(map(str, parameters))}); it must take no "
-            "argument, or one: the position in the epoch. Wrap it in a function that does."
+            "The `source` callable must accept either 0 or 1 positional arguments to indicate "
+            "whether it accepts the batch or sample indexing information. Found "
+            f"{found} which is not allowed. Wrap it in a function that takes what is."
         )
     return len(positional) == 1

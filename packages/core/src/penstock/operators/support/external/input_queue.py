@@ -339,14 +339,25 @@ class InputQueue:
 
 def _check_change(before: Spec, now: Spec) -> None:
     """Let a layout be told late; all else must stay as it was."""
-    for what, error in (("dtype", DataTypeError), ("ndim", ShapeError), ("layout", LayoutError)):
-        old, new = getattr(before, what), getattr(now, what)
-        if old != new and not (what == "layout" and not old):
-            old, new = getattr(old, "name", repr(old)), getattr(new, "name", repr(new))
-            raise error(
-                f"The {what} of the data has changed from the previous iteration: it was {old} and "
-                f"now is {new}. It must stay the same."
-            )
+    fed = "of the data fed to the external source has changed from"
+    if now.dtype != before.dtype:
+        raise DataTypeError(
+            f"Type {fed} the previous iteration. Type in the previous iteration was "
+            f"{before.dtype.name.lower()} and the current type is {now.dtype.name.lower()}. "
+            "`fn.cast` makes data of one type."
+        )
+    if now.ndim != before.ndim:
+        raise ShapeError(
+            f"Number of dimensions {fed} previous iteration. Dimensionality in the previous "
+            f"iteration was {before.ndim} and the current is {now.ndim}. All batches of a source "
+            "have as many dimensions."
+        )
+    if before.layout and now.layout != before.layout:
+        raise LayoutError(
+            f"Layout {fed} previous iteration. Layout in the previous iteration was "
+            f'"{before.layout}" and the current is "{now.layout}". Give the external source a '
+            "`layout` of its own, which goes for all batches."
+        )
 
 
 def empty_batch() -> ShapeError:
