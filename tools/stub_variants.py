@@ -59,12 +59,14 @@ def variants(schema: OpSchema) -> list[Variant]:
         return [Variant((count,))]
     if schema.optional_adds_output or schema.output_names is not None:
         return [Variant((None,))]
+    defaults = {a.name: (None if a.required else a.default) for a in schema.args.values()}
     lists = {
-        a.name: _SINGLE[a.type] for a in schema.args.values() if a.required and a.type in _SINGLE
+        a.name: _SINGLE[a.type]
+        for a in schema.args.values()
+        if a.type in _SINGLE and (a.required or _counts(a, count, defaults))
     }
     if lists:  # of one output for each element
         return [Variant((1,), lists), Variant((1, None))]
-    defaults = {a.name: (None if a.required else a.default) for a in schema.args.values()}
     flags = [a for a in schema.args.values() if a.type is BoolArg and _decides(a, count, defaults)]
     if flags:
         flags.sort(key=lambda arg: not arg.default)  # what is there without being asked for
@@ -74,6 +76,11 @@ def variants(schema: OpSchema) -> list[Variant]:
     if schema.name != "external_source":
         raise NotImplementedError(f"what decides how many outputs `fn.{schema.name}` has?")
     return _OF_SOURCES
+
+
+def _counts(arg: Arg, count: Callable[[dict[str, object]], int], args: dict[str, object]) -> bool:
+    """Whether there is an output for each element of an argument, which is a list."""
+    return bool(arg.default) and count({**args, arg.name: arg.default * 9}) == 9
 
 
 def _decides(arg: Arg, count: Callable[[dict[str, object]], int], args: dict[str, object]) -> bool:

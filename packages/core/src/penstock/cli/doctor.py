@@ -29,6 +29,7 @@ _LIBRARIES = {
 }
 _EXTRAS = {
     "fsspec": ("s3://, gs://, https:// in readers", "penstock[remote]"),
+    "astropy": ("compressed images in FITS files", "penstock[fits]"),
     "typer": ("this command line", "penstock[cli]"),
 }
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")

@@ -9,8 +9,8 @@ import numpy as np
 from penstock.errors import ArgumentValueError, BadSampleError
 from penstock.kernels.cpu.protobuf import fields, varint
 from penstock.operators.readers.base import Reader, reader
-from penstock.operators.readers.index import Index
-from penstock.operators.readers.lmdb import LmdbIndex, first_of
+from penstock.operators.readers.index import Index, first_of
+from penstock.operators.readers.lmdb import LmdbIndex
 from penstock.operators.support.argument_types import BoolArg, PathListArg
 from penstock.operators.support.operator import SampleContext
 from penstock.operators.support.schema import REQUIRED, Arg, Spec

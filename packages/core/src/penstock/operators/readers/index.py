@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from penstock.types import DALIDataType, to_dali_type
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.reading_threads import Extents
+
+T = TypeVar("T")
 
 
 class RaggedColumn:
@@ -288,3 +290,21 @@ class FileIndex(Index):
 def specs_of(columns: Sequence[Column]) -> tuple[Spec, ...]:
     """Types of the values of columns."""
     return tuple([Spec(to_dali_type(c.dtype), c.ndim - 1) for c in columns])
+
+
+def first_of(index: Index, parse: Callable[[np.ndarray], T]) -> T:
+    """What the first record has that can be parsed: the others are to be alike.
+
+    Raises
+    ------
+    BadSampleError
+        If none can.
+    """
+    problem: BadSampleError | None = None
+    for entry in range(len(index)):
+        try:
+            return parse(index.fetch(entry)[0])
+        except BadSampleError as error:
+            problem = problem or error
+    assert problem is not None
+    raise problem

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -150,6 +151,31 @@ def read_file_list(path: str, root: str | None = None) -> FileListing:
     if root is None:
         root = _directory_of(path)
     return FileListing(root, names, _to_labels(labels, f"in `file_list`={path!r}"))
+
+
+def named_files(args: Any) -> tuple[str, list[str]]:
+    """The files that a reader is to read, and what their names are below.
+
+    `args` are its arguments, among them `files`, `file_list`, `file_root` and `file_filter`.
+
+    Raises
+    ------
+    ArgumentValueError
+        If they name no files, or do so twice.
+    """
+    if args.files is not None and args.file_list is not None:
+        raise ArgumentValueError(
+            "`files` and `file_list` both name the files to read; give one of them, not both."
+        )
+    if args.files is not None:
+        if not args.files:
+            raise ArgumentValueError("`files` is an empty list; give at least one file.")
+        return args.file_root or "", list(args.files)
+    if args.file_list is not None:
+        return read_name_list(args.file_list, args.file_root)
+    if args.file_root is not None:
+        return args.file_root, list_files(args.file_root, args.file_filter)
+    raise ArgumentValueError("No files to read: give `file_root`, `file_list` or `files`.")
 
 
 def read_name_list(path: str, root: str | None) -> tuple[str, list[str]]:

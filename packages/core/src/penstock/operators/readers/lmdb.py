@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, BadSampleError, NotYetSupportedError
+from penstock.errors import ArgumentValueError, NotYetSupportedError
 from penstock.kernels.cpu.lmdb_pages import read_extents
 from penstock.operators.readers.index import FileIndex
 from penstock.operators.readers.storage import is_remote, join
-
-T = TypeVar("T")
 
 
 class LmdbIndex(FileIndex):
@@ -61,21 +58,3 @@ class LmdbIndex(FileIndex):
         """The data base and the key of an entry."""
         key = self._keys[entry].decode(errors="backslashreplace")
         return f"{self._folders[self._place(entry)[0]]} at key {key}"
-
-
-def first_of(index: LmdbIndex, parse: Callable[[np.ndarray], T]) -> T:
-    """What the first record has that can be parsed: the others are to be alike.
-
-    Raises
-    ------
-    BadSampleError
-        If none can.
-    """
-    problem: BadSampleError | None = None
-    for entry in range(len(index)):
-        try:
-            return parse(index.fetch(entry)[0])
-        except BadSampleError as error:
-            problem = problem or error
-    assert problem is not None
-    raise problem

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, BadSampleError
+from penstock.errors import BadSampleError
 from penstock.kernels.cpu import npy
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.pad import pad_window
 from penstock.operators.readers.base import Reader, reader
 from penstock.operators.readers.index import FileIndex, Index
-from penstock.operators.readers.listing import list_files, read_name_list
+from penstock.operators.readers.listing import named_files
 from penstock.operators.readers.storage import join, read_file
 from penstock.operators.support.argument_types import (
     BoolArg,
@@ -120,22 +120,7 @@ class NumpyReader(Reader):
     plans_values = True
 
     def list_entries(self) -> Index:
-        args = self.args
-        if args.files is not None and args.file_list is not None:
-            raise ArgumentValueError(
-                "`files` and `file_list` both name the files to read; give one of them, not both."
-            )
-        root = args.file_root or ""
-        if args.files is not None:
-            names = list(args.files)
-            if not names:
-                raise ArgumentValueError("`files` is an empty list; give at least one file.")
-        elif args.file_list is not None:
-            root, names = read_name_list(args.file_list, args.file_root)
-        elif args.file_root is not None:
-            names = list_files(args.file_root, args.file_filter)
-        else:
-            raise ArgumentValueError("No files to read: give `file_root`, `file_list` or `files`.")
+        root, names = named_files(self.args)
         self._header = self._first_header([join(root, name) for name in names])
         return FileIndex(names, root=root)
 

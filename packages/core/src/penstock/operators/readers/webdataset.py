@@ -11,21 +11,15 @@ from penstock.operators.readers.base import Reader, reader
 from penstock.operators.readers.index import FileIndex, Index
 from penstock.operators.readers.tar_shards import indexed_samples, samples_of
 from penstock.operators.support.argument_types import (
-    ArgType,
     BoolArg,
+    DataTypeListArg,
     PathListArg,
     StringArg,
     StringListArg,
 )
 from penstock.operators.support.operator import SampleContext
 from penstock.operators.support.schema import REQUIRED, Arg, Spec
-from penstock.types import DALIDataType, as_data_type, to_numpy_type
-
-_DataTypesArg = ArgType(
-    "list of DALIDataType",
-    "DataTypeLike | Sequence[DataTypeLike]",
-    lambda given: tuple(map(as_data_type, given if isinstance(given, (list, tuple)) else (given,))),
-)
+from penstock.types import DALIDataType, to_numpy_type
 
 _SUPPORTED = tuple(t for t in DALIDataType if t.name.startswith(("UINT", "INT", "FLOAT", "BOOL")))
 
@@ -72,7 +66,7 @@ class _TarIndex(FileIndex):
             'What becomes of samples that lack a component: ``"empty"``, also if not given, makes '
             'its output empty; ``"skip"`` leaves the sample out; ``"error"`` raises.',
         ),
-        Arg("dtypes", _DataTypesArg, None, "Element types of the outputs; UINT8 if not given."),
+        Arg("dtypes", DataTypeListArg, None, "Element types of the outputs; UINT8 if not given."),
         Arg("case_sensitive_extensions", BoolArg, True, "Whether the case of letters matters."),
     ),
     num_outputs=_count_outputs,

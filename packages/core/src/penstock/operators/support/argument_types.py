@@ -185,6 +185,11 @@ PathListArg = ArgType(
     _vector(_str, "strings"),
 )
 DataTypeArg = ArgType("DALIDataType", "DataTypeLike", as_data_type)
+DataTypeListArg = ArgType(
+    "list of DALIDataType",
+    "DataTypeLike | Sequence[DataTypeLike]",
+    lambda given: tuple(map(as_data_type, given if isinstance(given, (list, tuple)) else (given,))),
+)
 """An element type, of the library or of any framework; see `types.as_data_type`."""
 ImageTypeArg = ArgType(
     "DALIImageType", "DALIImageType", _enum(DALIImageType, "types.DALIImageType")

@@ -110,6 +110,7 @@ OPERATORS: dict[str, Listed] = {
             "image.peek_image_shape",
             deprecated="peek_image_shape",
         ),
+        Listed("experimental.readers.fits", "readers.fits", reader=True),
         Listed(
             "experimental.tensor_resize",
             "generic.tensor_resize",

@@ -5,6 +5,7 @@ from typing import overload
 
 from numpy.typing import ArrayLike
 
+from penstock.fn.experimental import readers as readers
 from penstock.graph.data_node import DataNode
 from penstock.types import DALIInterpType
 

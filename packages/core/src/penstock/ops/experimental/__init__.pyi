@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from penstock.api.classes import OperatorInstance
 from penstock.graph.data_node import DataNode
+from penstock.ops.experimental import readers as readers
 from penstock.types import DALIInterpType
 
 class WarpPerspective(OperatorInstance):
