@@ -36,6 +36,14 @@ NO_BOOLEANS = "to arithmetic operator `"
 WINDOW = "slice can't be placed out of bounds with current policy. got:"
 AXES = "out of range. expected range is [-3, 2] for a 3d input"
 TOO_LARGE = {"crop": (80, 160), "out_of_bounds_policy": "error"}
+EVERY_PATH = (
+    "encountered inconsistent outputs out of the `if/else` control flow statement. variables need "
+    "to be initialized in every code path (both `if` branches)."
+)
+USE_CONDITIONALS = (
+    "to use conditional execution via `if` statements you need to specify "
+    "`enable_conditionals=true` in"
+)
 BRANCHES = (
     "divergent data found in different branches of conditional operation. all paths in conditional "
     "operation are merged into one batch which must have consistent type, number of dimensions, "
@@ -352,6 +360,29 @@ def one_branch(lib: Library) -> Any:
     return conditional(lib, definition)
 
 
+def one_return(lib: Library) -> Any:
+    """A definition that returns in one branch."""
+
+    def definition() -> Any:  # noqa: RET503 - what is tested
+        if lib.fn.random.coin_flip():
+            return lib.fn.random.uniform()
+
+    return conditional(lib, definition)
+
+
+def other_keys(lib: Library) -> Any:
+    """A definition whose branches make dictionaries with different keys."""
+
+    def definition() -> Any:
+        if lib.fn.random.coin_flip():
+            found = {"image": np.array(2), "label": np.array(3)}
+        else:
+            found = {"image": np.array(1)}
+        return found["image"]
+
+    return conditional(lib, definition)
+
+
 def typed(**settings: Any) -> Scenario:
     """A pipeline that returns images, whose outputs are checked."""
     return lambda lib: lib.source(
@@ -435,7 +466,10 @@ PIPELINES: Rows = [
         "they must be equal or one must be a suffix",
     ),
     (wrong_branches, "restricted to scalar (0-d tensors) inputs"),
-    (one_branch, "'output' must also be initialized in the `else` branch"),
+    (one_branch, f"{EVERY_PATH} variable 'output' must also be initialized in the `else` branch."),
+    (one_return, f"{EVERY_PATH} the `else` branch must also have a return statement."),
+    (other_keys, "need to have the same nesting structure in every code path (both `if` branches)"),
+    (of(lambda lib: 1 if lib.fn.random.coin_flip() else 2), USE_CONDITIONALS),
     (on(WHOLE, lambda lib, x: min(x, x)), '"datanode" was used in conditional context'),
     (
         outputs(lambda lib: lib.fn.external_source([[WHOLE, WHOLE]], num_outputs=2)),

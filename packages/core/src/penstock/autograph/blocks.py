@@ -8,7 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from penstock.autograph.exits import RESULT
-from penstock.autograph.joining import Missing, join, unset
+from penstock.autograph.joining import RETURNED, Missing, join, unset
 from penstock.errors import ConditionalExitError
 from penstock.graph.user_line import user_line
 
@@ -191,4 +191,4 @@ def _shown(key: str | Place) -> str:
     return repr("".join((str(key[0]), *steps)))
 
 
-_NAMES = {RESULT: "what the function returns"}
+_NAMES = {RESULT: RETURNED}

@@ -10,6 +10,20 @@ if TYPE_CHECKING:
     from penstock.autograph.tracing import Branches
 
 
+RETURNED = "what the function returns"
+"""The name of what `return` gives."""
+
+_INCONSISTENT = (
+    "Encountered inconsistent outputs out of the `if/else` control flow statement. Variables need "
+    "to be initialized in every code path (both `if` branches)."
+)
+_DIVERGENT = (
+    "Divergent data found in different branches of `if/else` control flow statement. Variables in "
+    "all code paths are merged into common output batches. The values assigned to a given variable "
+    "need to have the same nesting structure in every code path (both `if` branches)."
+)
+
+
 class Missing:
     """The value of a variable that cannot be read, with the reason.
 
@@ -49,9 +63,9 @@ def join(
         if isinstance(value, Missing):
             return Missing(
                 UsageError,
-                f"Encountered inconsistent outputs out of the condition at {line}, which is data: "
-                f"each sample takes one of the branches. {name[0].upper()}{name[1:]} must also be "
-                f"initialized in the `{branch}` branch, or before the `if`.",
+                f"{_INCONSISTENT} Variable {name} must also be initialized in the `{branch}` "
+                f"branch. Or initialize it before the `if`. Its condition, at {line}, is data: "
+                "each sample takes one of the branches.",
             )
     if branches.is_data(if_true) or branches.is_data(if_false):
         return _merged(branches, condition, if_true, if_false, name, line)
@@ -65,14 +79,19 @@ def join(
 def _merged(
     branches: Branches, condition: Any, if_true: Any, if_false: Any, name: str, line: str
 ) -> Any:
-    for value in (if_true, if_false):
+    for value, branch in ((if_true, "if"), (if_false, "else")):
+        if value is None and name == RETURNED:
+            return Missing(
+                DivergentBranchesError,
+                f"{_INCONSISTENT} The `{branch}` branch must also have a return statement. The "
+                f"condition, at {line}, is data: each sample takes one of the branches.",
+            )
         if not branches.is_data(value) and not branches.is_constant(value):
             return Missing(
                 DivergentBranchesError,
-                f"Divergent data found in different branches of the condition at {line}: "
-                f"{name} is {_kind(branches, if_true)} where it holds, and "
-                f"{_kind(branches, if_false)} where it does not. Each sample takes one of the "
-                "branches, so it must be data or numbers in both, of the same structure.",
+                f"{_DIVERGENT} Here, {name} is {_kind(branches, if_true)} where the condition at "
+                f"{line} holds, and {_kind(branches, if_false)} where it does not. It must be data "
+                "or numbers in both.",
             )
     try:
         return branches.merge(condition, if_true, if_false, name)
@@ -94,9 +113,8 @@ def _join_nested(
     if len(keys) != len(other_keys) or set(keys) != set(other_keys):
         return Missing(
             DivergentBranchesError,
-            f"Divergent data found in different branches of the condition at {line}: {name} "
-            f"has {_extent(if_true)} where it holds, and {_extent(if_false)} where it does not. "
-            "Both must have the same nesting structure.",
+            f"{_DIVERGENT} Here, {name} has {_extent(if_true)} where the condition at {line} "
+            f"holds, and {_extent(if_false)} where it does not.",
         )
     found = {
         key: join(
