@@ -38,3 +38,32 @@ def test_results_are_those_of_dali(case):
                 levels = 3 if case.name.startswith(LOSSY) else 0
                 difference = np.abs(a.astype(np.float64) - b.astype(np.float64))
                 assert np.mean(difference > levels) < 0.02
+
+
+def test_operators_as_classes():
+    """`_ops` is DALI's private module; programs and tests reach for its classes all the same."""
+    image = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    for lib in (dali, ndd):
+        rng, again = lib.random.RNG(seed=3), lib.random.RNG(seed=3)
+        uniform = lib._ops.random.Uniform(device="cpu", max_batch_size=2, seed=8)
+        drawn = uniform(batch_size=2, range=[3, 4], shape=[5], rng=rng)
+        expected = lib.random.uniform(batch_size=2, range=[3, 4], shape=[5], rng=again)
+        np.testing.assert_array_equal(lib.as_tensor(drawn), lib.as_tensor(expected))
+        assert isinstance(uniform(range=[3, 4]), lib.Tensor)
+        flipped = lib._ops.Flip(horizontal=0)(lib.tensor(image, layout="HWC"))
+        np.testing.assert_array_equal(flipped, image)
+        with pytest.raises((TypeError, RuntimeError)):
+            lib._ops.Flip(horizontall=0)(lib.tensor(image, layout="HWC")).evaluate()
+        for each in (*lib._ops._all_functions, *lib._ops._all_ops):
+            assert not each._schema.IsInternal()
+        assert issubclass(lib.readers.File, lib._ops.Reader)
+        public = [n for n in dir(lib.readers.File) if not n.startswith("_")]
+        assert public == ["get_metadata", "get_state", "next_epoch", "set_state"]
+
+
+def test_what_operators_as_classes_refuse():
+    made = ndd._ops.random.Uniform(2, "draw")
+    with pytest.raises(ValueError, match="'draw'"):
+        made(batch_size=3)
+    first, second = (ndd._ops.random.Normal(seed=5)(shape=[4]) for _ in range(2))
+    np.testing.assert_array_equal(first, second)

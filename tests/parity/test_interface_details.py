@@ -224,6 +224,8 @@ PLAIN = (
     "GetSupportedBackends",
     "IsDeprecated",
     "IsDocHidden",
+    "IsDocPartiallyHidden",
+    "IsInternal",
     "IsStateful",
     "HasRandomSeedArg",
 )

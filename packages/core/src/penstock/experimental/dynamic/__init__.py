@@ -5,6 +5,7 @@ The usual import is ``import penstock.experimental.dynamic as ndd``.
 
 from __future__ import annotations
 
+import importlib as _importlib
 import sys as _sys
 from typing import Any as _Any
 
@@ -114,6 +115,8 @@ del as_input
 
 @_public
 def __getattr__(name: str) -> _Any:
+    if name == "_ops":
+        return _importlib.import_module(f"{__name__}._ops")
     return _functions.lookup(__name__, name)
 
 

@@ -11,7 +11,7 @@ from penstock.operators.support import registry
 from penstock.operators.support.docs import docstring_for
 from penstock.operators.support.listed import Listed
 from penstock.operators.support.schema import OpSchema
-from penstock.operators.support.schema_view import schema_name
+from penstock.operators.support.schema_view import SchemaView, schema_name
 from penstock.operators.support.signature import signature_for
 from penstock.tracebacks import hide_engine
 
@@ -49,6 +49,7 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
     function.__module__ = module
     function.__doc__ = docstring_for(schema, "dynamic")
     function.__signature__ = signature_for(schema, "dynamic")  # type: ignore[attr-defined]
+    function._schema = SchemaView(schema)  # type: ignore[attr-defined]
     function._schema_name = schema_name(schema)  # type: ignore[attr-defined]
     return function
 

@@ -130,12 +130,7 @@ class Reader:
             )
 
     @property
-    def name(self) -> str | None:
-        """What the reader is called in messages."""
-        return self._place.name
-
-    @property
-    def num_outputs(self) -> int:
+    def _num_outputs(self) -> int:
         """Number of outputs of each step."""
         count = self._schema.num_outputs
         return count(self._args) if callable(count) else count

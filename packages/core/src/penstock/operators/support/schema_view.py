@@ -220,6 +220,14 @@ class SchemaView:
         """Whether documentation leaves it out."""
         return self._schema.hidden
 
+    def IsDocPartiallyHidden(self) -> bool:
+        """Whether documentation names it and no more: none is, old names are left out wholly."""
+        return False
+
+    def IsInternal(self) -> bool:
+        """Whether it is for the library's own use."""
+        return self._schema.name.startswith("_")
+
     def IsStateful(self) -> bool:
         """Whether an iteration depends on those before: readers, sources, random operators."""
         schema = self._schema

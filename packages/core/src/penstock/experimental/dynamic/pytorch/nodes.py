@@ -81,7 +81,7 @@ class Reader(BaseNode):
         self._arguments = {"enable_checkpointing": keep, **kwargs}
         self._batch_size = batch_size
         self._reader = reader_type(**self._arguments)
-        count = self._reader.num_outputs
+        count = self._reader._num_outputs
         if output_names is None:
             if count != len(_TWO_NAMES):
                 raise ArgumentValueError(
