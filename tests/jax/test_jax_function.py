@@ -257,7 +257,10 @@ def test_the_line_of_an_error():
 
 def test_ragged_batches():
     ragged = [np.zeros((2, 3), np.float32), np.zeros((3, 3), np.float32)]
-    with pytest.raises(errors.ShapeError, match=r"input 0.*\(2, 3\), \(3, 3\).*fn.pad"):
+    with pytest.raises(
+        errors.ShapeError,
+        match=r"Input 0 is a batch of samples with different shapes.*\(2, 3\), \(3, 3\).*fn.pad",
+    ):
         run(jax_fn.jax_function(lambda x: x), ragged)
 
 
@@ -265,10 +268,15 @@ def test_ragged_batches():
     ("function", "count", "error", "text"),
     [
         (lambda x: np.zeros(4), 1, TypeError, "is a ndarray.*arrays of JAX"),
-        (lambda x: (x, x), 1, TypeError, "returned 2 outputs, but `num_outputs` is 1"),
-        (lambda x: x, 2, TypeError, "returned 1 outputs, but `num_outputs` is 2"),
+        (lambda x: (x, x), 1, TypeError, r"\(a tuple of\) `num_outputs=1` outputs, but returned 2"),
+        (lambda x: x, 2, TypeError, "`num_outputs=2` outputs, but returned 1"),
         (lambda x: x, 0, TypeError, "`num_outputs` is 0"),
-        (lambda x: x[:2], 1, errors.ShapeError, r"\(2, 6, 5, 3\).*4 samples"),
+        (
+            lambda x: x[:2],
+            1,
+            errors.ShapeError,
+            r"size of 4, but the output at index 0 .* 2 x 6 x 5 x 3",
+        ),
         (lambda x: x.sum(), 1, errors.ShapeError, r"shape \(\)"),
         (lambda x: 1 / 0, 1, ZeroDivisionError, "division"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import jax
 import numpy as np
 import nvidia.dali as dali
@@ -238,3 +240,21 @@ class TestDifferences:
         )
         assert isinstance(theirs, AssertionError)
         assert isinstance(ours, TypeError)
+
+
+def test_decorators_and_iterators_tell_the_same():
+    """Programs look at the arguments without following wrappers, and at docstrings."""
+    for made, decorator in (
+        (penstock_jax.DALIGenericIterator, penstock_jax.data_iterator),
+        (penstock_jax.DALIGenericPeekableIterator, penstock_jax.peekable_data_iterator),
+    ):
+        taken, given = [inspect.getfullargspec(f).args for f in (made.__init__, decorator)]
+        assert taken == inspect.getfullargspec(dali_jax.DALIGenericIterator.__init__).args
+        assert given == inspect.getfullargspec(dali_jax.data_iterator).args
+        assert taken[2:] == [name for name in given[1:] if name != "devices"]
+        first, second = [
+            inspect.getdoc(f).split("output_map")[1].split("sharding")[0] for f in (made, decorator)
+        ]
+        assert first == second
+        assert "Names of the outputs" in first
+        assert "See `" not in first

@@ -87,7 +87,10 @@ def public_methods(cls: _C) -> _C:
         if name.startswith("_") and name not in _SPECIAL:
             continue
         if isinstance(member, FunctionType):
-            setattr(cls, name, public(member))
+            made = public(member)
+            if name == "__init__":  # whose arguments programs look at without following wrappers
+                made.__signature__ = inspect.signature(member)  # type: ignore[attr-defined]
+            setattr(cls, name, made)
         elif isinstance(member, property) and member.fget is not None:
             setattr(cls, name, member.getter(public(member.fget)))
     return cls

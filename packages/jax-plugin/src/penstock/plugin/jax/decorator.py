@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentTypeError
 from penstock.plugin.base_iterator import LastBatchPolicy
+from penstock.plugin.jax.documentation import with_parameters_of
 from penstock.plugin.jax.iterator import DALIGenericIterator
 from penstock.plugin.jax.placement import Placement
 from penstock.tracebacks import public
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from jax.sharding import Sharding
 
 
+@with_parameters_of(DALIGenericIterator)
 def data_iterator(
     pipeline_fn: Callable[..., Any] | None = None,
     output_map: Sequence[str] = (),
@@ -38,16 +40,7 @@ def data_iterator(
     The decorated function takes its own arguments and those of `penstock.Pipeline` (`batch_size`,
     `num_threads`, `device_id`, `seed`, ...), and `checkpoints`. It makes the pipelines and
     returns the `DALIGenericIterator` of their batches. With ``enable_checkpointing=True`` that has
-    `checkpoints`, from which a later call goes on: ``training(..., checkpoints=saved)``::
-
-        @data_iterator(output_map=["images", "labels"], reader_name="reader")
-        def training(root):
-            encoded, labels = fn.readers.file(file_root=root, name="reader")
-            return fn.resize(fn.decoders.image(encoded), size=(224, 224)), labels
-
-
-        for batch in training("photos", batch_size=64):
-            batch["images"]  # a jax.Array
+    `checkpoints`, from which a later call goes on: ``training(..., checkpoints=saved)``.
 
     Over several devices there is one pipeline for each part of the batch. The function then has
     the parameters `num_shards` and `shard_id`, and hands them on to its reader. `batch_size` is
@@ -91,6 +84,19 @@ def data_iterator(
     ArgumentTypeError, ArgumentValueError
         If arguments do not go together; or, at the call, if the batch size cannot be divided, or
         the function has no parameters `num_shards` and `shard_id` where it needs them.
+
+    Examples
+    --------
+    ::
+
+        @data_iterator(output_map=["images", "labels"], reader_name="reader")
+        def training(root):
+            encoded, labels = fn.readers.file(file_root=root, name="reader")
+            return fn.resize(fn.decoders.image(encoded), size=(224, 224)), labels
+
+
+        for batch in training("photos", batch_size=64):
+            batch["images"]  # a jax.Array
     """
     return make_decorator(
         DALIGenericIterator,

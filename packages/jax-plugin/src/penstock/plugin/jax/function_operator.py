@@ -140,8 +140,8 @@ class JaxFunction(BatchOperator):
                 )
             if value.ndim == 0 or len(value) != size:
                 raise ShapeError(
-                    f"Output {number} of the function has the shape {value.shape}, but the batch "
-                    f"has {size} samples: its first axis has to count them."
+                    f"The first axis of what the function returns has to be the current batch size "
+                    f"of {size}, but the output at index {number} has the shape {_shape(value)}."
                 )
             found.append(value)
         return found
@@ -184,9 +184,14 @@ def _as_list(result: Any, count: int) -> list[Any]:
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     if len(results) != count:
         raise ArgumentTypeError(
-            f"The function returned {len(results)} outputs, but `num_outputs` is {count}."
+            f"The function is to return (a tuple of) `num_outputs={count}` outputs, but returned "
+            f"{len(results)}."
         )
     return results
+
+
+def _shape(value: jax.Array) -> str:
+    return " x ".join(map(str, value.shape)) or "()"
 
 
 def _dense(position: int, rows: Sequence[np.ndarray], whole: np.ndarray | None) -> np.ndarray:
@@ -196,8 +201,8 @@ def _dense(position: int, rows: Sequence[np.ndarray], whole: np.ndarray | None) 
     shapes = {row.shape for row in rows}
     if len(shapes) > 1:
         raise ShapeError(
-            f"The samples of input {position} do not all have the same shape "
-            f"({', '.join(map(str, sorted(shapes)[:3]))}), so they cannot be one array. "
+            f"Input {position} is a batch of samples with different shapes "
+            f"({', '.join(map(str, sorted(shapes)[:3]))}), which cannot be one array. "
             "`fn.resize`, `fn.crop` or `fn.pad` makes them so."
         )
     array = HOST_POOL.empty((len(rows), *shapes.pop()), rows[0].dtype)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class DALIGenericIterator(_DaliBaseIterator):
     """Iterates over batches as JAX's arrays.
 
-    Each step gives one dictionary, from the names in `output_map` to arrays whose first axis counts
+    Each step gives one dictionary, from the names of the outputs to arrays whose first axis counts
     the samples. They share the memory of the pipeline's outputs, on the host or on a GPU, and may
     be kept for as long as they are needed. On a GPU, JAX's streams wait for the data, and the
     program does not.

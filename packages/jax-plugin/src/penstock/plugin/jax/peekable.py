@@ -15,7 +15,8 @@ import numpy as np
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch
 from penstock.plugin.iterator_state import can_make_checkpoints, check_enabled
-from penstock.plugin.jax.decorator import make_decorator
+from penstock.plugin.jax.decorator import data_iterator, make_decorator
+from penstock.plugin.jax.documentation import with_parameters_of
 from penstock.plugin.jax.element_spec import register_with_clu, spec_of
 from penstock.plugin.jax.iterator import DALIGenericIterator
 from penstock.plugin.jax.placement import Placement
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.pipeline import Pipeline
 
 
+@with_parameters_of(DALIGenericIterator)
 @public_methods
 class DALIGenericPeekableIterator(DALIGenericIterator):
     """Iterates over batches as JAX's arrays, and shows the next one without handing it out.
@@ -292,6 +294,7 @@ def _fulfil(
         future.set_exception(error)
 
 
+@with_parameters_of(data_iterator)
 def peekable_data_iterator(
     pipeline_fn: Callable[..., Any] | None = None,
     output_map: Sequence[str] = (),
