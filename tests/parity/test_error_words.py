@@ -409,8 +409,26 @@ def changing(*batches: Any) -> Scenario:
     return scenario
 
 
+def without_its_gpu(definition: Callable[[Library], Any]) -> Scenario:
+    """A pipeline for a GPU that is not there, whose definition is wrong, too."""
+
+    def scenario(lib: Library) -> None:
+        class Defined(lib.Pipeline):
+            def define_graph(self) -> Any:
+                return definition(lib)
+
+        Defined(1, 1, 1000).build()
+
+    return scenario
+
+
 A_SOURCE = "the `source` callable must accept either 0 or 1 positional arguments to indicate"
 PIPELINES: Rows = [
+    (without_its_gpu(lambda lib: "text"), "illegal output type. the output 0 is a"),
+    (
+        without_its_gpu(lambda lib: min(lib.fn.copy(1), lib.fn.copy(2))),
+        '"datanode" was used in conditional context',
+    ),
     (
         changing(FLOATS, WHOLE),
         "type in the previous iteration was float and the current type is int32",

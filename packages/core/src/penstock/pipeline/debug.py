@@ -87,6 +87,7 @@ class PipelineDebug(Pipeline):
         """What is known of the operators; settings are checked when it is asked for first."""
         if self._known is None:
             self._settings.check_for_build()
+            self._settings.find_gpu()
             known = Known(self._settings)
             if self._definition.outputs is not None:
                 known.take_traced(self._definition.scope.nodes, self._definition.needed())

@@ -242,7 +242,10 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
     def _define(self) -> list[OpNode]:
         """The operators that are needed, found once."""
         self._settings.check_for_build()
-        return self._definition.complete(self.define_graph)
+        # A mistake in the definition is told on a machine without a GPU, too.
+        nodes = self._definition.complete(self.define_graph)
+        self._settings.find_gpu()
+        return nodes
 
     # -- building ----------------------------------------------------------------------------
 

@@ -292,13 +292,9 @@ class Settings:
         ------
         ArgumentTypeError, ArgumentValueError
             If there is no batch size, or the prefetch depth cannot be used.
-        GpuNotAvailableError
-            If there is no GPU of this number: a graph may be defined, and serialized, without it.
         """
         BUFFER_SETTINGS.read()
         warn_of_variables_without_effect()
-        if self.device_id is not None:
-            get_runtime(self.device_id)
         if self.batch_size is None:
             raise ArgumentValueError("The batch size must be set: Pipeline(batch_size=...).")
         if self.num_threads is None:
@@ -313,6 +309,17 @@ class Settings:
             raise ArgumentValueError(
                 f"`prefetch_queue_depth` is {self.prefetch_queue_depth}; it must be greater than 0."
             )
+
+    def find_gpu(self) -> None:
+        """Find the GPU and the processors next to it.
+
+        Raises
+        ------
+        GpuNotAvailableError
+            If there is no GPU of this number: a graph may be defined, and serialized, without it.
+        """
+        if self.device_id is not None:
+            get_runtime(self.device_id)
         if self.set_affinity and self.affinity is None:
             self.affinity = find_affinity(self.num_threads, self.device_id)
 
