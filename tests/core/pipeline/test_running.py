@@ -276,8 +276,12 @@ def test_run_with_named_inputs():
 @pytest.mark.parametrize(
     ("batches", "error", "match"),
     [
-        ([np.zeros((1, 2), np.uint8), np.zeros((1, 2), np.float32)], TypeError, "dtype .* changed"),
-        ([np.zeros((1, 2)), np.zeros((1, 2, 2))], ValueError, "ndim .* changed"),
+        (
+            [np.zeros((1, 2), np.uint8), np.zeros((1, 2), np.float32)],
+            TypeError,
+            "iteration was uint8 and",
+        ),
+        ([np.zeros((1, 2)), np.zeros((1, 2, 2))], ValueError, "iteration was 1 and"),
         ([[np.zeros(2), np.zeros((2, 2))]], ValueError, "Sample 1 has 2 dimensions"),
         ([[np.zeros(2), np.zeros(2, np.int8)]], TypeError, "Sample 1 has elements of type int8"),
         ([np.zeros((1, 2), complex)], TypeError, "complex128"),
