@@ -61,7 +61,7 @@ def variants(schema: OpSchema) -> list[Variant]:
         return [Variant((None,))]
     defaults = {a.name: (None if a.required else a.default) for a in schema.args.values()}
     lists = {
-        a.name: _SINGLE[a.type]
+        a.name: _SINGLE[a.type] if a.required else "{0} | tuple[{0}]".format(_SINGLE[a.type])
         for a in schema.args.values()
         if a.type in _SINGLE and (a.required or _counts(a, count, defaults))
     }

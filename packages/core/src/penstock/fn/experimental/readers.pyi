@@ -17,7 +17,7 @@ def fits(
     file_list: str | PathLike[str] | None = None,
     file_root: str | PathLike[str] | None = None,
     files: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
-    hdu_indices: int = (2,),
+    hdu_indices: int | tuple[int] = (2,),
     initial_fill: int | None = 1024,
     lazy_init: bool | None = False,
     num_shards: int | None = 1,
