@@ -447,7 +447,7 @@ PIPELINES: Rows = [
             (lambda a, b: FLOATS, A_SOURCE),
             (lambda a, b: FLOATS, "found more than one positional argument, which is not allowed"),
             (lambda *several: FLOATS, "found var-positional argument `*several` which is not"),
-            (lambda i, *, key: FLOATS, "found keyword-only argument `key` which is not allowed"),
+            (lambda i, *, key=1: FLOATS, "found keyword-only argument `key` which is not allowed"),
             (lambda **others: FLOATS, "found var-keyword argument `**others` which is not"),
         )
     ),

@@ -273,8 +273,9 @@ def _takes_one_argument(function: Callable[..., Any]) -> bool:
         if len(positional) > 1:
             found = "more than one positional argument,"
         else:
-            kind = others[0].kind.name.lower().replace("_", "-")
-            found = f"{kind} argument `{others[0]}`"
+            kind = others[0].kind
+            stars = {kind.VAR_POSITIONAL: "*", kind.VAR_KEYWORD: "**"}.get(kind, "")
+            found = f"{kind.name.lower().replace('_', '-')} argument `{stars}{others[0].name}`"
         raise ArgumentTypeError(
             "The `source` callable must accept either 0 or 1 positional arguments to indicate "
             "whether it accepts the batch or sample indexing information. Found "
