@@ -87,6 +87,14 @@ GENERIC: Rows = [
     (on(IMAGES, lambda lib, x: lib.fn.crop(x, **TOO_LARGE), "HWC"), WINDOW),
     *(
         (
+            on(IMAGES, lambda lib, x, n=name: lib.fn.crop(x, crop=(9, 9), **{n: -0.5}), "HWC"),
+            f"anchor for dimension {axis}",
+        )
+        for axis, name in enumerate(("crop_pos_y", "crop_pos_x"))
+    ),
+    (on(IMAGES, lambda lib, x: lib.fn.crop(x, crop=(9, 9), crop_pos_x=2.0), "HWC"), "out of range"),
+    *(
+        (
             on([np.ones((5, 4), np.float32)], lambda lib, x, g=given: lib.fn.mfcc(x, **g)),
             words,
         )

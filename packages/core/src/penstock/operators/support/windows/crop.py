@@ -207,7 +207,8 @@ class CropWindow:
                 size = sizes[k, index if sizes.shape[1] > 1 else 0]
                 if size > 0 and not 0.0 <= place <= 1.0:
                     raise ArgumentValueError(
-                        f"`{cut.place_name}` must lie between 0 and 1, got {place:g}."
+                        f"Anchor for dimension {k}, `{cut.place_name}`={place:g}, is out of range "
+                        "[0, 1]."
                     )
         return anchors, shapes
 
