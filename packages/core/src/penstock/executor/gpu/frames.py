@@ -64,7 +64,8 @@ class GpuFrames(FrameLoop):
         """How many frames each sequence has, int64."""
         if self.repeats and True not in self.framed:
             values = [[len(v) for v in c.raw(name)] for name in self.frame_args]
-            return np.max(np.array(values, np.int64), axis=0)
+            most: np.ndarray = np.max(np.array(values, np.int64), axis=0)
+            return most
         if True not in self.framed:
             counts: np.ndarray = sequences.shapes[:, self.axis]
             return counts
