@@ -321,6 +321,7 @@ class Settings:
         if self.device_id is not None:
             get_runtime(self.device_id)
         if self.set_affinity and self.affinity is None:
+            assert self.num_threads is not None  # `check_for_build` has set it.
             self.affinity = find_affinity(self.num_threads, self.device_id)
 
 
