@@ -14,14 +14,17 @@ def resident_bytes() -> int:
 
 
 def own_bytes(pid: int) -> int:
-    """Resident memory of a process, what it shares with others divided among them; 0 if it is
-    gone.
+    """Memory of a process but pages of files, what it shares with others divided among them; 0 if
+    it is gone.
+
+    Pages of files, such as libraries, count for less the more programs of the machine have them.
     """
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+    own = ("Pss_Anon:", "Pss_Shmem:")
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(own))
 
 
 def descendants(pid: int) -> list[int]:

@@ -112,8 +112,12 @@ class Work:
             part()
 
     def rest(self) -> None:
-        """Have the steady pipeline alone, in as many workers as it asks for."""
+        """Have the steady pipeline alone, in as many workers as it asks for: new ones, since what
+        a worker has of its own grows with what it has met.
+        """
         gc.collect()
+        if self.options["workers"] == "processes":
+            self._kill_server()
         for _ in range(3):
             self._use(self._steady)
 
@@ -142,15 +146,20 @@ class Work:
     def _kill_workers(self) -> None:
         """Kill a worker process, at times all of them with the server that forks them."""
         from penstock.executor.processes.pool import POOL
-        from penstock.executor.processes.server_process import SERVER
 
-        pids = POOL.pids()
         if self.chance.random() < 0.1:
-            pids = [SERVER.pid()]
+            self._kill_server()
             self.events["servers killed"] += 1
-        if pids and pids[0]:
+        elif pids := POOL.pids():
             self._kill(self.chance.choice(pids))
             self.events["workers killed"] += 1
+
+    def _kill_server(self) -> None:
+        """End the process that forks workers, and all of these."""
+        from penstock.executor.processes.server_process import SERVER
+
+        if pid := SERVER.pid():
+            self._kill(pid)
 
     @staticmethod
     def _kill(pid: int) -> None:
