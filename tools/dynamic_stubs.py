@@ -13,12 +13,12 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.experimental.dynamic import readers
-from penstock.experimental.dynamic.functions import is_offered
+from penstock.experimental.dynamic.functions import is_offered, is_reader
+from penstock.experimental.dynamic.reader_classes import signature_of
 from penstock.operators.support.arithmetic.operations import OPERATIONS
 from penstock.operators.support.docs import docstring_for
 from penstock.operators.support.registry import all_schemas
-from penstock.operators.support.signature import SourceText, signature_for
+from penstock.operators.support.signature import SourceText, class_name, signature_for
 from stub_variants import Variant, variants
 
 if TYPE_CHECKING:
@@ -76,7 +76,11 @@ def dynamic_files(
     for schema in all_schemas():
         if schema.hidden or any(part.startswith("_") for part in schema.name.split(".")):
             continue
-        if is_offered(schema) or (schema.module == "random" and schema.deprecated is None):
+        if (
+            is_offered(schema)
+            or is_reader(schema)
+            or (schema.module == "random" and schema.deprecated is None)
+        ):
             modules.setdefault(schema.module, []).append(schema)
     for module in list(modules):  # those that hold others
         parts = module.split(".")
@@ -86,8 +90,11 @@ def dynamic_files(
     for module, schemas in modules.items():
         children = [name.rpartition(".")[2] for name in modules if name and _parent(name) == module]
         body = "".join(
-            _spaced(_function(schema, definition, builtin_names=bool(module))) for schema in schemas
+            _spaced(_function(schema, definition, builtin_names=bool(module)))
+            for schema in schemas
+            if not schema.reader
         )
+        body += "\n".join(_reader(s, definition, docstring) for s in schemas if s.reader)
         if not module:
             lines = _exports(folder / "__init__.py", children)
             # A plain import of another name would not be taken as meant for others.
@@ -104,10 +111,6 @@ def dynamic_files(
             source = folder / f"{module}.py"
             lines = _exports(source, ()) if source.exists() else set()
             files[folder / f"{module}.pyi"] = _text(body, lines, merged)
-    classes = "\n".join(
-        _reader(name, schema, definition, docstring) for name, schema in readers.offered().items()
-    )
-    files[folder / "readers.pyi"] = _text(classes, set(), merged)
     files[folder / "math.pyi"] = _text(_math(definition), set(), merged)
     return files
 
@@ -208,10 +211,8 @@ def _result(way: Variant, kind: str) -> SourceText:
     return SourceText(" | ".join(sorted(texts, key=len)))
 
 
-def _reader(
-    name: str, schema: OpSchema, definition: Definition, docstring: Callable[..., str]
-) -> str:
-    signature = readers.signature_of(schema)
+def _reader(schema: OpSchema, definition: Definition, docstring: Callable[..., str]) -> str:
+    signature = signature_of(schema)
     shown = signature.replace(return_annotation=SourceText("None"))
     count = schema.num_outputs
     step = "tuple[Batch, ...]" if callable(count) else str(_result(Variant((count,)), "Batch"))
@@ -229,7 +230,7 @@ def _reader(
     )
     doc = docstring(docstring_for(schema, "dynamic"), indent="    ")
     constructor = definition("__init__", shown, None, method=True)
-    return f"class {name}(Reader):\n{doc}\n{constructor}{steps}"
+    return f"class {class_name(schema)}(Reader):\n{doc}\n{constructor}{steps}"
 
 
 def _math(definition: Definition) -> str:

@@ -108,7 +108,7 @@ RUN_TIME = {
     "position beyond the end": (
         lambda: fn.crop(source(), crop=(3, 4), crop_pos_x=1.5),
         ValueError,
-        ["`crop_pos_x`", "between 0 and 1", "1.5"],
+        ["`crop_pos_x`=1.5", "out of range [0, 1]"],
         "fn.crop",
     ),
     "means of other channels": (

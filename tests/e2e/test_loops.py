@@ -204,8 +204,11 @@ def test_feed_ndarray(root):
     pipe.run()  # the outputs' memory is used again, the tensor's own is not
     pipe.run()
     assert torch.equal(whole, copy)
-    for wrong, error in ((torch.empty((3, 3, 16, 16)), ValueError), (copy.double(), TypeError)):
-        with pytest.raises(error, match="does not match"):
+    for wrong, error, words in (
+        (torch.empty((3, 3, 16, 16)), ValueError, "does not match"),
+        (copy.double(), TypeError, "doesn't match"),
+    ):
+        with pytest.raises(error, match=words):
             feed_ndarray(images, wrong)
 
 

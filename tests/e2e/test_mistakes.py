@@ -72,7 +72,7 @@ TOLD = {
     "run_beside_an_iterator": (RuntimeError, ["ITERATOR", "BASIC", "`run`"]),
     "loop_over_a_reader": (TypeError, ["`ndd.readers.File`", "next_epoch(batch_size=32)"]),
     "misspelt_argument_of_a_call": (TypeError, ["'sizee'", 'Did you mean "size"?']),
-    "epoch_of_another_batch_size": (ValueError, ["`batch_size`=4", "2"]),
+    "epoch_of_another_batch_size": (ValueError, ["change batch_size to 4", "2"]),
     "operator_without_xp": (TypeError, ["`invert(xp, image, ...)`", "`xp`", "`image`"]),
 }
 

@@ -166,7 +166,7 @@ def test_small_batches_are_begun_earlier_and_nothing_else_changes(tmp_path):
     [(16, 64, 2, 30), (16, 2048, 2, 0), (16, 128, 2, 14), (16, 1, 5, 75), (2, 1, 2, 0)],
 )
 def test_how_many_batches_are_begun_earlier(processes, batch_size, depth, expected):
-    plan = SimpleNamespace(feeds=[], streams=set())
+    plan = SimpleNamespace(fed_nodes=[], streams=set())
     assert batches_for_processes(plan, processes, batch_size, depth) == expected
     plan.fed_nodes = ["a source is not asked for more"]
     assert batches_for_processes(plan, processes, batch_size, depth) == 0

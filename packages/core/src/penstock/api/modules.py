@@ -27,30 +27,6 @@ _OLD_READERS = {
 """Second names that readers have in DALI, in `fn` and in `ops`."""
 
 
-def _to_come(module: str, name: str, root: str) -> OperatorNotReleasedError | None:
-    """The error for a name that is an operator of DALI's."""
-    from penstock.dali_names import DALI_CLASSES
-
-    classes = (
-        DALI_CLASSES
-        if root not in ("penstock.fn", "penstock.ops")
-        else {**DALI_CLASSES, **_OLD_READERS}
-    )
-    known = [f"penstock.fn.{operator}" for operator in classes]
-    if root == "penstock.ops":
-        functions = zip(known, classes.values(), strict=True)
-        known = [f"{f.rpartition('.')[0]}.{c}".replace(".fn", ".ops") for f, c in functions]
-    elif root != "penstock.fn":
-        known = [f"{root}.{operator}" for operator in classes]
-    wanted = f"{module}.{name}"
-    if any(k == wanted or k.startswith(f"{wanted}.") for k in known):
-        return OperatorNotReleasedError(
-            f"`{module.removeprefix('penstock.')}.{name}` is to come: DALI 2.4 has it, this "
-            "version of Penstock does not. docs/support-matrix.md lists what there is."
-        )
-    return None
-
-
 class OperatorNamespace:
     """One kind of interface: how it names an operator, and what it makes of a declaration."""
 
@@ -101,10 +77,31 @@ class OperatorNamespace:
                 return self._module(root, below)
             if name.startswith("__"):
                 raise AttributeError(f"module {module!r} has no attribute {name!r}")
-            raise _to_come(module, name, root) or self._unknown(module, name, root)
+            raise self._to_come(module, name, root) or self._unknown(module, name, root)
         value = self._make(registry.find(found.name), module)
         setattr(sys.modules[module], name, value)
         return value
+
+    def _to_come(self, module: str, name: str, root: str) -> OperatorNotReleasedError | None:
+        """The error for a name that is an operator of DALI's, or a module with some."""
+        from penstock.dali_names import DALI_CLASSES
+
+        classes = DALI_CLASSES
+        if root in ("penstock.fn", "penstock.ops"):
+            classes = {**classes, **_OLD_READERS}
+        known = [
+            Listed(operator, "", own, reader=f".{operator}".rpartition(".")[0].endswith(".readers"))
+            for operator, own in classes.items()
+        ]
+        wanted = f"{module}.{name}"[len(root) + 1 :]
+        for operator in known:
+            own = f"{operator.module}.{self._name_of(operator)}".lstrip(".")
+            if own == wanted or own.startswith(f"{wanted}."):
+                return OperatorNotReleasedError(
+                    f"`{module.removeprefix('penstock.')}.{name}` is to come: DALI 2.4 has it, "
+                    "this version of Penstock does not. docs/support-matrix.md lists what there is."
+                )
+        return None
 
     def _unknown(self, module: str, name: str, root: str) -> UnknownOperatorError:
         """The error for a name that is nothing, with what may have been meant."""

@@ -16,7 +16,6 @@ from penstock.experimental.dynamic import functions as _functions
 from penstock.experimental.dynamic import math as math
 from penstock.experimental.dynamic import pytorch as pytorch
 from penstock.experimental.dynamic import random as random
-from penstock.experimental.dynamic import readers as readers
 from penstock.experimental.dynamic.batches import Batch, as_batch, batch
 from penstock.experimental.dynamic.contexts import EvalContext, get_current_stream
 from penstock.experimental.dynamic.devices import Device, DeviceLike, device
@@ -96,7 +95,6 @@ __all__ = [
     "math",
     "pytorch",
     "random",
-    "readers",
     "set_current_stream",
     "set_default_stream",
     "set_num_threads",

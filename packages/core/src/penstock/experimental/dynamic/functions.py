@@ -1,4 +1,4 @@
-"""Makes the functions of dynamic mode from the declarations of operators."""
+"""Makes the functions and readers of dynamic mode from the declarations of operators."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 from penstock.api.modules import OperatorNamespace
 from penstock.experimental.dynamic.calling import call
+from penstock.experimental.dynamic.reader_classes import reader_class
 from penstock.operators.support import registry
 from penstock.operators.support.docs import docstring_for
 from penstock.operators.support.listed import Listed
 from penstock.operators.support.schema import OpSchema
 from penstock.operators.support.schema_view import SchemaView, schema_name
-from penstock.operators.support.signature import signature_for
+from penstock.operators.support.signature import class_name, signature_for
 from penstock.tracebacks import hide_engine
 
 
@@ -63,14 +64,27 @@ def is_offered(schema: OpSchema | Listed) -> bool:
     return schema.dynamic and not schema.reader and schema.module != "random"
 
 
+def is_reader(schema: OpSchema | Listed) -> bool:
+    """Whether dynamic mode has a class of a reader; old names have none."""
+    return schema.reader and not schema.hidden
+
+
 class _DynamicNamespace(OperatorNamespace):
-    """The operators that dynamic mode offers."""
+    """The operators that dynamic mode offers: functions, and classes of readers."""
 
     def _offered(self) -> Iterable[OpSchema | Listed]:
-        return (s for s in registry.listed() if is_offered(s))
+        return (s for s in registry.listed() if is_offered(s) or is_reader(s))
 
 
-_namespace = _DynamicNamespace(function_of, lambda schema: schema.name.rpartition(".")[2])
+def _make(schema: OpSchema, module: str) -> Any:
+    return (reader_class if schema.reader else function_of)(schema, module)
+
+
+def _name_of(schema: OpSchema | Listed) -> str:
+    return class_name(schema) if schema.reader else schema.name.rpartition(".")[2]
+
+
+_namespace = _DynamicNamespace(_make, _name_of)
 install = _namespace.install
 lookup = _namespace.lookup
 names = _namespace.names

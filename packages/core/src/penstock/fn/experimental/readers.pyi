@@ -42,7 +42,7 @@ def fits(
     float32, or float64 where they have more than 16 bits. Compressed images need the library
     `astropy`, which ``pip install 'penstock[fits]'`` brings.
 
-    Runs on: cpu.
+    Runs on: cpu (to come: gpu).
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def fits(
         Memory to prepare for a sample, in bytes.
 
         A hint of DALI's that changes no result; it is taken and not needed.
-    device : {"cpu"}, optional
+    device : {"cpu", "gpu"}, optional
         Where to run; by default where the inputs are.
     name : str, optional
         Name of the operator in errors, checkpoints and readers; unique in its pipeline.

@@ -120,10 +120,12 @@ def units_behind(out: np.ndarray, samples: np.ndarray, numbers: np.ndarray, plac
         while i < count:
             low = offset + (number >> _TWO)
             high = stream + (_ONE if low < offset else np.uint64(0))
-            words = block(
+            w0, w1, w2, w3 = block(
                 low & _LOW, low >> HALF, high & _LOW, high >> HALF, key & _LOW, key >> HALF
             )
             phase_of_word = number & _THREE
+            # A loop is compiled over words of one type only.
+            words = (np.uint64(w0), np.uint64(w1), np.uint64(w2), np.uint64(w3))
             for j, drawn in enumerate(words):
                 if np.uint64(j) >= phase_of_word and i < count:
                     out[k, i] = np.float64(drawn) * TWO_32

@@ -63,6 +63,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
             "file if not given.",
         ),
     ),
+    devices=("cpu", "gpu"),
     num_outputs=_count_outputs,
     output_docs=("The image in the HDU, without a layout; the last axis of the file comes first.",),
 )

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from penstock.experimental.dynamic.batches import Batch
 from penstock.experimental.dynamic.devices import DeviceLike
+from penstock.experimental.dynamic.experimental import readers as readers
 from penstock.experimental.dynamic.tensors import Tensor
 from penstock.types import DALIInterpType
 
