@@ -119,3 +119,18 @@ def test_a_name_stands_for_one_number() -> None:
     assert shared.constant(module, "ROWS", 3) == shared.constant(module, "ROWS", 3) == 3
     with pytest.raises(ValueError, match=r"constants:ROWS is declared twice"):
         shared.constant(module, "ROWS", 4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sample { uint64 source; }",
+        "tests:Sample { uint64 source }",
+        "tests:Sample { uint64 extents[COUNT]; }",
+        "tests:Sample { char *source; }",
+        "tests:Sample { uint64 source; a comment }",
+    ],
+)
+def test_what_is_no_record_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no record"):
+        shared.record(text)

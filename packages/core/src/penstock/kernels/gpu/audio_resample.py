@@ -17,19 +17,13 @@ from penstock.tensors.gpu.queue import Queue
 if TYPE_CHECKING:
     from penstock.kernels.cpu.audio.sinc_window import SincWindow
 
-_CLIP = record(
-    __name__,
-    "Clip",
-    [
-        ("first_block", np.uint32),
-        ("channels", np.int32),
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("frames", np.int64),
-        ("out_frames", np.int64),
-        ("step", np.float64),  # frames of the source that one of the output is
-    ],
-)
+_CLIP = record("""audio_resample:Clip {
+    uint32 first_block;
+    int32 channels;
+    uint64 source, out;
+    int64 frames, out_frames;
+    double step;  // frames of the source that one of the output is
+}""")
 
 
 class AudioResampling:

@@ -16,20 +16,12 @@ from penstock.tensors.gpu.queue import Queue
 if TYPE_CHECKING:
     from penstock.kernels.gpu.spectrogram import DeviceBands
 
-_SAMPLE = record(
-    __name__,
-    "Sample",
-    [
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("ranges", np.uint64),
-        ("weights", np.uint64),
-        ("size", np.int64),  # of the output
-        ("inner", np.int64),
-        ("extent", np.int32),
-        ("sums", np.int32),
-    ],
-)
+_SAMPLE = record("""bands:Sample {
+    uint64 source, out, ranges, weights;
+    int64 size;  // of the output
+    int64 inner;
+    int32 extent, sums;
+}""")
 
 
 def apply_bands(

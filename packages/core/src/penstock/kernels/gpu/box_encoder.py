@@ -12,19 +12,11 @@ from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_SAMPLE = record(
-    __name__,
-    "Boxes",
-    [
-        ("first_block", np.uint32),
-        ("count", np.int32),
-        ("boxes", np.uint64),
-        ("labels", np.uint64),
-        ("best", np.uint64),
-        ("encoded", np.uint64),
-        ("classes", np.uint64),
-    ],
-)
+_SAMPLE = record("""box_encoder:Boxes {
+    uint32 first_block;
+    int32 count;
+    uint64 boxes, labels, best, encoded, classes;
+}""")
 
 
 def encode(

@@ -13,25 +13,15 @@ from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.tensors.gpu.queue import Queue
 
-_TILED = record(
-    __name__,
-    "Tiled",
-    [
-        ("first_block", np.uint32),
-        ("channels", np.uint32),
-        ("planes", np.uint32),  # that are equalized
-        ("limit", np.int32),  # of a bin; 0 for none
-        ("across", np.int32),  # tiles
-        ("down", np.int32),
-        ("tile_width", np.int32),
-        ("tile_height", np.int32),
-        ("source", np.uint64),
-        ("tables", np.uint64),
-        ("out", np.uint64),
-        ("height", np.int64),
-        ("width", np.int64),
-    ],
-)
+_TILED = record("""clahe:Tiled {
+    uint32 first_block, channels;
+    uint32 planes;  // that are equalized
+    int32 limit;  // of a bin; 0 for none
+    int32 across;  // tiles
+    int32 down, tile_width, tile_height;
+    uint64 source, tables, out;
+    int64 height, width;
+}""")
 _LEVELS = constant(__name__, "LEVELS", 256)
 
 

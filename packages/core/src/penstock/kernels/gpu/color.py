@@ -26,28 +26,21 @@ if TYPE_CHECKING:
 _MOST_TURNS = 4
 _BLOCKS = 8
 """Blocks for each multiprocessor, before they are given more work instead."""
-_PLACE = record(
-    __name__,
-    "ColorPlace",
-    [
-        ("first_block", np.uint32),
-        ("shift", np.int32),  # pixels of the first tile that are in front of the sample
-        ("source", "const char*"),  # of the first pixel
-        ("out", "char*"),  # one run of memory
-        ("pixels", np.int64),
-        # Of a view: where its first byte is, and the end of its last.
-        ("low", "const char*"),
-        ("high", "const char*"),
-        ("outer", np.int64),  # bytes between neighbours, as the next three
-        ("row", np.int64),
-        ("pixel", np.int32),
-        ("channel", np.int32),
-        ("height", np.int32),
-        ("width", np.int32),
-        ("turns", np.int32),  # tiles of a block
-        ("padding", np.int32),  # so that numbers begin behind the record in C++, too
-    ],
-)
+_PLACE = record("""color:ColorPlace {
+    uint32 first_block;
+    int32 shift;  // pixels of the first tile that are in front of the sample
+    const char* source;  // of the first pixel
+    char* out;  // one run of memory
+    int64 pixels;
+    // Of a view: where its first byte is, and the end of its last.
+    const char* low;
+    const char* high;
+    int64 outer;  // bytes between neighbours, as the next three
+    int64 row;
+    int32 pixel, channel, height, width;
+    int32 turns;  // tiles of a block
+    int32 padding;  // so that numbers begin behind the record in C++, too
+}""")
 
 
 @lru_cache(maxsize=1024)

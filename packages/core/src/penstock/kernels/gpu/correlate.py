@@ -14,23 +14,14 @@ _NAMES = ("reflect_101", "reflect_1001", "clamp", "wrap", "constant")
 _BORDERS = dict(
     zip(_NAMES, enumeration(__name__, "Border", [n.upper() for n in _NAMES]), strict=True)
 )
-_IMAGE = record(
-    __name__,
-    "Image",
-    [
-        ("first_block", np.uint32),
-        ("channels", np.int32),  # that lie side by side
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("weights", np.uint64),
-        ("fill", np.uint64),  # address of what is outside; 0 for zeros
-        ("size", np.int64),  # elements of `out`
-        ("extents", np.int32, (3,)),
-        ("out_extents", np.int32, (3,)),
-        ("window", np.int32, (3,)),
-        ("anchor", np.int32, (3,)),
-    ],
-)
+_IMAGE = record("""correlate:Image {
+    uint32 first_block;
+    int32 channels;  // that lie side by side
+    uint64 source, out, weights;
+    uint64 fill;  // address of what is outside; 0 for zeros
+    int64 size;  // elements of `out`
+    int32 extents[3], out_extents[3], window[3], anchor[3];
+}""")
 
 
 def correlate(

@@ -10,19 +10,13 @@ from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.tensors.gpu.queue import Queue
 
-_MOSAIC = record(
-    __name__,
-    "Mosaic",
-    [
-        ("first_block", np.uint32),
-        ("red_row", np.uint32),  # of the first red pixel
-        ("red_column", np.uint32),
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("height", np.int64),
-        ("width", np.int64),
-    ],
-)
+_MOSAIC = record("""debayer:Mosaic {
+    uint32 first_block;
+    uint32 red_row;  // of the first red pixel
+    uint32 red_column;
+    uint64 source, out;
+    int64 height, width;
+}""")
 
 
 def debayer(

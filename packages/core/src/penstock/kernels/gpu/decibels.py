@@ -18,25 +18,11 @@ if TYPE_CHECKING:
 
 _EACH = constant(__name__, "EACH", 8)
 """Elements that a thread makes."""
-DECIBEL_SCALE = record(
-    __name__,
-    "DecibelScale",
-    [
-        ("reference", np.float32),  # 0 for the largest number
-        ("smallest", np.float32),
-        ("factor", np.float32),
-    ],
-)
-_SAMPLE = record(
-    __name__,
-    "Sample",
-    [
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("largest", np.uint64),
-        ("size", np.int64),
-    ],
-)
+DECIBEL_SCALE = record("""decibels:DecibelScale {
+    float reference;  // 0 for the largest number
+    float smallest, factor;
+}""")
+_SAMPLE = record("decibels:Sample { uint64 source, out, largest; int64 size; }")
 
 
 def zeros(queue: Queue, count: int) -> np.ndarray:

@@ -10,21 +10,12 @@ from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_IMAGE = record(
-    __name__,
-    "Displaced",
-    [
-        ("first_block", np.uint32),
-        ("changed", np.uint32),
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("height", np.int64),
-        ("width", np.int64),
-        ("channels", np.int64),
-        ("fill", np.float32),
-        ("numbers", np.float32, (6,)),
-    ],
-)
+_IMAGE = record("""displace:Displaced {
+    uint32 first_block, changed;
+    uint64 source, out;
+    int64 height, width, channels;
+    float fill, numbers[6];
+}""")
 
 
 def displace(

@@ -10,17 +10,12 @@ from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.tensors.gpu.queue import Queue
 
-_IMAGES = record(
-    __name__,
-    "Images",
-    [
-        ("first_block", np.uint32),
-        ("channels", np.uint32),  # that lie side by side
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("pixels", np.int64),
-    ],
-)
+_IMAGES = record("""equalize:Images {
+    uint32 first_block;
+    uint32 channels;  // that lie side by side
+    uint64 source, out;
+    int64 pixels;
+}""")
 
 
 def equalize(queue: Queue, source: DeviceBatch, out: DeviceBatch, first_axis: int) -> None:

@@ -12,19 +12,14 @@ from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, contiguous_str
 from penstock.tensors.gpu.queue import Queue
 
 _AXES = constant(__name__, "AXES", 8)
-_REGION = record(
-    __name__,
-    "Region",
-    [
-        ("first_block", np.uint32),
-        ("channel", np.int32),  # the axis that fills are for; -1 if there is one fill
-        ("out", np.uint64),
-        ("fills", np.uint64),  # the first one's address
-        ("size", np.int64),
-        ("extents", np.int64, (_AXES,)),
-        ("strides", np.int64, (_AXES,)),  # in elements
-    ],
-)
+_REGION = record(f"""erase:Region {{
+    uint32 first_block;
+    int32 channel;  // the axis that fills are for; -1 if there is one fill
+    uint64 out;
+    uint64 fills;  // the first one's address
+    int64 size, extents[{_AXES}];
+    int64 strides[{_AXES}];  // in elements
+}}""")
 
 
 def erase(

@@ -33,36 +33,19 @@ _MOST_LINE_BYTES = 1 << 23
 _EACH = constant(__name__, "EACH", 4)
 """Elements that a thread makes along one axis."""
 
-_PLANES_SAMPLE = record(
-    __name__,
-    "PlanesSample",
-    [
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("row_weights", np.uint64),  # the centre's first
-        ("column_weights", np.uint64),  # the centre's first
-        ("row_reach", np.int32),
-        ("column_reach", np.int32),
-        ("height", np.int32),
-        ("width", np.int32),
-        ("strips", np.uint32),
-        ("strips_across", np.uint32),
-        ("strips_down", np.uint32),
-    ],
-)
-_AXIS_SAMPLE = record(
-    __name__,
-    "AxisSample",
-    [
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("weights", np.uint64),  # the centre's first
-        ("size", np.int64),  # elements: a multiple of extent * inner
-        ("inner", np.int64),  # elements from one position along the axis to the next
-        ("extent", np.int32),
-        ("reach", np.int32),
-    ],
-)
+_PLANES_SAMPLE = record("""filter:PlanesSample {
+    uint64 source, out;
+    uint64 row_weights, column_weights;  // the centre's first
+    int32 row_reach, column_reach, height, width;
+    uint32 strips, strips_across, strips_down;
+}""")
+_AXIS_SAMPLE = record("""filter:AxisSample {
+    uint64 source, out;
+    uint64 weights;  // the centre's first
+    int64 size;  // elements: a multiple of extent * inner
+    int64 inner;  // elements from one position along the axis to the next
+    int32 extent, reach;
+}""")
 
 
 class FilterWindows(NamedTuple):

@@ -10,19 +10,14 @@ from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_FLIPPED = record(
-    __name__,
-    "Flipped",
-    [
-        ("first_block", np.uint32),
-        ("axes", np.int32),
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("threads", np.int64),
-        ("factors", np.float32, (3,)),  # of boxes, 1 where they are mirrored
-        ("offsets", np.float32, (3,)),
-    ],
-)
+_FLIPPED = record("""flip_points:Flipped {
+    uint32 first_block;
+    int32 axes;
+    uint64 source, out;
+    int64 threads;
+    float factors[3];  // of boxes, 1 where they are mirrored
+    float offsets[3];
+}""")
 
 
 def flip_points(

@@ -10,22 +10,15 @@ from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_EACH = constant(__name__, "EACH", 8, np.uint32)
+_EACH = constant(__name__, "EACH", 8, "uint32")
 """Elements that a thread makes."""
 _NUMBERS = ("cosine", "sine", "shift_x", "shift_y", "ratio")
-_IMAGE = record(
-    __name__,
-    "Image",
-    [
-        ("first_block", np.uint32),
-        *((name, np.float32) for name in _NUMBERS),
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("size", np.int64),
-        ("width", np.int64),
-        ("channels", np.int64),
-    ],
-)
+_IMAGE = record(f"""grid_mask:Image {{
+    uint32 first_block;
+    float {", ".join(_NUMBERS)};
+    uint64 source, out;
+    int64 size, width, channels;
+}}""")
 
 
 def mask_grid(

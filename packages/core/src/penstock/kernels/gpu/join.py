@@ -13,20 +13,13 @@ from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_EACH = constant(__name__, "EACH", 8, np.uint32)
+_EACH = constant(__name__, "EACH", 8, "uint32")
 """Elements that a thread makes."""
-_PIECE = record(
-    __name__,
-    "Piece",
-    [
-        ("first_block", np.uint32),
-        ("source", np.uint64),
-        ("target", np.uint64),
-        ("runs", np.int64),
-        ("length", np.int64),
-        ("pitch", np.int64),
-    ],
-)
+_PIECE = record("""join:Piece {
+    uint32 first_block;
+    uint64 source, target;
+    int64 runs, length, pitch;
+}""")
 
 
 def join(queue: Queue, pieces: Sequence[DeviceBatch], axis: int, out: DeviceBatch) -> None:

@@ -10,19 +10,12 @@ from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_IMAGE = record(
-    __name__,
-    "Image",
-    [
-        ("first_block", np.uint32),
-        ("source", np.uint64),
-        ("planes", np.uint64),
-        ("out", np.uint64),
-        ("height", np.int64),
-        ("width", np.int64),
-        ("steps", np.int32, (128,)),  # of quantisation: luma's, and chroma's
-    ],
-)
+_IMAGE = record("""jpeg_compression:Image {
+    uint32 first_block;
+    uint64 source, planes, out;
+    int64 height, width;
+    int32 steps[128];  // of quantisation: luma's, and chroma's
+}""")
 
 _LUMA = """
 16 11 10 16 24 40 51 61 12 12 14 19 26 58 60 55 14 13 16 24 40 57 69 56 14 17 22 29 51 87 80 62

@@ -12,16 +12,12 @@ from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_SUM = record(
-    __name__,
-    "Sum",
-    [
-        ("first_block", np.uint32),
-        ("terms", np.uint64, (3,)),  # 0 where there are fewer
-        ("out", np.uint64),
-        ("size", np.int64),
-    ],
-)
+_SUM = record("""laplacian:Sum {
+    uint32 first_block;
+    uint64 terms[3];  // 0 where there are fewer
+    uint64 out;
+    int64 size;
+}""")
 
 
 def laplacian(

@@ -12,18 +12,9 @@ from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_EACH = constant(__name__, "EACH", 8, np.uint32)
+_EACH = constant(__name__, "EACH", 8, "uint32")
 """Elements that a thread makes."""
-_NUMBERS = record(
-    __name__,
-    "Numbers",
-    [
-        ("first_block", np.uint32),
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("size", np.int64),
-    ],
-)
+_NUMBERS = record("lookup:Numbers { uint32 first_block; uint64 source, out; int64 size; }")
 
 
 class LookupTable:

@@ -10,26 +10,15 @@ from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_EACH = constant(__name__, "EACH", 8, np.uint32)
+_EACH = constant(__name__, "EACH", 8, "uint32")
 """Elements that a thread makes."""
-_SAMPLE = record(
-    __name__,
-    "Noisy",
-    [
-        ("first_block", np.uint32),
-        ("salt_below", np.float32),
-        ("pepper_below", np.float32),
-        ("factor", np.float32),
-        ("source", np.uint64),
-        ("noise", np.uint64),
-        ("out", np.uint64),
-        ("size", np.int64),
-        ("pixels", np.int64),
-        ("inner", np.int64),
-        ("salt", np.uint64),
-        ("pepper", np.uint64),
-    ],
-)
+_SAMPLE = record("""noise:Noisy {
+    uint32 first_block;
+    float salt_below, pepper_below, factor;
+    uint64 source, noise, out;
+    int64 size, pixels, inner;
+    uint64 salt, pepper;
+}""")
 
 
 def add_noise(queue: Queue, data: DeviceBatch, noise: DeviceBatch, out: DeviceBatch) -> None:

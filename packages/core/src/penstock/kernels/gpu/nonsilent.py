@@ -10,23 +10,17 @@ from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_SIGNAL = record(
-    __name__,
-    "Signal",
-    [
-        ("first_block", np.uint32),
-        ("intervals", np.uint32),
-        ("source", np.uint64),
-        ("powers", np.uint64),  # float, of each window
-        ("largest", np.uint64),  # uint32: the bits of the largest power
-        ("begin", np.uint64),
-        ("length", np.uint64),
-        ("count", np.int64),  # windows
-        ("window", np.int64),
-        ("first_end", np.int64),  # windows of the first interval
-        ("interval", np.int64),  # of each other
-    ],
-)
+_SIGNAL = record("""nonsilent:Signal {
+    uint32 first_block, intervals;
+    uint64 source;
+    uint64 powers;  // float, of each window
+    uint64 largest;  // uint32: the bits of the largest power
+    uint64 begin, length;
+    int64 count;  // windows
+    int64 window;
+    int64 first_end;  // windows of the first interval
+    int64 interval;  // of each other
+}""")
 
 
 def nonsilent_regions(

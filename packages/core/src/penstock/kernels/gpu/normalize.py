@@ -10,8 +10,6 @@ import numpy as np
 from penstock.kernels.cpu.normalize import needs_double
 from penstock.kernels.gpu.normalize_blocks import (
     ROW_THREADS,
-    ROWS,
-    SHAPE,
     Blocks,
     in_parts,
     in_rows,
@@ -22,29 +20,18 @@ from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-PARAMETERS = record(
-    __name__,
-    "Parameters",
-    [
-        ("mean", np.uint64),  # of each group, or single numbers
-        ("scale", np.uint64),  # of each group, or single numbers
-        ("mean_is_single", np.int32),
-        ("scale_is_single", np.int32),
-    ],
-)
+PARAMETERS = record("""normalize:Parameters {
+    uint64 mean, scale;  // of each group, or single numbers
+    int32 mean_is_single, scale_is_single;
+}""")
 _SAMPLE, _ROWS_SAMPLE = (
-    record(
-        __name__,
-        name,
-        [
-            ("source", np.uint64),
-            ("out", np.uint64),
-            ("parameters", PARAMETERS),
-            ("shape", shape),
-            ("blocks", np.int32),
-        ],
-    )
-    for name, shape in (("Sample", SHAPE), ("RowsSample", ROWS))
+    record(f"""normalize:{name} {{
+        uint64 source, out;
+        normalize:Parameters parameters;
+        normalize_blocks:{shape} shape;
+        int32 blocks;
+    }}""")
+    for name, shape in (("Sample", "Shape"), ("RowsSample", "Rows"))
 )
 
 

@@ -19,30 +19,16 @@ _LONG_ROW = 1024
 MOST_RUNS = 16
 """Runs of neighbouring axes that are reduced, or are not, in turn."""
 
-SHAPE = record(
-    __name__,
-    "Shape",
-    [
-        ("outer", np.int64),
-        ("reduced", np.int64),
-        ("inner", np.int64),
-        ("columns", np.int32),
-        ("column_tiles", np.int32),
-        ("lanes", np.int32),
-        ("chunk", np.int32),
-        ("chunks", np.int32),
-    ],
-)
-ROWS = record(
-    __name__,
-    "Rows",
-    [
-        ("outer", np.int64),  # number of rows
-        ("size", np.int64),  # elements of one: a multiple of the columns
-        ("chunk", np.int32),  # elements that a block takes: another
-        ("chunks", np.int32),
-    ],
-)
+SHAPE = record("""normalize_blocks:Shape {
+    int64 outer, reduced, inner;
+    int32 columns, column_tiles, lanes, chunk, chunks;
+}""")
+ROWS = record("""normalize_blocks:Rows {
+    int64 outer;  // number of rows
+    int64 size;  // elements of one: a multiple of the columns
+    int32 chunk;  // elements that a block takes: another
+    int32 chunks;
+}""")
 
 
 @dataclass(eq=False)

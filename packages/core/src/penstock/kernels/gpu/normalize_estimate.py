@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.kernels.gpu.normalize import Launch, Parameter, mean_type
-from penstock.kernels.gpu.normalize_blocks import ROW_THREADS, ROWS, Blocks, in_rows
+from penstock.kernels.gpu.normalize_blocks import ROW_THREADS, Blocks, in_rows
 from penstock.kernels.gpu.normalize_moments import MOMENTS_BYTES, allocated
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
@@ -14,21 +14,16 @@ from penstock.tensors.gpu.queue import Queue
 
 _MOST_ROWS = 1 << 16
 """Each has a counter, which the host sets to 0."""
-_SAMPLE = record(
-    __name__,
-    "Sample",
-    [
-        ("source", np.uint64),
-        ("moments", np.uint64),  # of chunks: (outer, chunks, columns)
-        ("done", np.uint64),  # of each row, the number of chunks that are; zeros at first
-        ("mean", np.uint64),  # to be written, (outer, columns); 0 for none
-        ("factor", np.uint64),  # to be written, (outer, columns); 0 for none
-        ("centre", np.uint64),  # a given mean; 0 for none
-        ("rows", ROWS),
-        ("blocks", np.int32),
-        ("centre_is_single", np.int32),  # else it is (outer, columns)
-    ],
-)
+_SAMPLE = record("""normalize_estimate:Sample {
+    uint64 source;
+    uint64 moments;  // of chunks: (outer, chunks, columns)
+    uint64 done;  // of each row, the number of chunks that are; zeros at first
+    uint64 mean, factor;  // to be written, (outer, columns); 0 for none
+    uint64 centre;  // a given mean; 0 for none
+    normalize_blocks:Rows rows;
+    int32 blocks;
+    int32 centre_is_single;  // else it is (outer, columns)
+}""")
 
 
 def suits(blocks: Blocks) -> bool:

@@ -13,8 +13,6 @@ from penstock.kernels.gpu.normalize import Parameter, mean_type
 from penstock.kernels.gpu.normalize_blocks import (
     MOST_RUNS,
     ROW_THREADS,
-    ROWS,
-    SHAPE,
     Blocks,
     in_parts,
     in_rows,
@@ -29,47 +27,29 @@ _MANY_PARTS = 8
 """Parts of a group from which on a whole warp puts them together."""
 MOMENTS_BYTES = 24
 _SAMPLE, _ROWS_SAMPLE = (
-    record(
-        __name__,
-        name,
-        [
-            ("source", np.uint64),
-            ("moments", np.uint64),  # (outer, chunks, inner or columns)
-            ("shape", shape),
-            ("blocks", np.int32),
-        ],
-    )
-    for name, shape in (("Sample", SHAPE), ("RowsSample", ROWS))
+    # Moments are (outer, chunks, inner or columns).
+    record(f"""normalize_moments:{name} {{
+        uint64 source, moments;
+        normalize_blocks:{shape} shape;
+        int32 blocks;
+    }}""")
+    for name, shape in (("Sample", "Shape"), ("RowsSample", "Rows"))
 )
-_MERGE = record(
-    __name__,
-    "Merge",
-    [
-        ("parts", np.uint64),  # (outer, count, inner) and (outer, inner)
-        ("out", np.uint64),  # (outer, count, inner) and (outer, inner)
-        ("outer", np.int64),
-        ("count", np.int64),
-        ("inner", np.int64),
-    ],
-)
-_FINISH = record(
-    __name__,
-    "Finish",
-    [
-        ("parts", np.uint64),  # (kept, count, inner)
-        ("mean", np.uint64),  # to be written, (outer, inner); 0 for none
-        ("factor", np.uint64),  # to be written, (outer, inner); 0 for none
-        ("centre", np.uint64),  # a given mean, of the type of `mean`; 0 for none
-        ("outer", np.int64),
-        ("count", np.int64),
-        ("inner", np.int64),
-        # Extents that make up `outer`, outermost first; where all are kept, none.
-        ("runs", np.int64, MOST_RUNS),
-        ("run_count", np.int32),
-        ("kept_runs", np.int32),  # a bit for each run whose positions have moments of their own
-        ("centre_is_single", np.int32),  # else it is (outer, inner)
-    ],
-)
+_MERGE = record("""normalize_moments:Merge {
+    uint64 parts, out;  // (outer, count, inner) and (outer, inner)
+    int64 outer, count, inner;
+}""")
+_FINISH = record(f"""normalize_moments:Finish {{
+    uint64 parts;  // (kept, count, inner)
+    uint64 mean, factor;  // to be written, (outer, inner); 0 for none
+    uint64 centre;  // a given mean, of the type of `mean`; 0 for none
+    int64 outer, count, inner;
+    // Extents that make up `outer`, outermost first; where all are kept, none.
+    int64 runs[{MOST_RUNS}];
+    int32 run_count;
+    int32 kept_runs;  // a bit for each run whose positions have moments of their own
+    int32 centre_is_single;  // else it is (outer, inner)
+}}""")
 
 
 class Moments(NamedTuple):

@@ -38,52 +38,35 @@ SCATTERED, PIXELS, PLANES = enumeration(__name__, "Mode", ("SCATTERED", "PIXELS"
 planes.
 """
 
-_SAMPLE = record(
-    __name__,
-    "NormalizedSample",
-    [
-        ("first_block", np.uint32),
-        # Of the first element of the window, which need not be in the data.
-        ("source", "const char*"),
-        ("strides", np.int64, (5,)),  # bytes: outer, inner, row, pixel, channel
-        ("out", "char*"),
-        ("out_strides", np.int64, (5,)),  # elements
-        ("table", "const float*"),  # see `Finish`
-        # What of the window is in the data: begin and end of outer, inner, rows and columns.
-        ("inside", np.int32, (4, 2)),
-        ("inners", np.int32),
-        ("height", np.int32),
-        ("width", np.int32),
-        ("channels", np.int32),
-        ("out_channels", np.int32),
-        ("planes", np.int32),  # a frame is worked on in; 1 where a block makes all channels
-        ("groups", np.int32),  # units a pixel
-        ("turns", np.int32),  # of UNITS each, for one block
-    ],
-)
-_PACKED = record(
-    __name__,
-    "PackedSample",
-    [
-        ("first_block", np.uint32),
-        # Bytes from pixel to pixel; negative: rows run backwards.
-        ("pixel", np.int32),
-        ("source", "const char*"),  # of the first element of the window
-        ("outer", np.int64),  # bytes between neighbours, as the next two
-        ("inner", np.int64),
-        ("row", np.int64),
-        ("out", "char*"),
-        ("out_outer", np.int64),  # elements between neighbours, as the next two
-        ("out_inner", np.int64),
-        ("out_channel", np.int64),
-        ("table", "const float*"),  # see `Finish`
-        ("inners", np.int32),
-        ("height", np.int32),
-        ("width", np.int32),
-        ("tile_rows", np.int32),  # what a block makes, as the next
-        ("tile_columns", np.int32),
-    ],
-)
+_SAMPLE = record("""normalize_pixels:NormalizedSample {
+    uint32 first_block;
+    // Of the first element of the window, which need not be in the data.
+    const char* source;
+    int64 strides[5];  // bytes: outer, inner, row, pixel, channel
+    char* out;
+    int64 out_strides[5];  // elements
+    const float* table;  // see `Finish`
+    // What of the window is in the data: begin and end of outer, inner, rows and columns.
+    int32 inside[4][2], inners, height, width, channels, out_channels;
+    int32 planes;  // a frame is worked on in; 1 where a block makes all channels
+    int32 groups;  // units a pixel
+    int32 turns;  // of UNITS each, for one block
+}""")
+_PACKED = record("""normalize_pixels:PackedSample {
+    uint32 first_block;
+    // Bytes from pixel to pixel; negative: rows run backwards.
+    int32 pixel;
+    const char* source;  // of the first element of the window
+    int64 outer;  // bytes between neighbours, as the next two
+    int64 inner, row;
+    char* out;
+    int64 out_outer;  // elements between neighbours, as the next two
+    int64 out_inner, out_channel;
+    const float* table;  // see `Finish`
+    int32 inners, height, width;
+    int32 tile_rows;  // what a block makes, as the next
+    int32 tile_columns;
+}""")
 """A sample whose pixels, side by side, go to planes."""
 
 

@@ -18,16 +18,7 @@ _WARP = 32
 _LONGEST = 16 << 10
 """Elements that a block works on; of longer rows, several blocks are faster."""
 _LONGEST_OF_WARP = 512
-_SAMPLE = record(
-    __name__,
-    "Sample",
-    [
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("rows", np.int64),
-        ("size", np.int64),
-    ],
-)
+_SAMPLE = record("normalize_short:Sample { uint64 source, out; int64 rows, size; }")
 
 
 def normalize_short_rows(

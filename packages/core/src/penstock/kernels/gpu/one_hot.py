@@ -10,19 +10,9 @@ from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_EACH = constant(__name__, "EACH", 8, np.uint32)
+_EACH = constant(__name__, "EACH", 8, "uint32")
 """Elements that a thread makes."""
-_LABELS = record(
-    __name__,
-    "Labels",
-    [
-        ("first_block", np.uint32),
-        ("labels", np.uint64),
-        ("out", np.uint64),
-        ("size", np.int64),
-        ("inner", np.int64),
-    ],
-)
+_LABELS = record("one_hot:Labels { uint32 first_block; uint64 labels, out; int64 size, inner; }")
 
 
 def set_classes(

@@ -12,30 +12,19 @@ from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_REGION = record(
-    __name__,
-    "PastedRegion",
-    [
-        ("source", np.uint64),  # the image
-        ("width", np.int64),  # of the image
-        ("begin", np.int64, (2,)),  # row and column in the image
-        ("target", np.int64, (2,)),  # the same in the output
-        ("extent", np.int64, (2,)),
-    ],
-)
-_IMAGE = record(
-    __name__,
-    "PastedImage",
-    [
-        ("first_block", np.uint32),
-        ("count", np.int32),  # of regions
-        ("regions", np.uint64),
-        ("out", np.uint64),
-        ("width", np.int64),
-        ("channels", np.int64),
-        ("size", np.int64),
-    ],
-)
+_REGION = record("""paste:PastedRegion {
+    uint64 source;  // the image
+    int64 width;  // of the image
+    int64 begin[2];  // row and column in the image
+    int64 target[2];  // the same in the output
+    int64 extent[2];
+}""")
+_IMAGE = record("""paste:PastedImage {
+    uint32 first_block;
+    int32 count;  // of regions
+    uint64 regions, out;
+    int64 width, channels, size;
+}""")
 
 
 def paste(

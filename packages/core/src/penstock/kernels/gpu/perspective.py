@@ -22,23 +22,14 @@ _KIND_NAMES = ("nearest", "linear", "cubic")
 _KINDS = dict(
     zip(_KIND_NAMES, enumeration(__name__, "Kind", [n.upper() for n in _KIND_NAMES]), strict=True)
 )
-_IMAGE = record(
-    __name__,
-    "Seen",
-    [
-        ("first_block", np.uint32),
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("given", np.uint64),  # address of a float32 matrix; 0 where `matrix` is it
-        ("matrix", np.float64, (9,)),  # between centres of pixels
-        ("fill", np.float32, (4,)),
-        ("height", np.int64),
-        ("width", np.int64),
-        ("out_height", np.int64),
-        ("out_width", np.int64),
-        ("channels", np.int64),
-    ],
-)
+_IMAGE = record("""perspective:Seen {
+    uint32 first_block;
+    uint64 source, out;
+    uint64 given;  // address of a float32 matrix; 0 where `matrix` is it
+    double matrix[9];  // between centres of pixels
+    float fill[4];
+    int64 height, width, out_height, out_width, channels;
+}""")
 
 
 def warp_perspective(

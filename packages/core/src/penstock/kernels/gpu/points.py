@@ -10,19 +10,13 @@ from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_POINTS = record(
-    __name__,
-    "Points",
-    [
-        ("first_block", np.uint32),
-        ("axes", np.int32),
-        ("out_axes", np.int32),
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("elements", np.int64),  # of the output
-        ("matrix", np.float32, (6, 7)),  # the last of `axes` + 1 columns is added
-    ],
-)
+_POINTS = record("""points:Points {
+    uint32 first_block;
+    int32 axes, out_axes;
+    uint64 source, out;
+    int64 elements;  // of the output
+    float matrix[6][7];  // the last of `axes` + 1 columns is added
+}""")
 
 
 def map_points(queue: Queue, points: DeviceBatch, matrices: np.ndarray, out: DeviceBatch) -> None:

@@ -10,19 +10,14 @@ from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_EACH = constant(__name__, "EACH", 8, np.uint32)
+_EACH = constant(__name__, "EACH", 8, "uint32")
 """Elements that a thread makes."""
-_SIGNAL = record(
-    __name__,
-    "Signal",
-    [
-        ("first_block", np.uint32),
-        ("coefficient", np.float32),
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("size", np.int64),
-    ],
-)
+_SIGNAL = record("""preemphasis:Signal {
+    uint32 first_block;
+    float coefficient;
+    uint64 source, out;
+    int64 size;
+}""")
 
 
 def preemphasize(

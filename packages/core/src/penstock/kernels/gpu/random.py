@@ -20,23 +20,17 @@ from penstock.tensors.gpu.queue import Queue
 _ROUNDS = constant(__name__, "ROUNDS", 8)
 """Evaluations of a thread."""
 _WORD = 0xFFFFFFFF
-_SAMPLE = record(
-    __name__,
-    "DrawnSample",
-    [
-        ("first_block", np.uint32),
-        ("number", np.uint32),  # of the sample in the batch
-        ("out", np.uint64),
-        ("size", np.int64),
-        ("first", np.float64),  # low and width of a range; mean and standard deviation
-        ("second", np.float64),  # low and width of a range; mean and standard deviation
-        ("limit", np.float64),  # end of a range, and the number before it
-        ("last", np.float64),  # end of a range, and the number before it
-        ("values", "const void*"),  # to choose from
-        ("choices", np.uint32),
-        ("threshold", np.uint64),  # words below it are ones
-    ],
-)
+_SAMPLE = record("""random:DrawnSample {
+    uint32 first_block;
+    uint32 number;  // of the sample in the batch
+    uint64 out;
+    int64 size;
+    double first, second;  // low and width of a range; mean and standard deviation
+    double limit, last;  // end of a range, and the number before it
+    const void* values;  // to choose from
+    uint32 choices;
+    uint64 threshold;  // words below it are ones
+}""")
 
 
 def fill_uniform(

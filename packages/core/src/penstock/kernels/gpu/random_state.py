@@ -18,21 +18,16 @@ if TYPE_CHECKING:
 
 _ROUNDS = constant(__name__, "ROUNDS", 4)
 """Elements that a thread draws."""
-_SAMPLE = record(
-    __name__,
-    "StateSample",
-    [
-        ("first_block", np.uint32),
-        ("number", np.uint32),  # of the sample in the batch
-        ("out", np.uint64),
-        ("size", np.int64),
-        ("first", np.float64),  # low and width of a range; mean and standard deviation
-        ("second", np.float64),  # low and width of a range; mean and standard deviation
-        ("values", "const void*"),  # to choose from
-        ("choices", np.uint32),
-        ("threshold", np.uint64),  # words below it are ones
-    ],
-)
+_SAMPLE = record("""random_state:StateSample {
+    uint32 first_block;
+    uint32 number;  // of the sample in the batch
+    uint64 out;
+    int64 size;
+    double first, second;  // low and width of a range; mean and standard deviation
+    const void* values;  // to choose from
+    uint32 choices;
+    uint64 threshold;  // words below it are ones
+}""")
 
 
 def fill_uniform(

@@ -15,29 +15,23 @@ from penstock.tensors.gpu.queue import Queue
 
 _STEPS = ("SUM", "SQUARE", "MAX", "MIN")
 _STEP = dict(zip(_STEPS, enumeration(__name__, "Step", _STEPS), strict=True))
-_AXES = constant(__name__, "AXES", 4, np.uint32)
-_EACH = constant(__name__, "EACH", 64, np.uint32)
+_AXES = constant(__name__, "AXES", 4, "uint32")
+_EACH = constant(__name__, "EACH", 64, "uint32")
 """Elements that a thread reduces."""
-_GROUPS = record(
-    __name__,
-    "Groups",
-    [
-        ("first_block", np.uint32),
-        ("parts", np.uint32),  # that a group is reduced in
-        ("source", np.uint64),
-        ("centre", np.uint64),  # address of what is subtracted; 0 if nothing is
-        ("partial", np.uint64),  # (groups, parts)
-        ("out", np.uint64),
-        ("groups", np.int64),
-        ("reduced", np.int64),  # elements of a group
-        ("centres", np.int64),  # 1, or as many as groups
-        ("divisor", np.float64),
-        ("kept_extents", np.int64, (_AXES,)),
-        ("kept_strides", np.int64, (_AXES,)),
-        ("reduced_extents", np.int64, (_AXES,)),
-        ("reduced_strides", np.int64, (_AXES,)),
-    ],
-)
+_GROUPS = record(f"""reduce:Groups {{
+    uint32 first_block;
+    uint32 parts;  // that a group is reduced in
+    uint64 source;
+    uint64 centre;  // address of what is subtracted; 0 if nothing is
+    uint64 partial;  // (groups, parts)
+    uint64 out;
+    int64 groups;
+    int64 reduced;  // elements of a group
+    int64 centres;  // 1, or as many as groups
+    double divisor;
+    int64 kept_extents[{_AXES}], kept_strides[{_AXES}], reduced_extents[{_AXES}];
+    int64 reduced_strides[{_AXES}];
+}}""")
 
 
 class Formula(NamedTuple):

@@ -58,58 +58,36 @@ LIMITS: dict[np.dtype, tuple[float, float]] = {
 _ROUNDING = {kind: (np.int32(1), *map(np.float32, limits)) for kind, limits in LIMITS.items()}
 _NO_ROUNDING = np.int32(0), np.float32(0), np.float32(0)
 
-_SAMPLE = record(
-    __name__,
-    "ResampledSample",
-    [
-        ("first_block", np.uint32),
-        ("source", "const char*"),
-        ("outer", np.int64),  # bytes between neighbours; pixels lie side by side
-        ("inner", np.int64),  # bytes between neighbours; pixels lie side by side
-        ("row", np.int64),  # bytes between neighbours; pixels lie side by side
-        ("out", "char*"),
-        ("out_outer", np.int64),  # elements between neighbours
-        ("out_inner", np.int64),  # elements between neighbours
-        ("out_row", np.int64),  # elements between neighbours
-        ("out_pixel", np.int64),  # elements between neighbours
-        ("out_channel", np.int64),  # elements between neighbours
-        ("table", "const float*"),  # see `Finish`
-        ("row_first", "const int*"),  # first source row of each output row
-        ("row_weights", "const float*"),  # `row_taps` for each output row
-        ("column_first", "const int*"),
-        ("column_weights", "const float*"),
-        ("row_taps", np.int32),
-        ("column_taps", np.int32),
-        ("in_rows", np.int32),  # of a frame
-        ("in_columns", np.int32),  # of a frame
-        ("inners", np.int32),
-        ("height", np.int32),
-        ("width", np.int32),
-        ("channels", np.int32),
-        ("out_channels", np.int32),
-        ("tile_pixels", np.int32),  # columns of the output that a block makes at a time
-        ("tiles", np.int32),  # so many times
-        # Whether they are written to a plane for each channel, by the kernel of tiles.
-        ("planar", np.int32),
-    ],
-)
+_SAMPLE = record("""resample:ResampledSample {
+    uint32 first_block;
+    const char* source;
+    int64 outer, inner, row;  // bytes between neighbours; pixels lie side by side
+    char* out;
+    int64 out_outer, out_inner, out_row, out_pixel, out_channel;  // elements between neighbours
+    const float* table;  // see `Finish`
+    const int* row_first;  // first source row of each output row
+    const float* row_weights;  // `row_taps` for each output row
+    const int* column_first;
+    const float* column_weights;
+    int32 row_taps, column_taps;
+    int32 in_rows, in_columns;  // of a frame
+    int32 inners, height, width, channels, out_channels;
+    int32 tile_pixels;  // columns of the output that a block makes at a time
+    int32 tiles;  // so many times
+    // Whether they are written to a plane for each channel, by the kernel of tiles.
+    int32 planar;
+}""")
 
-_BLENDED = record(
-    __name__,
-    "BlendedSample",
-    [
-        ("first_block", np.uint32),
-        ("source", "const char*"),
-        ("outer", np.int64),  # bytes between neighbours; the elements of a slice lie side by side
-        ("slice", np.int64),  # bytes between neighbours; the elements of a slice lie side by side
-        ("out", "float*"),  # contiguous
-        ("first", "const int*"),
-        ("weights", "const float*"),
-        ("elements", np.int64),  # of a slice
-        ("taps", np.int32),
-        ("depth", np.int32),
-    ],
-)
+_BLENDED = record("""resample:BlendedSample {
+    uint32 first_block;
+    const char* source;
+    int64 outer, slice;  // bytes between neighbours; the elements of a slice lie side by side
+    float* out;  // contiguous
+    const int* first;
+    const float* weights;
+    int64 elements;  // of a slice
+    int32 taps, depth;
+}""")
 
 
 def resample_images(

@@ -28,28 +28,22 @@ _ONE, _TWO, _HALF = np.float32(1), np.float32(2), np.float32(0.5)
 _DEVIATIONS = np.float32(4 * math.sqrt(2))
 _ROOT = math.sqrt(2)
 
-TAPPED = record(
-    __name__,
-    "TapAxis",
-    [
-        ("first", "int*"),
-        ("weights", "float*"),
-        # Which entry the filter's table begins with; negative: nearest neighbours.
-        ("table", np.int32),
-        # Of the region; for filters, the position of the leftmost tap of pixel 0.
-        ("start", np.float32),
-        ("scale", np.float32),  # source pixels an output pixel
-        ("units", np.float32),  # steps of the table a source pixel
-        ("last", np.int32),  # of the table
-        ("support", np.int32),  # source pixels under the filter
-        ("taps", np.int32),  # the same, as far as the axis has them
-        ("in_size", np.int32),
-        ("begin", np.int32),  # of the output pixels that are wanted
-        ("step", np.int32),  # of the output pixels that are wanted
-        ("length", np.int32),  # of the output pixels that are wanted
-        ("stepwise", np.int32),
-    ],
-)
+TAPPED = record("""resample_taps:TapAxis {
+    int* first;
+    float* weights;
+    // Which entry the filter's table begins with; negative: nearest neighbours.
+    int32 table;
+    // Of the region; for filters, the position of the leftmost tap of pixel 0.
+    float start;
+    float scale;  // source pixels an output pixel
+    float units;  // steps of the table a source pixel
+    int32 last;  // of the table
+    int32 support;  // source pixels under the filter
+    int32 taps;  // the same, as far as the axis has them
+    int32 in_size;
+    int32 begin, step, length;  // of the output pixels that are wanted
+    int32 stepwise;
+}""")
 """An axis as the kernel gets it, and where its taps will be: the address of the first source pixel
 of each output pixel, int32, and that of the weights of this and the following pixels, float32,
 `taps` of them for an output pixel.

@@ -7,20 +7,25 @@ text that the compiler sees is made here.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 _PACKAGE = "penstock.kernels.gpu."
-_TYPES: dict[np.dtype, str] = {
-    np.dtype(np.uint32): "uint32",
-    np.dtype(np.int32): "int32",
-    np.dtype(np.uint64): "uint64",
-    np.dtype(np.int64): "int64",
-    np.dtype(np.float32): "float",
-    np.dtype(np.float64): "double",
+_TYPES: dict[str, Any] = {
+    "uint32": np.uint32,
+    "int32": np.int32,
+    "uint64": np.uint64,
+    "int64": np.int64,
+    "float": np.float32,
+    "double": np.float64,
 }
+_COMMENT = re.compile(r"//.*")
+_RECORD = re.compile(r"([\w.]+:\w+)(?: : ([\w.]+:\w+))? {(.*)}", re.DOTALL)
+_STATEMENT = re.compile(r"\s*((?:const )?[\w.:]+\*?) (\w+(?:\[\d+]|, \w+)*);\s*")
+_NAME = re.compile(r"(\w+)((?:\[\d+])*)")
 
 
 class _Shared(NamedTuple):
@@ -31,58 +36,54 @@ class _Shared(NamedTuple):
 
 _shared: dict[str, _Shared] = {}
 """By ``module:name``."""
-_records: dict[int, tuple[str, str, np.dtype]] = {}
-"""Where a record is declared, and its name in C++, by the ``id`` of its type."""
+_records: dict[str, np.dtype] = {}
+"""Types of records, by ``module:name``."""
 
 
-def record(
-    module: str, name: str, fields: Sequence[tuple[Any, ...]], base: np.dtype | None = None
-) -> np.dtype:
-    """Declare a record that a kernel reads.
+def record(text: str) -> np.dtype:
+    """Declare a record that a kernel reads; return the type, laid out as C++ does it.
 
     Parameters
     ----------
-    module
-        ``__name__`` of who declares it.
-    name
-        That of the struct in C++.
-    fields
-        As for a structured type: names, types and, of arrays, shapes. The type of a pointer is
-        written in C++, as ``"const char*"``.
-    base
-        A record that it begins with, and derives from in C++.
-
-    Returns
-    -------
-    np.dtype
-        The structured type, laid out as C++ does it.
+    text
+        As a struct in C++, with modules in front of records, as they are included:
+        ``"bands:Sample { uint64 source, out; float matrix[2][3]; const char* data; }"``, or
+        ``"... : windows:Base { ..."``.
     """
-    of_numpy = [] if base is None else _fields_of(base)
+    found = _RECORD.fullmatch(_COMMENT.sub("", text))
+    if found is None or _STATEMENT.sub("", found[3]).strip():
+        raise ValueError(f"This is no record: {text}")
+    key, base, fields = found.groups()
+    name = _name(key)
+    of_numpy = _fields_of(_record(base)) if base else []
+    needs = [base] if base else []
     lines: list[str] = []
-    needs: list[str] = []
-    derived = ""
-    if base is not None:
-        place, written, _ = _records[id(base)]
-        needs.append(place)
-        derived = f" : {written}"
-    for field, kind, *shape in fields:
-        own: Any = kind
-        if isinstance(kind, str):
-            own, written = np.uint64, kind
-        elif id(kind) in _records:
-            place, written, _ = _records[id(kind)]
-            needs.append(place)
-        else:
-            written = _TYPES[np.dtype(kind)]
-        extents = np.dtype((own, shape[0])).shape if shape else ()
-        of_numpy.append((field, own, *shape))
-        lines.append(f"  {written} {field}{''.join(f'[{extent}]' for extent in extents)};")
+    for kind, names in _STATEMENT.findall(fields):
+        own: Any = np.uint64 if kind.endswith("*") else _TYPES.get(kind)
+        if own is None:
+            own = _record(kind)
+            needs.append(kind)
+        for field, extents in _NAME.findall(names):
+            shape = tuple(map(int, re.findall(r"\d+", extents)))
+            of_numpy.append((field, own, *[shape] * bool(shape)))
+            lines.append(f"  {_name(kind)} {field}{extents};")
     dtype = np.dtype(of_numpy, align=True)
+    derived = f" : {_name(base)}" if base else ""
     text = "\n".join([f"struct {name}{derived} {{", *lines, "};"])
     text += f'\nstatic_assert(sizeof({name}) == {dtype.itemsize}, "as NumPy lays it out");'
-    key = _declare(module, name, text, needs)
-    _records[id(dtype)] = key, name, dtype
+    _declare(key, text, needs)
+    _records[key] = dtype
     return dtype
+
+
+def _record(key: str) -> np.dtype:
+    shared(key)
+    return _records[key]
+
+
+def _name(key: str) -> str:
+    """What is called ``module:name``, in C++."""
+    return key.rpartition(":")[2]
 
 
 def followed(base: np.dtype, *fields: tuple[Any, ...]) -> np.dtype:
@@ -97,22 +98,23 @@ def _fields_of(base: np.dtype) -> list[tuple[Any, ...]]:
 
 def enumeration(module: str, name: str, members: Sequence[str]) -> range:
     """Declare an enumeration that a program uses, too; return its numbers, in this order."""
-    _declare(module, name, f"enum {name} : int32 {{ {', '.join(members)} }};")
+    _declare(_key(module, name), f"enum {name} : int32 {{ {', '.join(members)} }};")
     return range(len(members))
 
 
-def constant(module: str, name: str, value: int, kind: Any = np.int32) -> int:
+def constant(module: str, name: str, value: int, kind: str = "int32") -> int:
     """Declare a number that a program uses, too, there as a constant of this type; return it."""
-    written = _TYPES[np.dtype(kind)]
-    _declare(module, name, f"[[maybe_unused]] constexpr {written} {name} = {value};")
+    _declare(_key(module, name), f"[[maybe_unused]] constexpr {kind} {name} = {value};")
     return value
 
 
-def _declare(module: str, name: str, text: str, needs: Sequence[str] = ()) -> str:
-    key = f"{module.removeprefix(_PACKAGE)}:{name}"
+def _key(module: str, name: str) -> str:
+    return f"{module.removeprefix(_PACKAGE)}:{name}"
+
+
+def _declare(key: str, text: str, needs: Sequence[str] = ()) -> None:
     if _shared.setdefault(key, _Shared(text, tuple(needs))).text != text:
         raise ValueError(f"{key} is declared twice")
-    return key
 
 
 def shared(key: str) -> _Shared:

@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from penstock.kernels.cpu.decibels import NO_DECIBELS
-from penstock.kernels.gpu.decibels import DECIBEL_SCALE
 from penstock.kernels.gpu.device_constant import DeviceConstant
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS
@@ -31,55 +30,26 @@ _MOST_SCRATCH_BYTES = 256 << 20
 _EVEN, _ODD, _DIRECT = enumeration(__name__, "Mode", ("EVEN", "ODD", "DIRECT"))
 """How spectra are found. The last is by definition, for lengths with large prime factors."""
 
-_FOURIER = record(
-    __name__,
-    "Fourier",
-    [
-        ("steps", "const FourierStep*"),
-        ("cosines", "const float*"),
-        ("sines", "const float*"),
-        ("size", np.int32),
-        ("step_count", np.int32),
-    ],
-)
-_SETTINGS = record(
-    __name__,
-    "Settings",
-    [
-        ("fourier", _FOURIER),
-        ("places", "const int32*"),
-        ("joint_cosines", "const float*"),
-        ("joint_sines", "const float*"),
-        ("window", "const float*"),  # half of the weights
-        ("ranges", "const Range*"),
-        ("weights", "const float*"),
-        ("start", np.int64),
-        ("step", np.int64),
-        ("length", np.int32),
-        ("window_length", np.int32),
-        ("bins", np.int32),
-        ("mode", np.int32),
-        ("reflect", np.int32),
-        ("squared", np.int32),
-        ("time_first", np.int32),
-        ("bands", np.int32),
-        ("in_decibels", np.int32),
-        ("note_largest", np.int32),
-        ("scale", DECIBEL_SCALE),
-    ],
-)
-_SAMPLE = record(
-    __name__,
-    "Sample",
-    [
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("largest", np.uint64),
-        ("scratch", np.uint64),
-        ("size", np.int64),
-        ("frames", np.int64),
-    ],
-)
+_FOURIER = record("""spectrogram:Fourier {
+    const FourierStep* steps;
+    const float* cosines;
+    const float* sines;
+    int32 size, step_count;
+}""")
+_SETTINGS = record("""spectrogram:Settings {
+    spectrogram:Fourier fourier;
+    const int32* places;
+    const float* joint_cosines;
+    const float* joint_sines;
+    const float* window;  // half of the weights
+    const Range* ranges;
+    const float* weights;
+    int64 start, step;
+    int32 length, window_length, bins, mode, reflect, squared, time_first, bands, in_decibels;
+    int32 note_largest;
+    decibels:DecibelScale scale;
+}""")
+_SAMPLE = record("spectrogram:Sample { uint64 source, out, largest, scratch; int64 size, frames; }")
 
 
 class Packed:

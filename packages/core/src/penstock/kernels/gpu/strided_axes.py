@@ -10,15 +10,11 @@ from penstock.kernels.gpu.shared import record
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, rows_in_common
 
-AXIS = record(
-    __name__,
-    "Axis",
-    [
-        ("extent", np.uint64),
-        ("source", np.int64),  # bytes from element to element, on both sides
-        ("target", np.int64),
-    ],
-)
+AXIS = record("""strided_axes:Axis {
+    uint64 extent;
+    int64 source;  // bytes from element to element, on both sides
+    int64 target;
+}""")
 """An axis of a sample, as it follows the record of one in the tables of kernels."""
 
 

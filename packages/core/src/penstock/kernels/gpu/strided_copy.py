@@ -18,13 +18,13 @@ from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, as_contiguous, in_one_piece
 from penstock.tensors.gpu.queue import Queue, install_strided_copy
 
-_THREADS = constant(__name__, "THREADS", 128, np.uint32)
+_THREADS = constant(__name__, "THREADS", 128, "uint32")
 """Of a block."""
-_ITEMS = constant(__name__, "ITEMS", 8, np.uint32)
+_ITEMS = constant(__name__, "ITEMS", 8, "uint32")
 """Vectors of 16 bytes that a thread copies."""
-_LINE_BYTES = constant(__name__, "LINE", 128, np.uint32)
+_LINE_BYTES = constant(__name__, "LINE", 128, "uint32")
 """What neighbours write together."""
-_LONG_ROW_BYTES = constant(__name__, "NARROW", 64, np.uint32)
+_LONG_ROW_BYTES = constant(__name__, "NARROW", 64, "uint32")
 """Bytes of a row from which on it is copied by way of shared memory; shorter rows are not worth the
 threads of a copy of rows."""
 _LONGEST_RUN_BYTES = 1024
@@ -97,21 +97,15 @@ def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: D
     _copy_rows(queue, Axes(sources, target.pointers, extents, np.ones_like(extents), 1, True))
 
 
-_ROWS = record(
-    __name__,
-    "Rows",
-    [
-        ("first_block", np.uint32),
-        ("source", np.uint64),
-        ("target", np.uint64),
-        ("width", np.uint64),  # of a row, in bytes
-        ("size", np.uint64),  # of the sample, in bytes
-        ("count", np.uint64),  # vectors of the sample, from the line on that it begins in
-        # The memory that all rows of the source lie in, with what is between them.
-        ("low", np.uint64),
-        ("high", np.uint64),
-    ],
-)
+_ROWS = record("""strided_copy:Rows {
+    uint32 first_block;
+    uint64 source, target;
+    uint64 width;  // of a row, in bytes
+    uint64 size;  // of the sample, in bytes
+    uint64 count;  // vectors of the sample, from the line on that it begins in
+    // The memory that all rows of the source lie in, with what is between them.
+    uint64 low, high;
+}""")
 
 
 @cache

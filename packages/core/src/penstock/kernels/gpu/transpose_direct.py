@@ -22,26 +22,16 @@ _WARPS = THREADS // 32
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
-_TILES = record(
-    __name__,
-    "Tiles",
-    [
-        ("first_block", np.uint32),
-        ("run", np.uint32),  # elements
-        ("source", np.uint64),
-        ("target", np.uint64),
-        ("a_extent", np.uint64),
-        ("x_extent", np.uint64),
-        ("a_source", np.int64),  # bytes from element to element, as the next two
-        ("x_source", np.int64),
-        ("a_target", np.int64),
-        ("a_tiles", np.uint32),
-        ("x_tiles", np.uint32),
-        ("count", np.uint32),  # tiles of the sample
-        ("a_tile", np.uint32),
-        ("x_tile", np.uint32),
-    ],
-)
+_TILES = record("""transpose_direct:Tiles {
+    uint32 first_block;
+    uint32 run;  // elements
+    uint64 source, target, a_extent, x_extent;
+    int64 a_source;  // bytes from element to element, as the next two
+    int64 x_source, a_target;
+    uint32 a_tiles, x_tiles;
+    uint32 count;  // tiles of the sample
+    uint32 a_tile, x_tile;
+}""")
 
 
 @cache

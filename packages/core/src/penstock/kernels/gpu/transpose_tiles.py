@@ -18,47 +18,36 @@ from penstock.tensors.gpu.queue import Queue
 if TYPE_CHECKING:
     from penstock.kernels.gpu.strided_axes import Axes
 
-STAGE_BYTES = constant(__name__, "STAGE_BYTES", 25600, np.uint32)
+STAGE_BYTES = constant(__name__, "STAGE_BYTES", 25600, "uint32")
 """Shared memory of a block of ``transpose.cu``."""
 NESTED_BYTES = 272
 """Steps along `x` up to which a span may hold several of them."""
-PIXEL_SPAN_BYTES = constant(__name__, "PIXEL_SPAN_BYTES", 128, np.uint32)
+PIXEL_SPAN_BYTES = constant(__name__, "PIXEL_SPAN_BYTES", 128, "uint32")
 """Shared memory of a span of ``transpose_pixels.cu``, if the source is as wide."""
 _PIXEL_STAGE_BYTES, _SMALL_STAGE_BYTES = 52224, 30720
 """Shared memory of a block there: of four blocks on a multiprocessor, or of two before sm_80."""
-_THREADS = constant(__name__, "THREADS", 128, np.uint32)
-_PIXEL_THREADS = constant(__name__, "PIXEL_THREADS", 384, np.uint32)
+_THREADS = constant(__name__, "THREADS", 128, "uint32")
+_PIXEL_THREADS = constant(__name__, "PIXEL_THREADS", 384, "uint32")
 """Of a block of ``transpose.cu``, and of ``transpose_pixels.cu``."""
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 _ONE, _ONE_AN_X, _ONE_AN_A = enumeration(__name__, "Spans", ("ONE", "ONE_AN_X", "ONE_AN_A"))
 """How many runs of memory the source of a tile is."""
-_TILES = record(
-    __name__,
-    "Tiles",
-    [
-        ("first_block", np.uint32),
-        ("run", np.uint32),  # elements
-        ("source", np.uint64),
-        ("target", np.uint64),
-        ("low", np.uint64),  # the memory that all of the source lies in
-        ("high", np.uint64),
-        ("a_extent", np.uint64),
-        ("x_extent", np.uint64),
-        ("a_source", np.int64),  # bytes from element to element, as the next two
-        ("x_source", np.int64),
-        ("a_target", np.int64),
-        ("a_tiles", np.uint32),
-        ("x_tiles", np.uint32),
-        ("a_tile", np.uint32),
-        ("x_tile", np.uint32),
-        ("spans", np.int32),  # see `Spans`
-        ("unit", np.uint32),  # bytes of a copy to shared memory: 4 or 16
-        ("pitch", np.uint32),  # from span to span in shared memory, in bytes
-        ("joined", np.uint32),  # whether rows of the output follow one another, written as _ONE
-    ],
-)
+_TILES = record("""transpose_tiles:Tiles {
+    uint32 first_block;
+    uint32 run;  // elements
+    uint64 source, target;
+    uint64 low;  // the memory that all of the source lies in
+    uint64 high, a_extent, x_extent;
+    int64 a_source;  // bytes from element to element, as the next two
+    int64 x_source, a_target;
+    uint32 a_tiles, x_tiles, a_tile, x_tile;
+    int32 spans;  // see `Spans`
+    uint32 unit;  // bytes of a copy to shared memory: 4 or 16
+    uint32 pitch;  // from span to span in shared memory, in bytes
+    uint32 joined;  // whether rows of the output follow one another, written as _ONE
+}""")
 
 
 @cache

@@ -23,19 +23,14 @@ STRIP_WIDTH = constant(__name__, "RESTART", RESTART)
 MOST_CHANNELS = 4
 """Pixels of more channels, and batches of several numbers of channels, have a kernel in common."""
 
-SAMPLE = record(
-    __name__,
-    "Sample",
-    [
-        ("source", np.uint64),
-        ("out", np.uint64),
-        ("fill", np.float64),
-        ("matrix", np.float32, (3, 4)),  # from (x, y, z, 1) of the output
-        ("extent", np.int32, 4),  # depth, height, width, channels
-        ("canvas", np.int32, 3),  # depth, height, width of the output
-        ("tiles_across", np.int32),
-    ],
-)
+SAMPLE = record("""warp:Sample {
+    uint64 source, out;
+    double fill;
+    float matrix[3][4];  // from (x, y, z, 1) of the output
+    int32 extent[4];  // depth, height, width, channels
+    int32 canvas[3];  // depth, height, width of the output
+    int32 tiles_across;
+}""")
 
 
 def warp(

@@ -15,7 +15,6 @@ from penstock.kernels.gpu.records import THREADS
 from penstock.kernels.gpu.shared import record
 from penstock.kernels.gpu.warp import (
     MOST_CHANNELS,
-    SAMPLE,
     STRIP_WIDTH,
     TILE_ROWS,
     TILE_WIDTH,
@@ -33,23 +32,15 @@ if TYPE_CHECKING:
     from penstock.kernels.gpu.resample_layout import Target
     from penstock.kernels.gpu.warp_request import Warp, WarpWindows
 
-_SAMPLE = record(
-    __name__,
-    "PlacedSample",
-    [
-        # Elements of the output between neighbours. Negative ones mirror; `out` is where the first
-        # element of the window goes.
-        ("out_plane", np.int64),
-        ("out_row", np.int64),
-        ("out_pixel", np.int64),
-        ("out_channel", np.int64),
-        ("table", "const float*"),  # see `Finish`
-        ("first", np.int32, 3),  # depth, row, column of the canvas that the window begins with
-        ("size", np.int32, 3),  # its extents
-        ("out_channels", np.int32),
-    ],
-    base=SAMPLE,
-)
+_SAMPLE = record("""warp_placed:PlacedSample : warp:Sample {
+    // Elements of the output between neighbours. Negative ones mirror; `out` is where the first
+    // element of the window goes.
+    int64 out_plane, out_row, out_pixel, out_channel;
+    const float* table;  // see `Finish`
+    int32 first[3];  // depth, row, column of the canvas that the window begins with
+    int32 size[3];  // its extents
+    int32 out_channels;
+}""")
 
 
 def warp_placed(queue: Queue, warp: Warp, windows: WarpWindows, target: Target) -> None:

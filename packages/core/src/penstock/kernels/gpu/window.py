@@ -30,35 +30,25 @@ _POLICIES = dict(
     )
 )
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
-_CHUNK = constant(__name__, "CHUNK", 2048, np.int64)
+_CHUNK = constant(__name__, "CHUNK", 2048, "int64")
 """Elements of a row that threads write one after the other."""
 _LONGEST_RUN = 64
-_AXIS = record(
-    __name__,
-    "WindowAxis",
-    [
-        ("extent", np.int64),  # of the window
-        ("anchor", np.int64),
-        ("data", np.int64),  # extent of the data
-        ("stride", np.int64),  # of the data, in bytes
-    ],
-)
-_WINDOW = record(
-    __name__,
-    "Window",
-    [
-        ("first_block", np.uint32),
-        ("per_block", np.uint32),  # pieces that a block writes
-        ("source", np.uint64),
-        ("target", np.uint64),
-        ("run", np.int64),
-        ("run_stride", np.int64),
-        ("row", np.int64),  # elements of a row
-        ("chunks", np.int64),  # pieces of a row
-        ("pieces", np.int64),  # of the sample
-        ("x", _AXIS),  # other axes follow
-    ],
-)
+_AXIS = record("""window:WindowAxis {
+    int64 extent;  // of the window
+    int64 anchor;
+    int64 data;  // extent of the data
+    int64 stride;  // of the data, in bytes
+}""")
+_WINDOW = record("""window:Window {
+    uint32 first_block;
+    uint32 per_block;  // pieces that a block writes
+    uint64 source, target;
+    int64 run, run_stride;
+    int64 row;  // elements of a row
+    int64 chunks;  // pieces of a row
+    int64 pieces;  // of the sample
+    window:WindowAxis x;  // other axes follow
+}""")
 
 
 def window(

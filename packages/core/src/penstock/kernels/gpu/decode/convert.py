@@ -25,20 +25,13 @@ _TILE = constant(__name__, "TILE", 32)
 _TILE_ROWS = constant(__name__, "TILE_ROWS", 8)
 _MOST_IMAGES = 65535
 
-_DESCRIPTOR = record(
-    __name__,
-    "DecodedImage",
-    [
-        ("source", np.uint64),  # address of the upright image's first pixel
-        ("target", np.uint64),  # address of the output, HWC without gaps
-        ("row_step", np.int64),  # elements from a row of the upright image to the next one
-        ("column_step", np.int64),  # elements from a column to the next one
-        ("height", np.int32),
-        ("width", np.int32),
-        ("channels", np.int32),
-        ("unused", np.int32),
-    ],
-)
+_DESCRIPTOR = record("""decode.convert:DecodedImage {
+    uint64 source;  // address of the upright image's first pixel
+    uint64 target;  // address of the output, HWC without gaps
+    int64 row_step;  // elements from a row of the upright image to the next one
+    int64 column_step;  // elements from a column to the next one
+    int32 height, width, channels, unused;
+}""")
 
 
 class Decoded(NamedTuple):
