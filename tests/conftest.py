@@ -33,6 +33,10 @@ if VIRTUAL_DEVICES not in os.environ.get("XLA_FLAGS", ""):
 # Programs that tests run say nothing, whether or not their kernels were compiled before.
 os.environ.setdefault("PENSTOCK_COMPILATION_NOTICE", "off")
 
+# Most pipelines of tests have a few small samples, for which processes would start and end in vain.
+# Those of workers ask for them, and `test:processes` runs others with them.
+os.environ.setdefault("PENSTOCK_WORKERS", "threads")
+
 # A shell that starts tests in its background has them, and all that they start, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -107,7 +107,7 @@ WORKERS = Switch(
     "auto",
     ("auto", "threads", "processes"),
     "What carries the samples of pipelines that are made without `workers`. `auto` takes worker "
-    "processes where there are four threads and processors or more, and nothing forbids them.",
+    "processes where there are two threads and processors or more, and nothing forbids them.",
 )
 
 RANDOM_NUMBERS = Switch(

@@ -110,7 +110,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         What carries samples through operators on the CPU: threads, or as many worker processes,
         which share no interpreter; all pipelines of a program share them. A graph that cannot
         travel stays in threads, as `counters` says. Where it is not given,
-        ``PENSTOCK_WORKERS`` decides, and else the engine: processes from four threads and
+        ``PENSTOCK_WORKERS`` decides, and else the engine: processes from two threads and
         processors on, where all operators are the library's. Given here, ``"processes"`` call the
         functions of `fn.python_function`, too, where these can be pickled.
     random_numbers : {"penstock", "dali"}, optional

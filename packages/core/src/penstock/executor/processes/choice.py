@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from penstock.graph.nodes import OpNode
 
 CHOICES = ("threads", "processes")
-_FEWEST = 4
-"""Threads, and processors, from which on the engine takes processes by itself: with fewer, threads
-hardly wait for the interpreter."""
+_FEWEST = 2
+"""Threads, and processors, from which on the engine takes processes by itself: two threads, which
+wait for one another's interpreter, do little more than half of what two processes do."""
 _PROCESSES_A_PROCESSOR = 2
 """More of them bring nothing, even where some wait for storage."""
 
@@ -79,8 +79,8 @@ def why_threads(workers: str | None, plan: Plan, readers: dict[int, Any], num_th
             )
         if processors() < _FEWEST:
             return (
-                f"the program may use {processors()} processors; worker processes are worth it "
-                f"from {_FEWEST} on"
+                f"the program may use {processors()} processor; worker processes are worth it from "
+                f"{_FEWEST} on"
             )
     if sys.platform != "linux" or not hasattr(os, "memfd_create"):
         return "worker processes need Linux, for shared memory without a name"
