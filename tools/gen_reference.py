@@ -28,7 +28,7 @@ from penstock.operators.support.docs import (
 )
 from penstock.operators.support.registry import all_schemas
 from penstock.operators.support.signature import class_name
-from penstock.to_come import DOCUMENTS, MODULES, NO_COUNTERPART, PLUGINS
+from penstock.to_come import DOCUMENTS, MODULES, NO_COUNTERPART, PLUGINS, PRIVATE_NAMES
 
 if TYPE_CHECKING:
     from penstock.operators.support.schema import Arg, Input, OpSchema
@@ -259,9 +259,18 @@ def to_come() -> str:
         "",
         "Importing one raises `penstock.errors.MissingModuleError`. Modules that are private in",
         "DALI, such as `_conditionals`, can be imported, since programs do so and hardly use them;",
-        "looking something up in one raises `penstock.errors.PrivateNameError`.",
+        "looking something up in one raises `penstock.errors.PrivateNameError`, unless it is one",
+        f"of these, which have a counterpart: {_private_names()}.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _private_names() -> str:
+    return ", ".join(
+        f"`{module.removeprefix('penstock.')}.{name}`"
+        for module, names in PRIVATE_NAMES.items()
+        for name in names
+    )
 
 
 def compact_to_come() -> str:

@@ -446,6 +446,10 @@ PIPELINES: Rows = [
         "dimensionality in the previous iteration was 1 and the current is 2",
     ),
     (
+        of(lambda lib: lib.fn.external_source(source=(each for each in [FLOATS]), cycle=True)),
+        "pass that function instead as `source`.",
+    ),
+    (
         of(lambda lib: lib.fn.external_source(lambda: FLOATS, ndim=2, layout="HWC")),
         'match the ndim argument. the arguments provided:\n ndim = 2,\n layout: "hwc"',
     ),

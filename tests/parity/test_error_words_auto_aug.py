@@ -88,7 +88,7 @@ AUTO_AUG: Rows = [
         "the kwargs `one, two` are not used by any of the augmentations.",
     ),
     (policy(bins=0.5), "the `num_magnitude_bins` must be a positive integer, got 0.5."),
-    (policy(("aug", 1)), "as a triple"),
+    (policy(("aug", 1)), "must be specified as a triple"),
     (policy(("other", 1, 1)), "must be an instance of augmentation"),
     (policy(("aug", 1.5, 1)), "must be a number from `[0, 1]`"),
     (

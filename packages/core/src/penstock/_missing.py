@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.abc import Loader
 from importlib.util import spec_from_loader
 from types import ModuleType
@@ -36,7 +37,8 @@ class MissingModules:
         from penstock.to_come import PRIVATE, missing_module
 
         if name in PRIVATE:
-            return spec_from_loader(name, _PrivateModule())
+            has_modules = any(other.startswith(f"{name}.") for other in PRIVATE)
+            return spec_from_loader(name, _PrivateModule(), is_package=has_modules)
         error = missing_module(name)
         if error is None:
             return None
@@ -48,22 +50,27 @@ class MissingModules:
 
 
 class _PrivateModule(Loader):
-    """Makes the counterpart of a private module: it has no names, and says so."""
+    """Makes the counterpart of a private module: it says which names it does not have."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """A module without names."""
+        """A module whose names are looked up when they are asked for."""
         return ModuleType(spec.name, "Private in DALI; without a counterpart.")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Let look-ups in it fail with a reason."""
-        from penstock.to_come import private_name_error
+        """Let look-ups in it find the names that have a counterpart, and fail with a reason."""
+        from penstock.to_come import PRIVATE_NAMES, private_name_error
 
-        def fail(name: str) -> Any:
+        names = PRIVATE_NAMES.get(module.__name__, {})
+
+        def find(name: str) -> Any:
             if name.startswith("__"):
                 raise AttributeError(name)
-            raise private_name_error(module.__name__, name)
+            if name not in names:
+                raise private_name_error(module.__name__, name)
+            where, _, counterpart = names[name].partition(":")
+            return getattr(import_module(where), counterpart)
 
-        module.__getattr__ = fail  # type: ignore[method-assign]
+        module.__getattr__ = find  # type: ignore[method-assign]
 
 
 def _steps_of_import(frame: FrameType | None) -> set[str]:

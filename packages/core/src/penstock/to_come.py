@@ -75,13 +75,29 @@ PRIVATE = frozenset(
     f"penstock.{name}"
     for name in (
         *("_autograph", "_backend_enums", "_conditionals", "_debug_mode", "_debug_utils"),
-        *("_multiproc", "_tensor_formatting", "_typing", "_utils"),
+        *("_multiproc", "_tensor_formatting", "_typing"),
+        *("_utils", "_utils.external_source_impl", "_utils.hacks"),
         *("ops._docs", "ops._names", "ops._operators", "ops._operator_utils"),
         *("ops._python_def_op_utils", "ops._registry", "ops._signatures"),
     )
 )
 """Modules that are private in DALI. Programs import some beside what they need, so importing one
 works, and only what is looked up in it is an error."""
+
+_RETURNED = "penstock.operators.support.external.returned"
+PRIVATE_NAMES = {
+    "penstock._autograph": {
+        "is_autograph_artifact": "penstock.autograph.conversion:is_rewritten",
+    },
+    "penstock._utils.external_source_impl": {
+        "assert_cpu_batch_data_type": f"{_RETURNED}:check_batch",
+        "assert_cpu_sample_data_type": f"{_RETURNED}:check_sample",
+        "batch_to_numpy": f"{_RETURNED}:batch_array",
+        "sample_to_numpy": f"{_RETURNED}:sample_array",
+    },
+    "penstock._utils.hacks": {"not_iterable": "penstock.graph.data_node:not_iterable"},
+}
+"""The names in such modules that have a counterpart: ``module:name`` of it, by module and name."""
 
 
 def private_name_error(module: str, name: str) -> PrivateNameError:

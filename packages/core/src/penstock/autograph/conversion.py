@@ -34,6 +34,12 @@ def call(function: Any) -> Any:
     return _converted(function)
 
 
+def is_rewritten(function: Any) -> bool:
+    """Whether `function` is one that `call` has made, or is defined in one."""
+    code = getattr(function, "__code__", None)
+    return code is not None and HELPER in code.co_freevars
+
+
 def _converted(function: Any) -> Any:
     if isinstance(function, FunctionType):
         return convert(function) if is_selected(function) else function
@@ -59,7 +65,7 @@ def _converted(function: Any) -> Any:
 def convert(function: FunctionType) -> FunctionType:
     """`function`, rewritten; itself where that is not possible or has been done."""
     code = function.__code__
-    if HELPER in code.co_freevars:
+    if is_rewritten(function):
         return function
     key = (code, code.co_filename)
     with _lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from penstock.errors import ArgumentTypeError
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
         "DataNode | ScalarConstant | float | np.generic | np.ndarray | list[Any] | tuple[Any, ...]"
     )
     """What `DataNode` calculates with: another one, or what can be made a constant."""
+
+
+def not_iterable(cls: type) -> None:
+    """Make objects of `cls` not iterable, also to ``isinstance`` with ``Iterable``."""
+    cls.__iter__ = None  # type: ignore[attr-defined]
+    Iterable._abc_caches_clear()  # type: ignore[attr-defined]  # it remembers what it has said
 
 
 @public_methods

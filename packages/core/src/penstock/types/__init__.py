@@ -41,6 +41,7 @@ from penstock.types.enums import (
 from penstock.types.scalar_constant import ScalarConstant
 
 _all_types = [DALIDataType.BOOL, *INTEGERS[4:], *INTEGERS[:4], *FLOATS]  # programs loop over it
+_DALIDataType = DALIDataType  # as DALI's compiled module calls it
 
 __all__ = [
     "ANY_DATA",

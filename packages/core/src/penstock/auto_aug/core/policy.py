@@ -78,8 +78,8 @@ def _step(step: Any, bins: int) -> Step:
         augment, probability, magnitude_bin = step
     except (TypeError, ValueError):
         raise ArgumentTypeError(
-            "An operation of a sub policy is given as a triple: (augmentation, probability, "
-            f"magnitude). Got {step!r}."
+            "Each operation in sub policy must be specified as a triple: (augmentation, "
+            f"probability, magnitude). Got {step!r}."
         ) from None
     if not isinstance(augment, Augmentation):
         raise ArgumentTypeError(

@@ -39,7 +39,7 @@ def kind_of(source: Any, cycle: Any) -> str:
     if inspect.isgenerator(source) and policy != "no":
         raise ArgumentTypeError(
             "Cannot cycle through a generator, it can be run only once. If it comes from a "
-            "generator function, pass that function as `source`."
+            "generator function, pass that function instead as `source`."
         )
     if _is_generator_function(source) or _is_iterable(source):
         return "iterable"

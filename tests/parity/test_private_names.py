@@ -1,0 +1,102 @@
+"""Names of DALI's private modules that programs use, beside DALI's own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.parity.outcomes import Library, Table, assert_same, attempt
+
+SAMPLE = np.uint8([[42, 41], [40, 39]])
+names = Table()
+
+
+def found(lib: Library, module: str, name: str) -> Any:
+    """A private name, by ``import`` of its module."""
+    return getattr(importlib.import_module(f"{lib.module.__name__}.{module}"), name)
+
+
+def returned(name: str, *values: Any) -> Any:
+    """What a function for data that callbacks return makes of each of `values`."""
+
+    def scenario(lib: Library) -> Any:
+        function = found(lib, "_utils.external_source_impl", name)
+        made = [value(lib) if callable(value) else value for value in values]
+        return [attempt(function, each) for each in made]
+
+    return scenario
+
+
+SAMPLES = (
+    SAMPLE,
+    torch.tensor(SAMPLE),
+    lambda lib: lib.TensorCPU(SAMPLE),
+    *([SAMPLE], "text", 3, None),
+)
+BATCHES = (
+    *([SAMPLE], [SAMPLE] * 4, [torch.tensor(SAMPLE)] * 2, SAMPLE),
+    lambda lib: [lib.TensorCPU(SAMPLE)] * 2,
+    lambda lib: lib.TensorListCPU(SAMPLE),
+    *([SAMPLE, SAMPLE[:1]], ["text"], 3, "text"),
+)
+names(
+    samples=returned("sample_to_numpy", *SAMPLES),
+    samples_checked=returned("assert_cpu_sample_data_type", *SAMPLES),
+    batches=returned("batch_to_numpy", *BATCHES),
+    batches_checked=returned("assert_cpu_batch_data_type", *BATCHES),
+    own_words=lambda lib: [
+        str(attempt(found(lib, "_utils.external_source_impl", name), "text", "No: {}"))
+        for name in ("sample_to_numpy", "batch_to_numpy", "assert_cpu_batch_data_type")
+    ],
+    types_by_their_compiled_name=lambda lib: (
+        lib.types is not None
+        and importlib.import_module(f"{lib.module.__name__}.backend_impl").types._DALIDataType.INT8
+    ),
+)
+
+
+@names
+def not_iterable(lib: Library) -> Any:
+    class Numbers:
+        def __iter__(self) -> Any:
+            return iter([1, 2])
+
+    before = isinstance(Numbers(), Iterable)
+    found(lib, "_utils.hacks", "not_iterable")(Numbers)
+    return before, isinstance(Numbers(), Iterable), type(attempt(list, Numbers()))
+
+
+@names
+def rewritten_functions(lib: Library) -> Any:
+    is_artifact = found(lib, "_autograph", "is_autograph_artifact")
+    seen = []
+
+    def factory(size: int) -> Any:
+        def source(info: Any) -> Any:
+            return np.full(size, max(info.idx_in_batch, 1))
+
+        return source
+
+    def define() -> Any:
+        def local(info: Any) -> Any:
+            return np.full(2, max(info.idx_in_batch, 1))
+
+        made, kept = factory(3), lib.pipeline.do_not_convert(factory)(3)
+        seen.extend([is_artifact(each) for each in (local, made, kept, None)])
+        return lib.fn.external_source(source=made, batch=False), lib.fn.external_source(
+            source=local, batch=False
+        )
+
+    pipe = lib.pipe(define, enable_conditionals=True)
+    pipe.build()
+    return seen, pipe.run()
+
+
+@pytest.mark.parametrize("name", names)
+def test_private_name(name):
+    assert_same(names[name])
