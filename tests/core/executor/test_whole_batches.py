@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from penstock import errors, fn, pipeline_def, types
+from penstock.graph.branches import guarded, merge
 from penstock.operators import Input, SampleOperator, operator
 from penstock.operators.support.planning import Planned
 
@@ -95,3 +96,30 @@ def test_large_values_are_left_to_the_threads():
     found = of(graph).run()[0].as_array()
     assert found.shape == (40, 20, 20)
     assert (found >= 1).all()
+
+
+def test_what_follows_from_draws_in_branches_is_planned_once_too():
+    table = np.arange(5, dtype=np.float32) * 10
+
+    def graph():
+        drawn = fn.random.uniform(range=(0, 9), dtype=types.INT32)
+        values = fn.copy(types.Constant(table, device="cpu"))
+        is_low, is_high = drawn < 5, drawn > 100
+        with guarded(is_low):
+            found = fn.testing.counts_its_plans(values[drawn] + 1)  # there are no more elements
+        with guarded(is_low, holds=False):
+            with guarded(is_high):
+                never = fn.testing.counts_its_plans(values[drawn])
+            with guarded(is_high, holds=False):
+                other = fn.cast(-drawn, dtype=types.FLOAT)
+            above = merge(is_high, never, other)
+        return drawn, merge(is_low, found, above)
+
+    SIZES.clear()
+    pipe = of(graph)
+    drawn, found = (out.as_array() for out in pipe.run())
+    below = drawn < 5
+    assert 0 < below.sum() < 40
+    np.testing.assert_array_equal(found[below], drawn[below] * 10 + 1)
+    np.testing.assert_array_equal(found[~below], -drawn[~below])
+    assert set(SIZES) == {1, 40}  # the one is where the graph is prepared

@@ -277,7 +277,7 @@ def plan_whole_batches(
                 array = program.constants[r]
                 known[r] = Samples(values=np.broadcast_to(array, (size, *array.shape)))
         try:
-            found = _planned_whole(step, known, iteration)
+            found = _planned_whole(step, known, program, iteration)
         except Exception as error:  # not a Ctrl-C, which is nobody's error
             raise located(error, step.node.where()) from error
         for r, values in zip(step.outputs, found, strict=True):
@@ -287,24 +287,42 @@ def plan_whole_batches(
         iteration.buffers[r] = buffer
 
 
-def _planned_whole(step: Step, known: dict[int, Samples], iteration: Iteration) -> list[np.ndarray]:
-    """The outputs of a step for the whole batch, each in memory of its own."""
+def _planned_whole(
+    step: Step, known: dict[int, Samples], program: Program, iteration: Iteration
+) -> list[np.ndarray]:
+    """The outputs of a step for the whole batch, each in memory of its own.
+
+    To work on samples that do not take its branch costs less than to leave them out, which is done
+    only where they are not fit for it.
+    """
+    size = iteration.size
+    try:
+        return _planned_for(range(size), step, known, iteration)
+    except Exception:
+        if not step.guard:
+            raise
+    places = chosen(step.guard, known)
+    if not places:
+        return [np.repeat(np.zeros_like(program.examples[r]), size, axis=0) for r in step.outputs]
+    return [spread(v, places, size) for v in _planned_for(places, step, known, iteration)]
+
+
+def _planned_for(
+    places: Sequence[int], step: Step, known: dict[int, Samples], iteration: Iteration
+) -> list[np.ndarray]:
+    """The same for the samples at these places."""
     assert step.planner is not None
     inputs = [known[r] for r in step.inputs]
     tensors = {name: (known[r], convert) for name, r, convert in step.tensor_args}
-    places: Sequence[int] = range(iteration.size)
-    if step.guard:
-        places = chosen(step.guard, known) or ()
+    if len(places) < iteration.size:
         inputs = [taken(each, places) for each in inputs]
         tensors = {n: (taken(each, places), convert) for n, (each, convert) in tensors.items()}
     plans = step.planner.plan(
         inputs, tensors, places, seed=iteration.seed_of(step), iteration=iteration.number
     )
     assert plans.values is not None
-    if step.guard:
-        return [spread(values, places, iteration.size) for values in plans.values]
-    taken = [samples.dense for samples in inputs]
+    given = [samples.dense for samples in inputs]
     return [
-        values if values.flags.owndata and all(values is not t for t in taken) else values.copy()
+        values if values.flags.owndata and all(values is not g for g in given) else values.copy()
         for values in plans.values
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +15,17 @@ from penstock.executor.step import reads as reads_of
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.operator import SampleOperator
-from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
+from penstock.operators.support.planning import Samples
 from penstock.operators.support.schema import Spec
 from penstock.tensors.pool import HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.plan import Plan, Stage
+
+
+_MOST_ELEMENTS = 1024
+"""Of a sample that is worked out for the whole batch: to work on no more of them takes less than to
+come to each sample does."""
 
 
 class Program:
@@ -55,8 +59,9 @@ class Program:
         """
         self.constants: dict[int, np.ndarray] = {}
         """Registers that hold the same array for every sample."""
-        self._examples: dict[int, Samples] = {}
-        """One sample of each register whose batch is there before the first sample runs."""
+        self.examples: dict[int, np.ndarray] = {}
+        """One sample, ``(1, ...)``, of each register whose batch is there before the first sample
+        runs."""
         self.sample_seconds = 1.0
         """About how long one sample takes, on one thread."""
         self.processor_seconds = 1.0
@@ -110,10 +115,10 @@ class Program:
         if values is None:
             self.steps.append(step)
             return
-        self._examples.update(
-            (r, Samples(values=each)) for r, each in zip(step.outputs, values, strict=True)
-        )
-        if node.schema.random or not all(r in self.constants for r in reads_of(step)):
+        self.examples.update(zip(step.outputs, values, strict=True))
+        guards = {r for r, _ in step.guard}  # what is the same for all may be so in a branch, too
+        reads = set(reads_of(step)) - guards
+        if node.schema.random or node.schema.merges or not reads <= self.constants.keys():
             self.whole_steps.append(step)
             return
         for r, each in zip(step.outputs, values, strict=True):
@@ -127,13 +132,15 @@ class Program:
         All samples are like this one: draws and constants have one shape.
         """
         reads = reads_of(step)
-        examples = self._examples
+        examples = {
+            r: Samples(values=each) for r in reads if (each := self.examples.get(r)) is not None
+        }
         if step.planner is None or not step.op.plans_values or step.node.schema.reads_metadata:
             return None
-        if reads and not (self.is_whole and all(_is_small(examples.get(r)) for r in reads)):
+        if reads and not (self.is_whole and all(r in examples for r in reads)):
             return None
         try:
-            return step.planner.plan(
+            values = step.planner.plan(
                 [examples[r] for r in step.inputs],
                 {name: (examples[r], convert) for name, r, convert in step.tensor_args},
                 (0,),
@@ -141,6 +148,8 @@ class Program:
             ).values
         except Exception:  # this sample is bad, or nothing can be said: each is planned alone
             return None
+        small = [*(self.examples[r] for r in reads), *(values or ())] if reads else ()
+        return values if all(each.size <= _MOST_ELEMENTS for each in small) else None
 
     def _drop_useless_plans(self) -> None:
         """Leave out plans of steps whose `cpu` needs none and whose shapes nobody needs ahead."""
@@ -246,7 +255,3 @@ class Program:
                 and all(kind.layout in ("", self.specs[r].layout) for kind in kinds)
             )
             step.materialises = not step.is_lazy
-
-
-def _is_small(samples: Samples | None) -> bool:
-    return samples is not None and math.prod(samples.shape_tuples[0]) <= SMALL_ELEMENTS

@@ -10,6 +10,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
+from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Input
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 
@@ -22,6 +23,13 @@ from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 )
 class Copy(SampleOperator):
     """Copies data."""
+
+    plans_values = True
+    needs_plan = False
+
+    def plan(self, c: PlanContext, data: Samples) -> Planned:
+        values = data.values
+        return Planned(data.shapes) if values is None else Planned(values=values.copy())
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         out = c.empty(data.shape, data.dtype)

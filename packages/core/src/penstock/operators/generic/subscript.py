@@ -144,9 +144,17 @@ class TensorSubscript(SampleOperator):
 
     def plan(self, c: PlanContext, data: Samples) -> Planned | None:
         values = data.values
-        if values is None or self.fixed is None:
+        if values is None:
             return None
-        return Planned(values=values[(slice(None), *self.fixed)])
+        if self.fixed is not None:
+            return Planned(values=values[(slice(None), *self.fixed)])
+        index = list(self._index(c.args))
+        for axis, names in self.axes:
+            if not self.tensor_args.keys().isdisjoint(names):
+                if not names[0].startswith("at_"):
+                    return None  # samples differ in shape
+                index[axis] = self._numbers(c, names[0])
+        return Planned(values=values[(np.arange(len(values)), *index)])
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         index = self.fixed if self.fixed is not None else self._index(c.args)
@@ -183,7 +191,7 @@ class TensorSubscript(SampleOperator):
             self._refuse(c, int(np.flatnonzero(wrong)[0]), data.shapes)
         return found.view()
 
-    def _numbers(self, c: BatchContext, name: str) -> np.ndarray | None:
+    def _numbers(self, c: PlanContext, name: str) -> np.ndarray | None:
         """An argument of all samples, cut off far away from any data; `None` if not given."""
         spec = self.tensor_args.get(name)
         if spec is None:
