@@ -51,7 +51,9 @@ def test_launches_are_recorded_and_named_for_tools(ranges):
     while not len(record.recorders[0].looks.array()):
         pipe.run()  # what looks at the queue is a thread
     names = {e["name"] for e in record.timeline()["traceEvents"]}
-    assert {"fn.flip", "batches"} <= names
+    assert {"fn.flip", "batches", "memory pool of the GPU (MB)"} <= names
+    assert record.figures()[0].device_peak_bytes > 0
+    assert "pool of the GPU&#x27;s memory" in record.html()
 
 
 def test_without_nvtx_there_are_no_ranges(monkeypatch):

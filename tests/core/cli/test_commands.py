@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 import xml.etree.ElementTree as ET
 
 import cv2
@@ -15,6 +16,7 @@ from penstock.cli.app import app
 from tests.support.scripts import imports_forgotten
 
 SCRIPT = """
+import warnings
 import numpy as np
 from penstock import fn, pipeline_def, types
 
@@ -37,6 +39,11 @@ def sounds():
 def on_gpu(root="/nowhere"):
     jpegs, _ = fn.readers.file(file_root=root)
     return fn.resize(fn.decoders.image(jpegs, device="mixed"), size=8)
+
+@pipeline_def(batch_size=4, num_threads=1, device_id=0)
+def warned():
+    warnings.warn("careful")
+    return fn.random.uniform()
 """
 
 
@@ -68,7 +75,7 @@ def test_graph_draws_operators_stages_and_devices(run, tmp_path):
     root = ET.fromstring(text)
     said = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"fn.resize", "fn.random.uniform", "output 0", "output 1"} <= set(said)
-    assert '"noise" · cli_script.py:7' in said
+    assert '"noise" · cli_script.py:8' in said
     assert said.count("merged, group 1") == 3
     # Neither data nor a GPU is needed.
     run("graph", "cli_script.py:on_gpu", "-o", "b.svg")
@@ -148,6 +155,45 @@ def test_doctor_says_what_to_install(monkeypatch, tmp_path):
     cache = found.sections["Caches"][0]
     assert cache.value == "1 files, 2.0 MB; read-only"
     assert cache.is_good is False
+
+
+def test_doctor_finds_variables_that_are_wrong(monkeypatch):
+    for name, value in {
+        "PENSTOCK_GPU": "always",
+        "PENSTOCK_DECODER": "opencv",
+        "PENSTOCK_AFFINITY_MASK": "0,x",
+        "DALI_AFFINITY_MASK": "0",
+        "DALI_BUFFER_GROWTH_FACTOR": "9",
+        "DALI_HOST_BUFFER_SHRINK_THRESHOLD": "0.25",
+        "DALI_USE_VMM": "1",
+        "DALI_NUM_THREADS": "3",
+    }.items():
+        monkeypatch.setenv(name, value)
+    found = doctor.examine()
+    lines = {line.name: line for line in found.sections["Environment"]}
+    wrong = {
+        "PENSTOCK_GPU": "allowed are auto, never",
+        "PENSTOCK_AFFINITY_MASK": "'x' is not the number",
+        "DALI_BUFFER_GROWTH_FACTOR": "numbers from 1 to 4. 4 is used",
+        "DALI_USE_VMM": "Unset DALI_USE_VMM",
+    }
+    assert {name for name, line in lines.items() if line.is_good is False} == set(wrong)
+    for name, words in wrong.items():
+        assert sum(words in advice and name in advice for advice in found.to_do) == 1
+    assert lines["DALI_HOST_BUFFER_SHRINK_THRESHOLD"].value == "0.25"
+    assert lines["DALI_NUM_THREADS"].value == "3"
+    assert lines["DALI_HOST_BUFFER_GROWTH_FACTOR"].value == "not set: 1.1"
+    assert not found.sections["GPUs"][-1].is_good
+
+
+def test_warnings_are_lines(run, gpu_is_off):
+    """One that a script causes names its place, one that the library has for it does not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        said = run("graph", "cli_script.py:warned")
+    assert "warning: `device_id`=0 asks for a GPU, and the CPU does the work" in said
+    assert re.search(r"warning: careful \(\S*cli_script.py:\d+\)", said)
+    assert "typer" not in said
 
 
 def test_as_a_program(run, tmp_path):

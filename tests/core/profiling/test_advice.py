@@ -26,6 +26,7 @@ LIMIT = Figures(
 
 CASES = {
     "measure-longer": {"batches": 3},
+    "busy-machine": {"processor_waits": 0.4, "processors_used": 1.8, "reading_waits": 0.5},
     "nothing-to-do": {"consumer_waits": 0.04, "working": 0.9},
     "slow-source": {"consumer_asks": 0.5, "consumer_waits": 0.2, "source": "external source"},
     "slow-callback": {"callbacks": 0.7, "callback": "fn.python_function"},
@@ -67,6 +68,7 @@ def test_advice_names_numbers_and_operators():
     assert "fn.resize" in said["slow-operator"]
     assert 'workers="processes"' in said["worker-processes"]
     assert "40 %" in said["slow-disk"]
+    assert "used 1.8 of 4" in said["busy-machine"]
 
 
 def test_idle_threads_of_a_slow_consumer_may_go():
@@ -85,6 +87,9 @@ def test_idle_threads_of_a_slow_consumer_may_go():
         ("slow-source", {"consumer_waits": 0.51}),
         ("slow-callback", {"callbacks": 0.49}),
         ("slow-disk", {"reading_waits": 0.29}),
+        ("busy-machine", {"processor_waits": 0.29}),
+        ("busy-machine", {"processor_waits": None}),
+        ("busy-machine", {"processors_used": 2.1}),
         ("worker-processes", {"interpreter_held": 0.59}),
         ("worker-processes", {"interpreter_held": None}),
         ("worker-processes", {"threads": 1}),

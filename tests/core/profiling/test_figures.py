@@ -37,7 +37,8 @@ def recorder():
         one.note(2, k, 8, 0, begin, begin + 8 * MS, 7 * MS)
         one.note(0, k, 8, 0, begin, begin + 2 * MS, 1 * MS)
         one.note(1, k, 8, 0, begin + 2 * MS, begin + 8 * MS, 6 * MS)
-        made.looks.note(begin + 5 * MS, 2, 1, 1000, 500 * k, 9000, 100 if k % 2 else 5 * MS, k * MS)
+        waited = 100 if k % 2 else 5 * MS
+        made.looks.note(begin + 5 * MS, 2, 1, 1000, 500 * k, 70 + k, 9000, waited, k * MS)
     assert two.array().size == 0
     return made
 
@@ -61,6 +62,7 @@ def test_shares_and_times(recorder):
     assert found.interpreter_held == pytest.approx(4 / 9)
     assert found.processor_waits == pytest.approx(8 / 72)
     assert found.pool_peak_bytes == 1000 + 4500
+    assert found.device_peak_bytes == 79
     reading, resizing = found.operators
     assert reading.label.name == "fn.readers.file"
     assert reading.microseconds_per_sample == pytest.approx(250)

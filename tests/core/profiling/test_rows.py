@@ -18,7 +18,7 @@ def test_rows_come_back_as_they_were_noted():
 def test_the_oldest_rows_are_dropped_when_there_are_very_many():
     rows = Looks(rows=2)
     for k in range(200):
-        rows.note(k, 0, 0, 0, 0, 0, -1, -1)
+        rows.note(k, 0, 0, 0, 0, 0, 0, -1, -1)
     times = rows.array()["time"].tolist()
     assert rows.is_cut
     assert times == list(range(times[0], 200))

@@ -18,11 +18,13 @@ from penstock import Pipeline, errors, fn, pipeline_def, profile, types
 from penstock.executor.cpu import profiled_runner
 from penstock.executor.executor import Executor
 from penstock.executor.loader import Loader
+from penstock.executor.profiled import sampler
 from penstock.operators import Arg, Input, IntArg, SampleOperator, operator
 from penstock.pipeline import profiled
 from penstock.pipeline.experimental import pipeline_def as debug_pipeline_def
 from penstock.pipeline.input_queues import InputQueues
 from penstock.profiling import Profile
+from penstock.profiling.recorder import processor_wait_nanoseconds
 
 
 @operator(
@@ -60,11 +62,14 @@ class Sorting(SampleOperator):
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Says how many processors there are, and whether there is a GPU."""
+    """Says how many processors there are, whether there is a GPU, and how long was waited for a
+    processor: not at all, as if nobody else used them.
+    """
 
-    def is_of(processors, gpu=False):
+    def is_of(processors, gpu=False, waited=lambda *_: 0):
         monkeypatch.setattr(profiled, "processors", lambda: processors)
         monkeypatch.setattr(profiled, "is_available", lambda: gpu)
+        monkeypatch.setattr(sampler, "processor_wait_nanoseconds", waited)
 
     is_of(4)
     return is_of
@@ -100,8 +105,9 @@ def test_threads_that_hold_the_interpreter_want_processes(machine):
     assert found == ["worker-processes"]
 
 
-def test_too_many_threads_want_to_be_fewer(machine):
-    machine(1)
+def test_too_many_threads_want_to_be_fewer(machine, monkeypatch):
+    machine(1, waited=processor_wait_nanoseconds)
+    monkeypatch.setattr(profiled_runner, "thread_time_ns", time.perf_counter_ns)  # all are theirs
     found = kinds(lambda: fn.testing.sorting(data()), threads=16, batches=12, batch_size=16)
     assert found == ["fewer-threads"]
 
@@ -162,6 +168,29 @@ def test_where_processors_are_the_limit_the_operator_is_named(machine, monkeypat
     # As if nobody else used the processor.
     monkeypatch.setattr(profiled_runner, "thread_time_ns", time.perf_counter_ns)
     assert kinds(lambda: fn.testing.slow(data(), loops=200_000)) == ["slow-operator"]
+
+
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_where_others_have_the_processors_it_is_said(machine, workers):
+    """They are all waited for, whatever is worked on: nobody is said to hold the interpreter."""
+    asked = []
+
+    def waited(others=()):
+        asked.append(list(others))
+        return 2 * time.perf_counter_ns()
+
+    machine(8, waited=waited)
+    found = kinds(lambda: fn.testing.slow(data(), nap_ms=5), threads=2, workers=workers, batches=24)
+    assert found == ["busy-machine"]
+    assert any(asked) is (workers == "processes")
+
+
+def test_waits_for_processors_are_counted_of_processes_that_end(machine):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        alone = processor_wait_nanoseconds()
+        assert processor_wait_nanoseconds([other.pid]) >= alone > 0
+        other.communicate(b"\n")
+    assert processor_wait_nanoseconds([other.pid]) > 0
 
 
 def test_few_batches_say_nothing(machine):

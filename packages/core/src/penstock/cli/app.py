@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import statistics
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +27,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+_PACKAGE = Path(__file__).parents[1]
+_TYPER = Path(typer.__file__).parent
 _out = Console(soft_wrap=True)
 _err = Console(stderr=True, soft_wrap=True)
 
@@ -46,12 +49,14 @@ _Workers = Annotated[str | None, typer.Option(help="workers of the pipeline: thr
 
 
 def _command(function: Callable[..., None]) -> Callable[..., None]:
-    """A command whose errors are a line, not a traceback."""
+    """A command whose errors are a line, not a traceback; so are its warnings."""
 
     @functools.wraps(function)
     def run(**arguments: Any) -> None:
         try:
-            function(**arguments)
+            with warnings.catch_warnings():
+                warnings.showwarning = _warn
+                function(**arguments)
         except CommandError as error:
             _err.print(f"[bold red]error:[/] {escape(str(error))}")
             raise typer.Exit(2) from None
@@ -60,6 +65,17 @@ def _command(function: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(1) from None
 
     return run
+
+
+def _warn(
+    message: Warning | str, category: type[Warning], file: str, line: int, *_: object
+) -> None:
+    """Print a warning, in place of `warnings.showwarning`: where the script did not cause it, the
+    line that did is of no interest.
+    """
+    ours = Path(file).is_relative_to(_PACKAGE) or Path(file).is_relative_to(_TYPER)
+    where = "" if ours else f" ({file}:{line})"
+    _err.print(f"[bold yellow]warning:[/] {escape(str(message))}{escape(where)}")
 
 
 def _settings(

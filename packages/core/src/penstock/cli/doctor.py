@@ -6,13 +6,22 @@ import importlib
 import importlib.metadata
 import os
 import platform
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from penstock import kernel_cache
 from penstock._version import __version__
-from penstock.config import SWITCHES, cache_folder
-from penstock.errors import GpuNotAvailableError, MissingDependencyError
+from penstock.config import (
+    AFFINITY_MASKS,
+    NUMBER_SWITCHES,
+    SWITCHES,
+    WITHOUT_EFFECT,
+    cache_folder,
+)
+from penstock.errors import ArgumentValueError, GpuNotAvailableError, MissingDependencyError
+from penstock.executor.affinity import find_affinity
 from penstock.executor.processes.choice import processors
 from penstock.tensors.gpu.runtime import check_available, device_count
 from penstock.tensors.pool import memory_bytes
@@ -67,7 +76,7 @@ def examine() -> Findings:
         "Decoders": _decoders(to_do),
         "Frameworks": _frameworks(to_do),
         "Caches": _caches(to_do),
-        "Environment": _environment(),
+        "Environment": _environment(to_do),
     }
     return Findings(sections, to_do)
 
@@ -111,6 +120,8 @@ def _gpus(to_do: list[str]) -> list[Line]:
     try:
         check_available()
         count = device_count()
+    except ArgumentValueError as error:  # of the environment
+        return [*lines, Line("GPUs", str(error), False)]
     except GpuNotAvailableError as error:
         lines.append(Line("GPUs", str(error), None))
         if not cupy and Path("/proc/driver/nvidia").exists():
@@ -131,7 +142,7 @@ def _decoders(to_do: list[str]) -> list[Line]:
 
     try:
         uses = has_nvimagecodec()
-    except MissingDependencyError as error:
+    except (MissingDependencyError, ArgumentValueError) as error:
         return [Line("images on the CPU", str(error), False)]
     images = "nvImageCodec: DALI's own pixels" if uses else "simplejpeg and OpenCV"
     if not uses and platform.system() in ("Linux", "Windows"):
@@ -195,6 +206,41 @@ def _can_write(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
-def _environment() -> list[Line]:
-    lines = [Line(s.name, os.environ.get(s.name, f"not set: {s.default}")) for s in SWITCHES]
-    return [*lines, Line("PENSTOCK_CACHE_DIR", os.environ.get("PENSTOCK_CACHE_DIR", "not set"))]
+def _environment(to_do: list[str]) -> list[Line]:
+    """Each variable that is read, and those of DALI's that are set for nothing."""
+    lines = [_variable(s.name, s.default, s.value, to_do) for s in SWITCHES]
+    lines.append(Line("PENSTOCK_CACHE_DIR", os.environ.get("PENSTOCK_CACHE_DIR", "not set")))
+    lines += [_variable(name, "any processors", _bound, to_do) for name in AFFINITY_MASKS]
+    for number in NUMBER_SWITCHES:
+        lines.append(_variable(number.name, f"{number.default:g}", number.value, to_do))
+        if number.general in os.environ and number.name not in os.environ:
+            lines.append(_variable(number.general, "", number.value, to_do))
+    read = ("DALI_DISABLE_NVML", "DALI_NUM_THREADS")
+    lines += [Line(name, os.environ[name]) for name in read if name in os.environ]
+    for name in sorted(set(WITHOUT_EFFECT) & set(os.environ)):
+        lines.append(Line(name, f"{os.environ[name]}: without effect", False))
+        to_do.append(f"Unset {name}, which chooses among allocators of DALI's.")
+    return list(dict.fromkeys(lines))
+
+
+def _bound() -> None:
+    """Find out which processors workers would be bound to."""
+    find_affinity(os.cpu_count() or 1, None)
+
+
+def _variable(name: str, default: str, check: Callable[[], object], to_do: list[str]) -> Line:
+    """What a variable is set to; `check` raises, or warns, if that is not allowed."""
+    given = os.environ.get(name)
+    if given is None:
+        return Line(name, f"not set: {default}")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            check()
+            said = [str(w.message) for w in told]
+        except ArgumentValueError as error:
+            said = [str(error)]
+    # Of several variables for one thing, one is wrong.
+    said = [text for text in said if name in text]
+    to_do += [text for text in said if text not in to_do]
+    return Line(name, given, False if said else None)

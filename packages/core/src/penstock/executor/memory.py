@@ -119,6 +119,15 @@ class PipelineMemory:
             idle = pool.bytes_idle()
             yield "device", max(pool.bytes_held - idle, 0), idle
 
+    def held(self) -> tuple[int, int, int]:
+        """What pools of the host have lent, what they keep, and what that of the GPU has; nothing
+        is asked of a GPU for it.
+        """
+        stats = [share.stats() for share in self._shares.values()]
+        device = 0 if self._device is None else self._device.memory.bytes_held
+        idle = sum(s.bytes_idle + s.bytes_reserved for s in stats)
+        return sum(s.bytes_in_use for s in stats), idle, device
+
 
 class MemoryLimit:
     """Decides whether there is room for a further iteration.

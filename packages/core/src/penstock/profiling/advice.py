@@ -32,6 +32,7 @@ class Advice(NamedTuple):
 KINDS = (
     "measure-longer",
     "nothing-to-do",
+    "busy-machine",
     "fewer-threads",
     "more-threads",
     "worker-processes",
@@ -53,7 +54,7 @@ def advice_for(f: Figures) -> list[Advice]:
         if _needed_threads(f) < f.threads and f.working > 0:
             found.append(_spare_threads(f))
         return found
-    for rule in (_source, _callback, _disk, _processes, _decoder, _threads, _prefetch):
+    for rule in (_source, _callback, _others, _disk, _processes, _decoder, _threads, _prefetch):
         advice = rule(f)
         if advice is not None:
             return [advice]
@@ -116,6 +117,22 @@ def _callback(f: Figures) -> Advice | None:
         "Use operators in place of it, or a compiled function "
         "(penstock.plugin.numba.fn.experimental.numba_function); or have worker processes call it: "
         'Pipeline(workers="processes").',
+    )
+
+
+def _others(f: Figures) -> Advice | None:
+    """Who waits for processors that others have is seen to wait for files, and for the interpreter:
+    of that, nothing can be said.
+    """
+    waits = f.processor_waits or 0.0
+    if waits < _MUCH or f.processors_used > _MOST * f.processors:
+        return None
+    return Advice(
+        "busy-machine",
+        "Other programs have the processors",
+        f"{_count(f)} waited for a processor for {_percent(waits)} of their working time, and used "
+        f"{f.processors_used:.1f} of {f.processors}.",
+        "Measure again where processors are free: no setting of the pipeline makes up for them.",
     )
 
 

@@ -86,8 +86,8 @@ class Figures:
     computing_waits: float = 0.0
     """Share of the working time in operators that do not read, in which no processor was used."""
     processor_waits: float | None = None
-    """The part of the threads' working time in which they waited for a processor; None where the
-    system does not tell, or worker processes carry the samples."""
+    """The part of the working time of threads, or worker processes, in which they waited for a
+    processor; None where the system does not tell."""
     callbacks: float = 0.0
     """Share of time in which functions of the user's ran, one after the other."""
     callback: str = ""
@@ -104,7 +104,9 @@ class Figures:
     operators: list[OperatorTime] = field(default_factory=list)
     lanes: list[LaneTime] = field(default_factory=list)
     pool_peak_bytes: int = 0
-    """Most that the host pool has lent, and kept."""
+    """Most that pools of the host have lent, and kept."""
+    device_peak_bytes: int = 0
+    """Most that the GPU's pool has had."""
     resident_peak_bytes: int = 0
     queue: list[float] = field(default_factory=list)
     """Complete batches in the queue, over time: means of equal parts of it."""
@@ -283,13 +285,14 @@ def _note_looks(found: Figures, looks: np.ndarray, span: tuple[int, int]) -> Non
     if not len(looks):
         return
     found.pool_peak_bytes = int((looks["pool_used"] + looks["pool_idle"]).max())
+    found.device_peak_bytes = int(looks["device_pool"].max())
     found.resident_peak_bytes = int(looks["resident"].max())
     waited = looks["interpreter_wait"]
     if found.workers == "threads" and (waited >= 0).any():
         found.interpreter_held = float((waited[waited >= 0] > _FREE_NANOSECONDS).mean())
     delays = looks["processor_wait"]
     worked = found.working * found.threads * found.seconds
-    if found.workers == "threads" and delays[0] >= 0 and worked:
+    if delays[0] >= 0 and worked:
         waits = float(delays[-1] - delays[0]) / 1e9 / worked
         found.processor_waits = min(max(waits, 0.0), 1.0)
     parts = np.array_split(looks["ready"].astype(float), min(len(looks), 120))

@@ -119,7 +119,16 @@ def _who_waits(f: Figures) -> str:
         '<thead><tr><th scope="col">thread</th><th scope="col">time</th>'
         '<th scope="col" class="n">at work</th><th scope="col" class="n">waits</th>'
         '<th scope="col" class="n">idle</th><th scope="col" class="n">processor</th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>{_processor_waits(f)}"
+    )
+
+
+def _processor_waits(f: Figures) -> str:
+    if f.processor_waits is None:
+        return ""
+    return (
+        f"<p>Worker {f.workers} waited for a processor for {_percent(f.processor_waits)} of the "
+        "time that they were at work.</p>"
     )
 
 
@@ -227,12 +236,18 @@ def _memory(f: Figures) -> str:
     def megabytes(count: int) -> str:
         return f"{count / 1e6:,.0f} MB"
 
+    peaks = {"pools of host memory, in use and idle": f.pool_peak_bytes}
+    if f.device == "gpu":
+        peaks["pool of the GPU's memory, in use and idle"] = f.device_peak_bytes
+    peaks["this process"] = f.resident_peak_bytes
+    rows = "".join(
+        f'<tr><th scope="row">{escape(what)}</th><td class="n">{megabytes(peak)}</td></tr>'
+        for what, peak in peaks.items()
+    )
     return (
         '<h2>Memory</h2><div class="table"><table><caption>The most there was at once.</caption>'
         '<thead><tr><th scope="col">what</th><th scope="col" class="n">peak</th></tr></thead>'
-        '<tbody><tr><th scope="row">host pool of the engine, in use and idle</th>'
-        f'<td class="n">{megabytes(f.pool_peak_bytes)}</td></tr><tr><th scope="row">this process'
-        f'</th><td class="n">{megabytes(f.resident_peak_bytes)}</td></tr></tbody></table></div>'
+        f"<tbody>{rows}</tbody></table></div>"
     )
 
 

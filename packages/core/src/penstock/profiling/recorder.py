@@ -110,17 +110,18 @@ def resident_bytes() -> int:
         return 0
 
 
-def processor_wait_nanoseconds() -> int:
-    """How long all threads of this process have waited for a processor, while they could have run;
-    -1 where the system does not tell.
+def processor_wait_nanoseconds(others: Iterable[int] = ()) -> int:
+    """How long all threads of this process have waited for a processor, while they could have run,
+    and the main ones of the processes `others`; -1 where the system does not tell.
     """
     total = 0
     try:
-        for thread in os.listdir("/proc/self/task"):
+        own = [f"self/task/{thread}" for thread in os.listdir("/proc/self/task")]
+        for which in (*own, *others):
             try:
-                with open(f"/proc/self/task/{thread}/schedstat") as file:
+                with open(f"/proc/{which}/schedstat") as file:
                     total += int(file.read().split()[1])
-            except FileNotFoundError:  # it has ended
+            except (FileNotFoundError, ProcessLookupError):  # it has ended
                 continue
     except (OSError, IndexError, ValueError):
         return -1

@@ -31,6 +31,7 @@ LOOK = np.dtype(
         ("ready", "<i4"),
         ("pool_used", "<i8"),
         ("pool_idle", "<i8"),
+        ("device_pool", "<i8"),
         ("resident", "<i8"),
         ("interpreter_wait", "<i8"),
         ("processor_wait", "<i8"),
@@ -40,7 +41,7 @@ LOOK = np.dtype(
 of memory, the nanoseconds that it took to get the interpreter, and those that all threads of the
 process have waited for a processor so far; -1 where that is not known."""
 
-_FORMATS = {SPAN: struct.Struct("<iiiiqqq"), LOOK: struct.Struct("<qiiqqqqq")}
+_FORMATS = {SPAN: struct.Struct("<iiiiqqq"), LOOK: struct.Struct("<qiiqqqqqq")}
 _ROWS_A_BLOCK = 16_384
 _MOST_BLOCKS = 24
 """Of a thread, 16 MB: what it did in its last 400,000 steps."""

@@ -73,12 +73,14 @@ def _spans(rows: Any, labels: list[Label], pid: int, tid: int) -> Iterator[dict[
 
 def _counters(recorder: Recorder, pid: int) -> Iterator[dict[str, Any]]:
     for look in recorder.looks.array().tolist():
-        time, queued, ready, used, idle, resident, waited, _ = look
+        time, queued, ready, used, idle, device, resident, waited, _ = look
         shown: dict[str, dict[str, float]] = {
             "batches": {"ready": ready, "in progress": queued - ready},
-            "host pool (MB)": {"in use": used / 1e6, "idle": idle / 1e6},
+            "host pools (MB)": {"in use": used / 1e6, "idle": idle / 1e6},
             "resident memory (MB)": {"resident": resident / 1e6},
         }
+        if recorder.setup.device == "gpu":
+            shown["memory pool of the GPU (MB)"] = {"held": device / 1e6}
         if waited >= 0:
             shown["wait for the interpreter (ms)"] = {"waited": waited / 1e6}
         for name, values in shown.items():

@@ -13,7 +13,6 @@ from penstock.executor.programs import Programs
 from penstock.executor.threads import forks
 from penstock.profiling.recorder import Label, Recorder
 from penstock.profiling.rows import Rows
-from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
     from penstock.executor.gpu.program import GpuProgram
@@ -67,9 +66,10 @@ class ProfiledExecutor(Executor):
         self._cpu.record(recorder)
         self._take_code = recorder.add_labels([Label("wait for a batch", "take")])
         self._consumer_rows: Rows = recorder.lanes.setdefault("consumer", Rows())
-        pool = HOST_POOL if self.processes is None else self.processes.pool
         self._has_ended = False
-        self._sampler = Sampler(recorder, self._schedule.queue, pool)
+        self._sampler = Sampler(
+            recorder, self._schedule.queue, self.memory, has_processes=self.processes is not None
+        )
 
     def start(self) -> None:
         """Start the threads, once."""

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.executor.iteration import DONE
+from penstock.executor.processes.pool import POOL
 from penstock.profiling.recorder import Recorder, processor_wait_nanoseconds, resident_bytes
-from penstock.tensors.pool import HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.iteration import Iteration
+    from penstock.executor.memory import PipelineMemory
 
 _PERIOD_SECONDS = 0.01
 _LOOKS_A_FILE = 10
@@ -34,12 +35,22 @@ class Sampler:
         Where rows go.
     queue
         Iterations in progress.
-    pool
-        Where memory for samples comes from.
+    memory
+        That of the pipeline.
+    has_processes
+        Whether worker processes carry samples.
     """
 
-    def __init__(self, recorder: Recorder, queue: deque[Iteration], pool: HostPool) -> None:
-        self._pool = pool
+    def __init__(
+        self,
+        recorder: Recorder,
+        queue: deque[Iteration],
+        memory: PipelineMemory,
+        *,
+        has_processes: bool,
+    ) -> None:
+        self._memory = memory
+        self._has_processes = has_processes
         self._recorder = recorder
         self._queue = queue
         self._ends = threading.Event()
@@ -61,19 +72,18 @@ class Sampler:
         looks, delay, resident = 0, -1, 0
         while not self._ends.is_set():
             if looks % _LOOKS_A_FILE == 0:
-                delay, resident = processor_wait_nanoseconds(), resident_bytes()
+                pids = POOL.pids() if self._has_processes else []
+                delay, resident = processor_wait_nanoseconds(pids), resident_bytes()
             waited = nap()
             try:
                 states = [iteration.state for iteration in queue]
             except RuntimeError:  # it was changed meanwhile
                 continue
-            pool = self._pool.stats()
             note(
                 perf_counter_ns(),
                 len(states),
                 states.count(DONE),
-                pool.bytes_in_use,
-                pool.bytes_idle,
+                *self._memory.held(),
                 resident,
                 waited,
                 delay,
