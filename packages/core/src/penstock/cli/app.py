@@ -7,7 +7,7 @@ import statistics
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -68,13 +68,18 @@ def _command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _warn(
-    message: Warning | str, category: type[Warning], file: str, line: int, *_: object
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
 ) -> None:
     """Print a warning, in place of `warnings.showwarning`: where the script did not cause it, the
     line that did is of no interest.
     """
-    ours = Path(file).is_relative_to(_PACKAGE) or Path(file).is_relative_to(_TYPER)
-    where = "" if ours else f" ({file}:{line})"
+    ours = Path(filename).is_relative_to(_PACKAGE) or Path(filename).is_relative_to(_TYPER)
+    where = "" if ours else f" ({filename}:{lineno})"
     _err.print(f"[bold yellow]warning:[/] {escape(str(message))}{escape(where)}")
 
 
