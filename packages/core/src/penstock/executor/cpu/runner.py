@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from penstock.executor.planning import SamplePlans
     from penstock.executor.step import Step
 
-_GROUP_BYTES = 4 << 20
-"""Scratch memory that samples which go through the steps together may take. A core's own cache
-holds less, but what a step on a chunk costs the interpreter is shared by more of them."""
+_GROUP_BYTES, _SMALL_GROUP_BYTES = 16 << 20, 4 << 20
+"""Scratch memory that samples which go through the steps together may take: small ones, and others.
+A core's own cache holds less, but what a step on a chunk costs the interpreter is shared by more of
+them."""
+_SMALL_SAMPLE_BYTES = 512 << 10
+"""Scratch memory of a small sample. What the caches lose by several larger ones is more."""
 
 
 class SampleRunner:
@@ -57,7 +60,7 @@ class SampleRunner:
         made = {r: (s, c) for s, c in steps for r in s.outputs}
         self._producers = {id(s): _lazy_producers(s, made) for s, _ in self._operators}
         """For each step the contexts that its lazy input refers to."""
-        self._group_bytes = _GROUP_BYTES if any(s.chunked for s, _ in self._operators) else 0
+        self._in_groups = any(s.chunked for s, _ in self._operators)
         self._scratch_bytes = _GROUP_BYTES
         """Scratch memory that the last samples took, each."""
         self._iteration: Any = None
@@ -145,8 +148,7 @@ class SampleRunner:
         mark = arena.mark()
         count, begin = len(chunk.indices), 0
         while begin < count:
-            size = max(self._group_bytes // max(self._scratch_bytes, 1), 1)
-            end = min(begin + size, count)
+            end = min(begin + self._group_size(), count)
             group = Group(chunk.columns, range(begin, end))
             for step, context in left:
                 self._do(step, context, group.branch(step.guard), chunk)
@@ -156,6 +158,14 @@ class SampleRunner:
             self._scratch_bytes = (arena.mark() - mark) // (end - begin)
             arena.release(mark)
             begin = end
+
+    def _group_size(self) -> int:
+        """How many samples go through the steps together."""
+        if not self._in_groups:
+            return 1
+        scratch = max(self._scratch_bytes, 1)
+        most = _GROUP_BYTES if scratch <= _SMALL_SAMPLE_BYTES else _SMALL_GROUP_BYTES
+        return max(most // scratch, 1)
 
     def _planned(
         self, step: Step, context: SampleContext, chunk: Chunk, places: list[int] | None
