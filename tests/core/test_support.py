@@ -134,7 +134,7 @@ class TestAgainstDali:
 
 
 # What programs give `device="gpu"` raises an error that names it; see the support matrix.
-TO_COME_ON_GPU = {"dump_image", "experimental.readers.fits", "readers.numpy", "numpy_reader"}
+TO_COME_ON_GPU = {"dump_image"}
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))

@@ -15,6 +15,7 @@ import pytest
 from penstock import Pipeline, fn
 from penstock.errors import OperatorError
 from penstock.executor.cpu.runner import SampleRunner
+from penstock.experimental import dynamic
 from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
 from penstock.kernels.cpu.reading_threads import ReadingThreads
 from penstock.kernels.cpu.semaphores import Semaphores, semaphores
@@ -334,3 +335,21 @@ def test_extents_and_columns_of_any_kind(emulated_gpu, images, alone):
 def _read(path):
     with open(path, "rb") as file:
         return file.read()
+
+
+def test_a_reader_on_the_gpu_uploads_what_it_has_read(emulated_gpu, tmp_path):
+    array = np.arange(12).reshape(3, 4)
+    np.save(tmp_path / "a.npy", array)
+    pipe = Pipeline(batch_size=2, num_threads=1, device_id=0)
+    with pipe:
+        read = fn.readers.numpy(file_root=tmp_path, device="gpu", name="reader")
+        assert read.device == "gpu"
+        pipe.set_outputs(read, read.cpu())
+    for batches in (pipe.run(), Pipeline.deserialize(pipe.serialize()).run()):
+        assert [type(b).__name__ for b in batches] == ["TensorListGPU", "TensorListCPU"]
+        for batch in batches:
+            np.testing.assert_array_equal(batch.as_cpu().as_array(), [array] * 2)
+    reader = dynamic.readers.Numpy(file_root=tmp_path, device="gpu")
+    (read,) = reader()
+    assert read.device.device_type == "gpu"
+    np.testing.assert_array_equal(read.cpu(), array)

@@ -9,6 +9,7 @@ import pytest
 
 from penstock import Pipeline, backend, errors, fn, types
 from penstock.executor import fallback
+from penstock.experimental import dynamic
 from penstock.operators import BatchOperator, Input, operator
 from penstock.pipeline import experimental
 from penstock.tensors import TensorListCPU
@@ -196,3 +197,17 @@ def test_memory_of_a_gpu_is_not_prepared(gpu_is_off):
     backend.SetCUDACurrentDevice(3)
     with pytest.raises(errors.ArgumentTypeError):
         backend.PreallocatePinnedMemory(-1)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_readers_on_a_gpu(gpu_is_off, tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(12).reshape(3, 4))
+    pipe = Pipeline(batch_size=2, num_threads=1, device_id=0)
+    with pipe:
+        pipe.set_outputs(fn.readers.numpy(file_root=tmp_path, device="gpu", roi_end=[2, 4]))
+    (read,) = pipe.run()
+    assert isinstance(read, TensorListCPU)
+    np.testing.assert_array_equal(read.as_array(), [np.arange(8).reshape(2, 4)] * 2)
+    reader = dynamic.readers.Numpy(file_root=tmp_path, device="gpu")
+    (read,) = next(reader.next_epoch(batch_size=1))
+    np.testing.assert_array_equal(read.cpu().tensors[0], np.arange(12).reshape(3, 4))

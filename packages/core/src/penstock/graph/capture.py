@@ -85,6 +85,9 @@ def make_node(
     if device != "cpu" and input_queue is None:
         _check_implementation(schema, device)
     _placed(schema, device, edges, inputs)
+    uploaded = schema.reader and device == "gpu"  # readers read on the host
+    if uploaded:
+        device = "cpu"
     args, tensors = convert_arguments(schema, kwargs, line)
     target = scope.current()
     auto = ""
@@ -114,6 +117,8 @@ def make_node(
     if schema.optional_adds_output:
         count += len(edges) - schema.min_inputs
     node.outputs = [DataNode.of(node, index, count) for index in range(count)]
+    if uploaded:
+        node.outputs = [edge._on("gpu") for edge in node.outputs]
     if target is not None:
         target.add(node)
     return node

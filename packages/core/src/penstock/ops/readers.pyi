@@ -1027,7 +1027,7 @@ class Numpy(OperatorInstance):
 
     Names may be addresses such as ``s3://bucket/folder``, which are read through fsspec.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
@@ -1236,8 +1236,8 @@ class TFRecord(OperatorInstance):
     features : dict of features
         The features to read: by name, a `penstock.tfrecord.FixedLenFeature` or `VarLenFeature`.
     index_path : str or list of str
-        For each of them an index, with place and size in bytes of a record in each line, as
-        DALI's ``tfrecord2idx`` makes it.
+        For each of them an index, with place and size in bytes of a record in each line, as the
+        command ``tfrecord2idx`` makes it.
     path : str or list of str
         The files of records.
     bytes_per_sample_hint : int or list of int, optional
@@ -1401,8 +1401,8 @@ class Webdataset(OperatorInstance):
     dtypes : list of DALIDataType, optional
         Element types of the outputs; UINT8 if not given.
     index_paths : str or list of str, optional
-        For each archive a file with the places of its components, as DALI's ``wds2idx`` makes
-        them. Without it the headers of all files in the archives are read.
+        For each archive a file with the places of its components, as the command ``wds2idx``
+        makes them. Without it the headers of all files in the archives are read.
     initial_fill : int, default 1024
         Size of the window of `random_shuffle`, in samples: how far a sample may move.
     lazy_init : bool, default False

@@ -14,7 +14,6 @@ from penstock.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     MisusedArgumentError,
-    NotYetSupportedError,
     UsageError,
     did_you_mean,
     located,
@@ -71,7 +70,7 @@ class Reader:
     name
         What the reader is called in messages.
     device
-        Where the data is wanted.
+        Where the data is wanted: what was read is uploaded to a GPU.
     num_inputs
         Number of inputs; readers have none.
     enable_checkpointing
@@ -124,10 +123,7 @@ class Reader:
                 f'`{self._place.shown}` has no "{found.device_type}" variant; it runs on: '
                 f"{', '.join(self._schema.devices)}. `.gpu()` moves what it has read."
             )
-        if found is not None and found.device_type != "cpu":
-            raise NotYetSupportedError(
-                f"`{self._place.shown}` with device={str(found)!r} is to come."
-            )
+        self._device = found
 
     @property
     def _num_outputs(self) -> int:
@@ -227,6 +223,8 @@ class Reader:
                 raise reading.error
         kind: Any = Tensor if references[0].size is None else Batch
         found = [kind._of(reference) for reference in references]
+        if self._device is not None and self._device.device_type == "gpu":
+            found = [each.to_device(self._device) for each in found]
         names = self._schema.output_names
         return tuple(found) if names is None else dict(zip(names(self._args), found, strict=True))
 

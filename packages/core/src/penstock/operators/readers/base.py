@@ -154,6 +154,11 @@ class Reader(Operator):
     index: Index
     _order: ReadingOrder
 
+    @classmethod
+    def has_gpu(cls) -> bool:
+        """True: what is read is uploaded where it is wanted on a GPU."""
+        return True
+
     def list_entries(self) -> Index:
         """Find the entries, those of all shards together.
 

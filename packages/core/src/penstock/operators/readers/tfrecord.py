@@ -57,7 +57,7 @@ def _features(given: Any) -> dict[str, Any]:
             PathListArg,
             REQUIRED,
             "For each of them an index, with place and size in bytes of a record in each line, as "
-            "DALI's ``tfrecord2idx`` makes it.",
+            "the command ``tfrecord2idx`` makes it.",
         ),
         Arg(
             "features",

@@ -56,7 +56,7 @@ class _TarIndex(FileIndex):
             "index_paths",
             PathListArg,
             None,
-            "For each archive a file with the places of its components, as DALI's ``wds2idx`` "
+            "For each archive a file with the places of its components, as the command ``wds2idx`` "
             "makes them. Without it the headers of all files in the archives are read.",
         ),
         Arg(

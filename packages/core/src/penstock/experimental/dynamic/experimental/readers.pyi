@@ -18,7 +18,7 @@ class Fits(Reader):
     float32, or float64 where they have more than 16 bits. Compressed images need the library
     `astropy`, which ``pip install 'penstock[fits]'`` brings.
 
-    Runs on: cpu (to come: gpu).
+    Runs on: cpu, gpu.
 
     Parameters
     ----------
