@@ -1,24 +1,27 @@
 """What DALI's tutorials for TensorFlow do runs after ``nvidia.dali`` is replaced by ``penstock``.
 
-The programs in `programs/` do the same in other words, on a machine without a GPU. Those of
-DALI's that read LMDB, TFRecord, RecordIO or COCO read files here; TensorFlow has no `tf.estimator`
-any more.
+The programs in `programs/` do the same in other words, on a machine without a GPU, from the same
+kinds of files: LMDB of Caffe2's records, TFRecord, RecordIO, and images with COCO's annotations.
+TensorFlow has no `tf.estimator` any more.
 """
 
 from __future__ import annotations
 
+import json
+import struct
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import cv2
 import numpy as np
 import pytest
 import tensorflow as tf
-from PIL import Image
 from sklearn.datasets import load_digits
 
 from penstock import errors
-from tests.support.images import class_folders, encoded
+from tests.support.caffe_records import STRING, field, ints, record, tensor, write
+from tests.support.images import encoded
 
 PROGRAMS = Path(__file__).parent / "programs"
 COUNT = 600
@@ -38,21 +41,45 @@ def program(name):
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
-    """Handwritten digits in a folder for each class."""
-    root = tmp_path_factory.mktemp("digits")
+    """Handwritten digits in a data base of Caffe2's records."""
     found = load_digits()
-    for k, (image, label) in enumerate(zip(found.images[:COUNT], found.target, strict=False)):
-        folder = root / str(label)
-        folder.mkdir(exist_ok=True)
-        picture = Image.fromarray((image * 15).astype(np.uint8)).resize((28, 28))
-        picture.save(folder / f"{k:04}.jpg", quality=95)
-    return str(root)
+    records = []
+    for image, label in zip(found.images[:COUNT], found.target, strict=False):
+        large = cv2.resize((image * 15).astype(np.uint8), (28, 28), interpolation=cv2.INTER_CUBIC)
+        jpeg = cv2.imencode(".jpg", large)[1].tobytes()
+        records.append(record(tensor(STRING, [1], field(6, jpeg)), ints(int(label))))
+    return write(tmp_path_factory.mktemp("digits"), records)
+
+
+def jpeg(number):
+    return encoded(60 + number % 7, 80 - number % 5, seed=number).tobytes()
+
+
+def of(**values):
+    """A feature of an `Example`."""
+    lists = {"bytes_list": "BytesList", "int64_list": "Int64List", "float_list": "FloatList"}
+    return tf.train.Feature(**{k: getattr(tf.train, lists[k])(value=v) for k, v in values.items()})
 
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
+    """Photographs in a TFRecord file with its index."""
     root = tmp_path_factory.mktemp("photos")
-    class_folders(root, 23)
+    places, begin = [], 0
+    path = root / "photographs.tfrecord"
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for k in range(23):
+            feature = {
+                "image/encoded": of(bytes_list=[jpeg(k)]),
+                "image/class/label": of(int64_list=[k % 3]),
+                "image/object/bbox/xmin": of(float_list=[0.25] * (k % 2)),
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=feature))
+            writer.write(example.SerializeToString())
+            writer.flush()
+            places.append(f"{begin} {path.stat().st_size - begin}\n")
+            begin = path.stat().st_size
+    (root / "photographs.idx").write_text("".join(places))
     return str(root)
 
 
@@ -126,3 +153,55 @@ def test_an_operation_and_a_dataset_for_a_residual_network(photos):
     assert all(-3 < images.mean() < 3 and images.std() > 0.2 for images, _ in found)
     losses = photographs.in_keras(photos, 6)
     assert np.isfinite(losses).all()
+
+
+def test_operations_on_record_io(tmp_path):
+    data, places = b"", []
+    for k in range(16):
+        content = struct.pack("<IfQQ", 0, k, k, 0) + jpeg(k)
+        places.append(f"{k}\t{len(data)}\n")
+        data += struct.pack("<II", 0xCED7230A, len(content)) + content + b"\0" * (-len(content) % 4)
+    (tmp_path / "photos.rec").write_bytes(data)
+    (tmp_path / "photos.idx").write_text("".join(places))
+    found = program("records").recordio(
+        str(tmp_path / "photos.rec"), str(tmp_path / "photos.idx"), 2
+    )
+    for step, (_, first, images, second) in enumerate(found):
+        assert first.ravel().tolist() == list(range(4 * step, 4 * step + 4))
+        assert second.ravel().tolist() == list(range(8 + 4 * step, 12 + 4 * step))
+        assert images.shape == (4, 3, 16, 16)
+        assert images.std() > 0.2
+
+
+def test_boxes_of_coco_are_sparse(tmp_path):
+    sizes = {}
+    for k in range(4):
+        (tmp_path / f"{k}.jpg").write_bytes(jpeg(k))
+        sizes[k] = {"width": 80 - k, "height": 60 + k}
+    boxes = [(k, j) for k in range(4) for j in range(k)]  # the first image has none
+    annotations = {
+        "images": [{"id": k, "file_name": f"{k}.jpg"} | sizes[k] for k in range(4)],
+        "categories": [{"id": 7, "name": "a"}, {"id": 9, "name": "b"}],
+        "annotations": [
+            {"id": n, "image_id": k, "category_id": (7, 9)[j % 2], "bbox": [8, j, 4, 12]}
+            | {"iscrowd": 0}
+            for n, (k, j) in enumerate(boxes)
+        ],
+    }
+    (tmp_path / "all.json").write_text(json.dumps(annotations))
+    ((images, found, labels, ids),) = program("records").sparse_boxes(
+        str(tmp_path), str(tmp_path / "all.json"), 1
+    )
+    assert images.shape == (4, 24, 24, 3)
+    assert sorted(ids.ravel().tolist()) == list(range(4))
+    wanted = np.zeros((4, 3, 4), np.float32)
+    names = np.zeros((4, 3), np.int32)
+    for row, k in enumerate(ids.ravel().tolist()):
+        across = np.array([1 / sizes[k][side] for side in ("width", "height")] * 2)
+        for j in range(k):
+            wanted[row, j] = np.array([8, j, 12, j + 12]) * across
+            names[row, j] = 1 + j % 2  # categories have numbers from 1 on
+    for sparse, dense in ((found, wanted), (labels, names)):
+        there = np.zeros_like(dense)
+        there[tuple(sparse.indices.T)] = sparse.values
+        assert np.allclose(there, dense, atol=1e-6)

@@ -13,13 +13,13 @@ TYPES = (tf.float32, tf.int32)
 
 
 class Digits(Pipeline):
-    """Files of digits, one folder for each class."""
+    """Digits in a data base (LMDB) of Caffe2's records."""
 
     def __init__(self, folder, device, device_id=0, shard_id=0, num_shards=1):
         super().__init__(BATCH, 4, device_id, seed=7)
         self.device = device
-        self.reader = ops.readers.File(
-            file_root=folder, random_shuffle=True, shard_id=shard_id, num_shards=num_shards
+        self.reader = ops.readers.Caffe2(
+            path=folder, random_shuffle=True, shard_id=shard_id, num_shards=num_shards
         )
         self.decode = ops.decoders.Image(
             device="mixed" if device == "gpu" else "cpu", output_type=types.GRAY

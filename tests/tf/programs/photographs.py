@@ -2,6 +2,7 @@
 
 import nvidia.dali.fn as fn
 import nvidia.dali.plugin.tf as dali_tf
+import nvidia.dali.tfrecord as tfrec
 import nvidia.dali.types as types
 import tensorflow as tf
 from nvidia.dali.pipeline import pipeline_def
@@ -11,14 +12,21 @@ HEIGHT, WIDTH, BATCH = 32, 48, 4
 
 @pipeline_def
 def photographs(folder, shard_id, num_gpus, dali_cpu=True, training=True):
-    files, labels = fn.readers.file(
-        file_root=folder,
+    read = fn.readers.tfrecord(
+        path=f"{folder}/photographs.tfrecord",
+        index_path=f"{folder}/photographs.idx",
+        features={
+            "image/encoded": tfrec.FixedLenFeature((), tfrec.string, ""),
+            "image/class/label": tfrec.FixedLenFeature([1], tfrec.int64, -1),
+            "image/object/bbox/xmin": tfrec.VarLenFeature(tfrec.float32, 0.0),
+        },
         random_shuffle=training,
         shard_id=shard_id,
         num_shards=num_gpus,
         initial_fill=100,
         name="Reader",
     )
+    files, labels = read["image/encoded"], read["image/class/label"]
     decoder, resizer = ("cpu", "cpu") if dali_cpu else ("mixed", "gpu")
     if training:
         images = fn.decoders.image_random_crop(
