@@ -145,6 +145,15 @@ def test_spectrograms_have_low_frequencies_at_the_bottom():
         assert drawn[:3].max() < 10
 
 
+@pytest.mark.parametrize(("size", "width"), [(6, 6), (12, 12), (3, 3)])
+def test_spectrograms_of_a_batch_have_one_scale(size, width):
+    """However long they are: a second of each is as wide."""
+    powers = [np.ones((4, extent), np.float32) for extent in (6, 12)]
+    sheet = contact_sheet(TensorListCPU(powers, "ft"), size=size)
+    row = (sheet[TOP, LEFT : LEFT + 2 * size + GAP] < 255).any(axis=-1)
+    assert row.tolist() == [True] * width + [False] * (2 * size - width + GAP)
+
+
 def test_outputs_of_a_pipeline(image):
     pipe = Pipeline(2, 1, None)
     with pipe:

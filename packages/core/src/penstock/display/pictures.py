@@ -159,10 +159,20 @@ def _envelope(values: np.ndarray, scale: Scale, width: int, height: int) -> np.n
     return picture
 
 
-def fitted(picture: np.ndarray, size: int) -> np.ndarray:
-    """`picture` with its longer side at most `size`; small ones are enlarged by whole factors."""
+def fitted(picture: np.ndarray, size: int, longest: int = 0) -> np.ndarray:
+    """`picture` with its longer side at most `size`; small ones are enlarged by whole factors.
+
+    Parameters
+    ----------
+    picture
+        RGB.
+    size
+        In pixels.
+    longest
+        The longer side of the largest of the pictures that have one scale.
+    """
     height, width = picture.shape[:2]
-    longer = max(height, width)
+    longer = max(height, width, longest)
     if not min(height, width):
         return np.full((1, 1, 3), _PAPER, np.uint8)
     if longer > size:

@@ -146,7 +146,8 @@ def contact_sheet(
         if kind in (Kind.NUMBERS, Kind.NOTHING):
             continue
         scale = Scale.of(output.samples, kind)
-        rows = [_tiles(sample, kind, found, scale, size) for sample in output.samples]
+        longest = max(max(sample.shape, default=0) for sample in output.samples)
+        rows = [_tiles(sample, kind, found, scale, size, longest) for sample in output.samples]
         blocks += [_title(output, found, scale), _grid(rows, captions, columns)]
     if not blocks:
         raise ArgumentTypeError(
@@ -192,12 +193,13 @@ def _captions(
 
 
 def _tiles(
-    sample: np.ndarray, kind: Kind, layout: str, scale: Scale, size: int
+    sample: np.ndarray, kind: Kind, layout: str, scale: Scale, size: int, longest: int
 ) -> list[np.ndarray]:
     if kind is Kind.SIGNAL:
         return [signal(sample, scale, 2 * size, max(size // 2, 8))]
     if kind is Kind.SPECTROGRAM:
-        return [fitted(spectrogram(sample, layout, scale), 2 * size)]
+        # Of one scale: seconds and bands of all have the same extents.
+        return [fitted(spectrogram(sample, layout, scale), 2 * size, longest)]
     return [fitted(each, size) for each in frames(sample, layout, scale, _MOST_FRAMES)]
 
 
