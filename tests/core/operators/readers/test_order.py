@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from itertools import chain
+from itertools import chain, product
+from math import ceil
 
 import pytest
 from hypothesis import given
@@ -91,6 +92,34 @@ def test_padding_repeats_the_last_sample_drawn():
     batches = [order.draw(4) for _ in range(6)]
     assert list(chain(*batches[:3])) == [*RANDOM_WHOLE[:10], 8, 8]
     assert list(chain(*batches[3:])) == [*RANDOM_WHOLE[10:20], 2, 2]
+
+
+@pytest.mark.parametrize("sticks", [False, True])
+def test_sizes_of_shards_in_every_epoch(sticks):
+    """Without padding shard k is floor(k N / S) .. floor((k + 1) N / S); with it, all have
+    ceil(ceil(N / S) / B) B samples.
+    """
+    for size in range(1, 13):
+        cuts = [(s, [size * k // s for k in range(s + 1)]) for s in range(1, size + 1)]
+        for (shards, cut), batch, pad in product(cuts, (1, 2, 5), (False, True)):
+            for first in range(shards):
+                order = ReadingOrder(
+                    size,
+                    num_shards=shards,
+                    shard_id=first,
+                    pad_last_batch=pad,
+                    stick_to_shard=sticks,
+                )
+                for epoch in range(shards + 2):
+                    shard = first if sticks else (first + epoch) % shards
+                    expected = list(range(cut[shard], cut[shard + 1]))
+                    if pad:
+                        batches = ceil(ceil(size / shards) / batch)
+                        expected += expected[-1:] * (batches * batch - len(expected))
+                        found = [order.draw(batch) for _ in range(batches)]
+                    else:
+                        found = [order.draw(len(expected))]
+                    assert list(chain(*found)) == expected, (size, shards, batch, first, epoch)
 
 
 ORDERS = st.fixed_dictionaries(
