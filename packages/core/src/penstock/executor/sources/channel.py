@@ -171,8 +171,9 @@ def wait_for_any(channels: Sequence[Channel], seconds: float) -> list[int]:
     if found := [k for k, channel in enumerate(channels) if channel._received]:
         return found
     poll = select.poll()
-    positions = {}
-    for k, channel in enumerate(channels):
-        positions[channel.fileno()] = k
-        poll.register(channel.fileno(), select.POLLIN)
+    positions = {channel.fileno(): k for k, channel in enumerate(channels)}
+    if -1 in positions:  # closed, as by a program that ends while a thread waits
+        return [positions[-1]]
+    for number in positions:
+        poll.register(number, select.POLLIN)
     return [positions[number] for number, _ in poll.poll(seconds * 1000)]
