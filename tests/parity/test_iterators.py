@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import logging
 import warnings
@@ -14,6 +15,7 @@ import torch
 
 import penstock.plugin.pytorch as penstock_torch
 from tests.parity.support import LIBRARIES
+from tests.parity.words import check_words
 
 PLUGINS = {"dali": dali_torch, "penstock": penstock_torch}
 POLICIES = ("FILL", "DROP", "PARTIAL")
@@ -268,3 +270,41 @@ def test_words_of_errors(path):
             with quiet(), pytest.raises((ValueError, AssertionError, RuntimeError)) as error:
                 wrong()
             assert words in str(error.value).lower()
+
+
+def test_what_does_not_go_together_is_an_assertion_error_in_the_same_words():
+    def reading(lib, batch_size=2):
+        def define():
+            return lib.fn.readers.file(files=[__file__] * 4, labels=[0] * 4, name="reader")[1]
+
+        return lib.pipe(define, batch_size)
+
+    def made(kind="DALIGenericIterator", output_map=("a",), batch_sizes=(2,), **settings):
+        def scenario(lib):
+            plugin = importlib.import_module(f"{lib.module.__name__}.plugin.pytorch")
+            pipes = [reading(lib, size) for size in batch_sizes]
+            return getattr(plugin, kind)(pipes, list(output_map), **settings)
+
+        return scenario
+
+    named = {"reader_name": "reader"}
+    check_words(
+        [
+            (made(size=0), "size cannot be 0"),
+            (made(size=4, **named), "when reader_name is provided, size should not be set"),
+            (
+                made(last_batch_padded=True, **named),
+                "when reader_name is provided, last_batch_padded should not be set",
+            ),
+            (made(output_map=["a", "a"], **named), "output_map names should be distinct"),
+            (
+                made(batch_sizes=(2, 3), **named),
+                "all pipelines should have the same batch size set",
+            ),
+            (made(batch_sizes=(2, 2)), "negative size is supported only for a single pipeline"),
+            (
+                made("DALIRaggedIterator", output_types=["dens"], **named),
+                "only dense_tag, sparse_list_tag and sparse_coo_tag are allowed",
+            ),
+        ]
+    )

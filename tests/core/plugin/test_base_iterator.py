@@ -423,7 +423,7 @@ def test_a_string_is_one_name():
 
 @pytest.mark.parametrize("none", [None, [], [None]])
 def test_no_pipeline(none):
-    with pytest.raises(ArgumentValueError, match="at least one"):
+    with pytest.raises(ArgumentValueError, match="at least 1"):
         NumberIterator(none, reader_name="reader")
 
 

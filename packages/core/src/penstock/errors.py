@@ -193,6 +193,10 @@ class DestinationShapeError(ShapeError, AssertionError):
     """Memory that data is to be copied to has another shape."""
 
 
+class IteratorArgumentError(ArgumentValueError, AssertionError):
+    """Arguments of an iterator do not go together, or not with its pipelines."""
+
+
 class TooManyIndicesError(ShapeError, OutOfRangeError):
     """There are more indices than axes."""
 

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from penstock.errors import ArgumentValueError, UsageError
+from penstock.errors import IteratorArgumentError, UsageError
 from penstock.plugin.epoch_counter import (
     Delivery,
     EndlessCounter,
@@ -132,9 +132,9 @@ class _DaliBaseIterator(IteratorAttributes):
             pipeline.build()
         batch_sizes = {pipeline.max_batch_size for pipeline in self._pipes}
         if len(batch_sizes) > 1:
-            raise ArgumentValueError(
-                f"The pipelines have different batch sizes: {sorted(batch_sizes)}. All pipelines "
-                "of an iterator need the same."
+            raise IteratorArgumentError(
+                "All pipelines should have the same batch size set, got pipelines of the batch "
+                f"sizes {sorted(batch_sizes)}."
             )
         self.batch_size: int = batch_sizes.pop()
         self.output_map = None if output_map is None else checked_names(output_map, self._pipes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ArgumentTypeError, ArgumentValueError
+from penstock.errors import ArgumentTypeError, ArgumentValueError, IteratorArgumentError
 from penstock.graph.user_line import stack_level
 from penstock.plugin.epoch_counter import LastBatchPolicy, ReaderCounter
 
@@ -28,7 +28,7 @@ def as_list(pipelines: Pipeline | Sequence[Pipeline]) -> list[Pipeline]:
     """The pipelines of an iterator."""
     found: list[Any] = list(pipelines) if isinstance(pipelines, (list, tuple)) else [pipelines]
     if not found or None in found:
-        raise ArgumentValueError("An iterator needs at least one pipeline.")
+        raise IteratorArgumentError("Number of provided pipelines has to be at least 1.")
     for pipeline in found:
         if getattr(pipeline, "_is_pipeline_def", False):
             name = pipeline.__name__
@@ -82,7 +82,7 @@ def checked_names(output_map: Sequence[str], pipelines: Sequence[Pipeline]) -> l
     """
     names = [output_map] if isinstance(output_map, str) else list(output_map)
     if len(set(names)) < len(names):
-        raise ArgumentValueError(f"`output_map` names should be distinct, got {names}.")
+        raise IteratorArgumentError(f"output_map names should be distinct, got {names}.")
     for pipeline in pipelines:
         if pipeline.num_outputs != len(names):
             raise ArgumentValueError(
@@ -98,21 +98,23 @@ def checked_size(
     """The number of samples in an epoch; negative if a reader or the end of the data tells it."""
     size = int(size)
     if size == 0:
-        raise ArgumentValueError("Size cannot be 0; `size=-1` stands for as long as there is data.")
+        raise IteratorArgumentError(
+            "Size cannot be 0; `size=-1` stands for as long as there is data."
+        )
     if reader_name is not None:
         if size > 0:
-            raise ArgumentValueError(
-                f"`size`={size} and `reader_name`={reader_name!r} both say how long an epoch is; "
-                "give one of them."
+            raise IteratorArgumentError(
+                f"When reader_name is provided, size should not be set: `size`={size} and "
+                f"`reader_name`={reader_name!r} both say how long an epoch is."
             )
         if last_batch_padded:
-            raise ArgumentValueError(
-                "`last_batch_padded` is for `size` only; with `reader_name` the reader's "
+            raise IteratorArgumentError(
+                "When reader_name is provided, last_batch_padded should not be set: the reader's "
                 "`pad_last_batch` tells it."
             )
         return -1
     if size < 0 and pipelines > 1:
-        raise ArgumentValueError(
+        raise IteratorArgumentError(
             "Negative size is supported only for a single pipeline: it stands for an epoch as "
             "long as there is data. Give `reader_name` or `size`."
         )
@@ -133,14 +135,14 @@ def reader_counter(
 
     Raises
     ------
-    ArgumentValueError
+    IteratorArgumentError
         If the readers do not belong to one data set.
     """
     metas = [pipeline.reader_meta(name) for pipeline in pipelines]
     for key, what in _SAME_IN_ALL_READERS.items():
         values = {meta[key] for meta in metas}
         if len(values) > 1:
-            raise ArgumentValueError(
+            raise IteratorArgumentError(
                 f'The readers "{name}" of the pipelines differ in {what}: '
                 f"{', '.join(map(str, sorted(values)))}. It must be the same in all pipelines "
                 "of an iterator."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from penstock.errors import ArgumentValueError
+from penstock.errors import ArgumentValueError, IteratorArgumentError
 from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
 from penstock.plugin.pytorch.convert import to_dense, to_list
 from penstock.plugin.pytorch.sparse import to_sparse_coo
@@ -81,8 +81,9 @@ class DALIRaggedIterator(_DaliBaseIterator):
         tags = (self.DENSE_TAG, self.SPARSE_LIST_TAG, self.SPARSE_COO_TAG)
         for tag in output_types:
             if tag not in tags:
-                raise ArgumentValueError(
-                    f"`output_types` contains {tag!r}; allowed are {', '.join(map(repr, tags))}."
+                raise IteratorArgumentError(
+                    f"`output_types` contains {tag!r}. Only DENSE_TAG, SPARSE_LIST_TAG and "
+                    f"SPARSE_COO_TAG are allowed: {', '.join(map(repr, tags))}."
                 )
         if len(output_types) != outputs:
             raise ArgumentValueError(
