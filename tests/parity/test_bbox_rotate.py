@@ -62,6 +62,22 @@ def test_arguments_by_sample():
     assert_parity(graph, *columns, angles, shapes, sizes)
 
 
+def test_turns_of_45_degrees():
+    # The outline is a square: what is above or below the diagonal is exchanged, or not.
+    boxes = np.float32([[10, 20, 40, 60], [32, 48, 96, 80], [30, 30, 90, 90], [50, 50, 50, 60]])
+
+    def graph(lib, x):
+        given = {"input_shape": (128, 128), "bbox_normalized": False, "keep_size": True}
+        return tuple(
+            lib.fn.bbox_rotate(x, angle=angle, mode=mode, remove_threshold=threshold, **given)
+            for angle in (45.0, 315.0, -45.0, 405.0, 44.9, 45.1, 0.0, 90.0)
+            for mode in ("expand", "halfway", "fixed")
+            for threshold in (0.0, 0.1)
+        )
+
+    assert_parity(graph, [boxes], absolute=1e-4)
+
+
 def test_errors():
     given = {"angle": 30.0, "input_shape": (100, 200)}
 

@@ -262,6 +262,7 @@ def tiffs() -> dict[str, bytes]:
             else rgb.convert(mode)
         )
         out[f"tiff-{mode}"] = _saved(source, format="TIFF")
+    out["tiff-alpha"] = _saved(Image.fromarray(picture(channels=4)), format="TIFF")
     out["tiff-group4"] = _saved(rgb.convert("1"), format="TIFF", compression="group4")
     for orientation in range(1, 9):
         tags = TiffImagePlugin.ImageFileDirectory_v2()

@@ -138,12 +138,14 @@ class BBoxRotate(SampleOperator):
             size = size - begin
         if args.bbox_normalized:
             begin, size = begin * image, size * image
-        radians = math.radians(c.args.angle)
-        cos, sin = np.float32(math.cos(radians)), np.float32(math.sin(radians))
+        radians = np.float32(math.radians(c.args.angle))
+        cos, sin = np.cos(radians), np.sin(radians)
         middle = begin + size / 2 - image / 2
         turned = middle @ np.array([[cos, -sin], [sin, cos]], np.float32)
-        outline = size @ np.abs(np.array([[cos, sin], [sin, cos]], np.float32))
-        own = size[:, ::-1] if abs(sin) > abs(cos) else size
+        outline = size * abs(cos) + size[:, ::-1] * abs(sin)
+        # At 45 degrees the outline is a square, which counts as lying: so a standing box is laid.
+        stands, outline_stands = (each[:, 1] > each[:, 0] for each in (size, outline))
+        own = np.where((stands != outline_stands)[:, np.newaxis], size[:, ::-1], size)
         share = np.float32(_MODES[args.mode])
         half = (outline + (own - outline) * share) / 2
         middle = turned + sheet / 2
@@ -152,8 +154,7 @@ class BBoxRotate(SampleOperator):
         begin, end = np.clip(begin, 0, sheet), np.clip(end, 0, sheet)
         left = (end - begin).prod(axis=1)
         kept = left >= area * np.float32(args.remove_threshold)
-        if args.remove_threshold:
-            kept &= left > 0
+        kept &= (left if args.remove_threshold else area) > 0
         begin, end = begin[kept], end[kept]
         if args.bbox_layout == "xyWH":
             end = end - begin

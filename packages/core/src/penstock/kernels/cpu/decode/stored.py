@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from penstock.errors import BadSampleError
-from penstock.kernels.cpu.decode import convert, jpeg, nvimagecodec, opencv_codecs
+from penstock.kernels.cpu.decode import convert, jpeg, nvimagecodec, opencv_codecs, tiff_header
 from penstock.kernels.cpu.decode.backend import has_nvimagecodec
 from penstock.kernels.cpu.decode.diagnosis import reason
 from penstock.kernels.cpu.decode.image_header import U8, ImageHeader
@@ -106,6 +106,8 @@ def _decode_jpeg(
 def _decode_tiff(
     data: np.ndarray, header: ImageHeader, color: str, region: Region | None, memory: Allocator
 ) -> np.ndarray | None:
+    if color == "NATIVE" and header.channels == 4:
+        data = tiff_header.as_stored(data)
     if has_nvimagecodec():
         channels = {"GRAY": 1, "NATIVE": header.channels}.get(color, 3)
         whole = (0, 0, header.height, header.width)

@@ -13,7 +13,7 @@ from penstock.kernels.cpu.decode.image_header import F32, U8, U16, ImageHeader
 SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _COLOR = 256, 257, 258, 259, 262
-_ORIENTATION, _CHANNELS, _PLANAR, _SAMPLE_FORMAT = 274, 277, 284, 339
+_ORIENTATION, _CHANNELS, _PLANAR, _EXTRA_SAMPLES, _SAMPLE_FORMAT = 274, 277, 284, 338, 339
 _WANTED = frozenset(
     (
         _WIDTH,
@@ -79,10 +79,42 @@ def _dtype(kind: int, bits: int, palette: bool) -> np.dtype | None:
     return None
 
 
+def as_stored(data: np.ndarray) -> np.ndarray:
+    """The TIFF file in `data`, its alpha declared to be multiplied into the colours already.
+
+    libtiff multiplies 8-bit colours by an alpha that is declared otherwise (ExtraSamples 2). It
+    does so here too where channels are stored in separate planes, as in DALI. `data` itself is
+    returned where nothing is to change.
+    """
+    view = memoryview(data)
+    places = {tag: (code, where) for tag, code, where in _entries(view)}
+    if _EXTRA_SAMPLES not in places or _value(view, *places[_EXTRA_SAMPLES])[0] != 2:
+        return data
+    if _PLANAR in places and _value(view, *places[_PLANAR])[0] == 2:
+        return data
+    code, where = places[_EXTRA_SAMPLES]
+    changed = data.copy()
+    struct.pack_into(code, changed, where, 1)
+    return changed
+
+
 def _first_directory(data: memoryview) -> dict[int, tuple[int, ...]]:
+    # Only the first value of a tag matters: it is the same for all channels.
+    return {t: _value(data, c, w) for t, c, w in _entries(data) if t in _WANTED}
+
+
+def _value(data: memoryview, code: str, where: int) -> tuple[int, ...]:
+    try:
+        return struct.unpack_from(code, data, where)
+    except (struct.error, OverflowError):
+        raise _cut_off(data) from None
+
+
+def _entries(data: memoryview) -> list[tuple[int, str, int]]:
+    """Tags of whole numbers in the first directory: tag, format and place of its first value."""
     order = "<" if data[0] == 0x49 else ">"
     big = 43 in (data[2], data[3])
-    tags: dict[int, tuple[int, ...]] = {}
+    found = []
     try:
         if big:
             (position,) = struct.unpack_from(f"{order}Q", data, 8)
@@ -97,16 +129,19 @@ def _first_directory(data: memoryview) -> dict[int, tuple[int, ...]]:
         for _ in range(count):
             tag, kind, values = entry.unpack_from(data, position)
             code = _CODES.get(kind)
-            if tag in _WANTED and code is not None and values > 0:
-                # Only the first value matters: it is the same for all channels.
+            if code is not None and values > 0:
                 where = position + entry.size
                 if struct.calcsize(code) * values > room:
                     (where,) = offset.unpack_from(data, where)
-                tags[tag] = struct.unpack_from(f"{order}{code}", data, where)
+                found.append((tag, f"{order}{code}", where))
             position += size
+        return found
     except (struct.error, OverflowError):
-        raise BadSampleError(
-            f"The first TIFF directory lies beyond the end of the data ({len(data)} bytes): "
-            "the file is cut off or damaged."
-        ) from None
-    return tags
+        raise _cut_off(data) from None
+
+
+def _cut_off(data: memoryview) -> BadSampleError:
+    return BadSampleError(
+        f"The first TIFF directory lies beyond the end of the data ({len(data)} bytes): "
+        "the file is cut off or damaged."
+    )
