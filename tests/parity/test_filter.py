@@ -11,7 +11,7 @@ import scipy.ndimage
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 BORDERS = ("reflect_101", "reflect_1001", "wrap", "clamp", "constant")
-ALIASES = ("101", "1001", "reflect", "edge")
+ALIASES = ("101", "1001", "reflect", "edge", "fill")
 SHAPES = {"HWC": (13, 17, 3), "HW": (13, 17), "CHW": (3, 13, 17), "FHWC": (2, 13, 17, 3)}
 WINDOWS = ((3, 3), (1, 1), (2, 5), (13, 12))
 

@@ -2097,11 +2097,11 @@ def filter(
     anchor : int or list of int of shape () or (axes,), one for each sample or frame allowed, default (-1,)
         Which weight stands over the element that is computed, in the order of the axes; one
         number for all of them, and -1 for the middle.
-    border : {"reflect_101", "101", "reflect_1001", "1001", "reflect", "clamp", "edge", "wrap", "constant"}, default "reflect_101"
+    border : {"reflect_101", "101", "reflect_1001", "1001", "reflect", "clamp", "edge", "wrap", "constant", "fill"}, default "reflect_101"
         What is outside of the data: ``"reflect_101"`` (or ``"101"``) mirrors it without and
         ``"reflect_1001"`` (or ``"1001"``, ``"reflect"``) with the outermost element;
         ``"clamp"`` (or ``"edge"``) repeats that; ``"wrap"`` begins on the other side;
-        ``"constant"`` is `fill_value`.
+        ``"constant"`` (or ``"fill"``) is `fill_value`.
     dtype : DALIDataType, optional
         Element type of the output: FLOAT, or that of the input, which is also taken when it is
         not given.

@@ -44,6 +44,7 @@ _BORDERS = {
     "edge": "clamp",
     "wrap": "wrap",
     "constant": "constant",
+    "fill": "constant",
 }
 _MODES = ("same", "valid")
 
@@ -87,7 +88,7 @@ _MODES = ("same", "valid")
             'What is outside of the data: ``"reflect_101"`` (or ``"101"``) mirrors it without and '
             '``"reflect_1001"`` (or ``"1001"``, ``"reflect"``) with the outermost element; '
             '``"clamp"`` (or ``"edge"``) repeats that; ``"wrap"`` begins on the other side; '
-            '``"constant"`` is `fill_value`.',
+            '``"constant"`` (or ``"fill"``) is `fill_value`.',
             choices=tuple(_BORDERS),
         ),
         Arg(

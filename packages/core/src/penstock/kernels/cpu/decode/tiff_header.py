@@ -86,7 +86,7 @@ def as_stored(data: np.ndarray) -> np.ndarray:
     does so here too where channels are stored in separate planes, as in DALI. `data` itself is
     returned where nothing is to change.
     """
-    view = memoryview(data)
+    view = data.data
     places = {tag: (code, where) for tag, code, where in _entries(view)}
     if _EXTRA_SAMPLES not in places or _value(view, *places[_EXTRA_SAMPLES])[0] != 2:
         return data
@@ -94,7 +94,7 @@ def as_stored(data: np.ndarray) -> np.ndarray:
         return data
     code, where = places[_EXTRA_SAMPLES]
     changed = data.copy()
-    struct.pack_into(code, changed, where, 1)
+    struct.pack_into(code, changed.data, where, 1)
     return changed
 
 
