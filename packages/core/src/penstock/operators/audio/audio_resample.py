@@ -29,22 +29,14 @@ from penstock.operators.support.planning import (
     Samples,
     plan_batch,
 )
-from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.tensors.gpu.batch import DeviceBatch
-from penstock.types import DALIDataType, to_numpy_type
+from penstock.types import to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.audio_resample import AudioResampling
 
-_DTYPES = (
-    DALIDataType.FLOAT,
-    DALIDataType.INT8,
-    DALIDataType.UINT8,
-    DALIDataType.INT16,
-    DALIDataType.UINT16,
-    DALIDataType.INT32,
-    DALIDataType.UINT32,
-)
+_DTYPES = data_types("FLOAT INT8 UINT8 INT16 UINT16 INT32 UINT32")
 
 
 @operator(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, LayoutError, MisusedArgumentError, ShapeError
 from penstock.kernels.cpu.cast import converter
+from penstock.kernels.gpu import erase as _gpu
 from penstock.operators.support.argument_types import (
     BoolArg,
     FloatListArg,
@@ -27,10 +27,7 @@ from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu import erase as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
-else:
-    _gpu = lazy_module("penstock.kernels.gpu.erase")
 _FARTHEST = np.float32(1 << 30)
 _SHORT_ROW = 16
 """Elements of the last axis that are fewer, such as channels, are no row of their own."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import DataTypeError, LayoutError, MisusedArgumentError, ShapeError
+from penstock.kernels.cpu import join as _cpu
+from penstock.kernels.gpu import join as _gpu
 from penstock.operators.support.argument_types import IntArg, StringArg
 from penstock.operators.support.arguments import given
 from penstock.operators.support.operator import (
@@ -27,12 +28,7 @@ from penstock.operators.support.planning import (
 from penstock.operators.support.schema import Arg, Input, Spec
 
 if TYPE_CHECKING:
-    from penstock.kernels.cpu import join as _cpu
-    from penstock.kernels.gpu import join as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
-else:
-    _cpu = lazy_module("penstock.kernels.cpu.join")
-    _gpu = lazy_module("penstock.kernels.gpu.join")
 
 
 class Join(SampleOperator):

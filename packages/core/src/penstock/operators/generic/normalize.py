@@ -18,6 +18,8 @@ from penstock.kernels.cpu.normalize import (
     squared_deviations,
     totals,
 )
+from penstock.kernels.gpu import normalize_blocks as _normalize_blocks
+from penstock.kernels.gpu import normalize_short as _normalize_short
 from penstock.layout import axes_of
 from penstock.operators.support.argument_types import (
     ArrayArg,
@@ -38,30 +40,18 @@ from penstock.operators.support.operator import (
     operator,
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples
-from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.operators.support.shape_memo import ShapeMemo
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu import normalize_blocks as _normalize_blocks
-    from penstock.kernels.gpu import normalize_short as _normalize_short
     from penstock.kernels.gpu.normalize_blocks import Blocks
     from penstock.operators.support.normalize import batch as _normalize_batch
     from penstock.tensors.gpu.batch import DeviceBatch
 else:
-    _normalize_blocks = lazy_module("penstock.kernels.gpu.normalize_blocks")
-    _normalize_short = lazy_module("penstock.kernels.gpu.normalize_short")
     _normalize_batch = lazy_module("penstock.operators.support.normalize.batch")
-_TYPES = (
-    DALIDataType.UINT8,
-    DALIDataType.INT8,
-    DALIDataType.UINT16,
-    DALIDataType.INT16,
-    DALIDataType.UINT32,
-    DALIDataType.INT32,
-    DALIDataType.FLOAT,
-)
+_TYPES = data_types("UINT8 INT8 UINT16 INT16 UINT32 INT32 FLOAT")
 _PARAMETERS = ("mean", "stddev")
 
 

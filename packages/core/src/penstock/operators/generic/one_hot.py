@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import (
     ArgumentValueError,
     DataTypeError,
@@ -15,7 +14,9 @@ from penstock.errors import (
     NotYetSupportedError,
     ShapeError,
 )
+from penstock.kernels.cpu import one_hot as _cpu
 from penstock.kernels.cpu.fill import fill_of_type
+from penstock.kernels.gpu import one_hot as _gpu
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, IntArg, StringArg
 from penstock.operators.support.operator import (
     BatchContext,
@@ -25,31 +26,15 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.tensors.gpu.batch import volumes
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
-    from penstock.kernels.cpu import one_hot as _cpu
-    from penstock.kernels.gpu import one_hot as _gpu
     from penstock.tensors.gpu.batch import DeviceBatch
-else:
-    _cpu = lazy_module("penstock.kernels.cpu.one_hot")
-    _gpu = lazy_module("penstock.kernels.gpu.one_hot")
 
-_TYPES = (
-    DALIDataType.UINT8,
-    DALIDataType.UINT16,
-    DALIDataType.UINT32,
-    DALIDataType.UINT64,
-    DALIDataType.INT8,
-    DALIDataType.INT16,
-    DALIDataType.INT32,
-    DALIDataType.INT64,
-    DALIDataType.FLOAT,
-    DALIDataType.FLOAT64,
-)
+_TYPES = data_types("UINT8 UINT16 UINT32 UINT64 INT8 INT16 INT32 INT64 FLOAT FLOAT64")
 
 
 @operator(

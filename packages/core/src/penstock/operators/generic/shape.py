@@ -10,21 +10,14 @@ from penstock.errors import DataTypeError
 from penstock.operators.support.argument_types import DataTypeArg
 from penstock.operators.support.operator import BatchContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
-from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
 
-_ALLOWED = (
-    DALIDataType.INT32,
-    DALIDataType.UINT32,
-    DALIDataType.INT64,
-    DALIDataType.UINT64,
-    DALIDataType.FLOAT,
-    DALIDataType.FLOAT64,
-)
+_ALLOWED = data_types("INT32 UINT32 INT64 UINT64 FLOAT FLOAT64")
 
 
 _DATA = Input("data", "Data whose shapes are wanted.", device="any")

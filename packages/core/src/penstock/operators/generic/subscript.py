@@ -18,7 +18,7 @@ from penstock.operators.support.operator import (
     operator,
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples
-from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
+from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec, data_types
 from penstock.operators.support.windows.arithmetic import FARTHEST
 from penstock.operators.support.windows.subscript_batch import Subscripted, clipped
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
@@ -26,16 +26,7 @@ from penstock.types import DALIDataType
 
 MAX_SUBSCRIPTS = 32
 _PARTS = ("at", "lo", "hi", "step")
-_INTEGERS = (
-    DALIDataType.UINT8,
-    DALIDataType.UINT16,
-    DALIDataType.UINT32,
-    DALIDataType.UINT64,
-    DALIDataType.INT8,
-    DALIDataType.INT16,
-    DALIDataType.INT32,
-    DALIDataType.INT64,
-)
+_INTEGERS = data_types("UINT8 UINT16 UINT32 UINT64 INT8 INT16 INT32 INT64")
 
 Index = int | slice
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
+from penstock.kernels.plan import resize_axes as _plan
 from penstock.operators.support.argument_types import (
     FloatListArg,
     IntListArg,
@@ -36,10 +36,7 @@ from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import as_shapes
 
 if TYPE_CHECKING:
-    from penstock.kernels.plan import resize_axes as _plan
     from penstock.tensors.gpu.batch import DeviceBatch
-else:
-    _plan = lazy_module("penstock.kernels.plan.resize_axes")
 
 _ROUNDING = ("round", "truncate", "ceil")
 _MOST_AXES = 3

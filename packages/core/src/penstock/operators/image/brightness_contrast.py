@@ -48,7 +48,6 @@ _BRIGHTNESS = (
         FloatArg,
         1.0,
         "What values are multiplied by.",
-        per_sample=True,
         per_frame=True,
     ),
     Arg(
@@ -57,7 +56,6 @@ _BRIGHTNESS = (
         0.0,
         "What is added in the end, in units of the output type's largest value (1 for floating "
         "point).",
-        per_sample=True,
         per_frame=True,
     ),
 )
@@ -67,7 +65,6 @@ _CONTRAST = (
         FloatArg,
         1.0,
         "What distances from `contrast_center` are multiplied by; 0 leaves nothing but the centre.",
-        per_sample=True,
         per_frame=True,
     ),
     Arg(
@@ -76,7 +73,6 @@ _CONTRAST = (
         None,
         "Value that `contrast` leaves alone. When not given, the middle of the input type's "
         "non-negative range: 128, 2**14 or 2**30 for integers, 0.5 for floating point.",
-        per_sample=True,
         per_frame=True,
     ),
 )

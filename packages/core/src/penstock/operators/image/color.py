@@ -23,17 +23,11 @@ from penstock.operators.support.planning import (
 )
 from penstock.operators.support.pointwise.color_chain import TAKEN, colored
 from penstock.operators.support.pointwise.element_type import element_type
-from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.tensors.gpu.batch import LazyBatch, as_contiguous
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 
-_TYPES = (
-    DALIDataType.UINT8,
-    DALIDataType.INT16,
-    DALIDataType.INT32,
-    DALIDataType.FLOAT16,
-    DALIDataType.FLOAT,
-)
+_TYPES = data_types("UINT8 INT16 INT32 FLOAT16 FLOAT")
 _INPUT = Input(
     "data",
     "Images, volumes or sequences of images, with the channels red, green and blue.",
@@ -46,7 +40,7 @@ _NEUTRAL = {"hue": 0.0, "saturation": 1.0, "value": 1.0, "brightness": 1.0, "con
 
 
 def _number(name: str, doc: str) -> Arg:
-    return Arg(name, FloatArg, _NEUTRAL[name], doc, per_sample=True, per_frame=True)
+    return Arg(name, FloatArg, _NEUTRAL[name], doc, per_frame=True)
 
 
 _HUE = _number("hue", "Angle that hues are turned by, in degrees; any number.")

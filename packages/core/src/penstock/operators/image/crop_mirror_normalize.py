@@ -34,7 +34,7 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.pointwise.color_batch import ColorBatch
 from penstock.operators.support.resize.resized_batch import ResizedBatch
 from penstock.operators.support.resize.resized_image import ResizedImage
-from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.operators.support.warp.warped_batch import WarpedBatch
 from penstock.operators.support.windows.arguments import CROP_ARGS, CropWindow, OutOfBounds
 from penstock.tensors.gpu.batch import (
@@ -46,14 +46,7 @@ from penstock.tensors.gpu.batch import (
 )
 from penstock.types import DALIDataType, to_numpy_type
 
-_IN_TYPES = (
-    DALIDataType.UINT8,
-    DALIDataType.INT16,
-    DALIDataType.UINT16,
-    DALIDataType.INT32,
-    DALIDataType.FLOAT,
-    DALIDataType.FLOAT16,
-)
+_IN_TYPES = data_types("UINT8 INT16 UINT16 INT32 FLOAT FLOAT16")
 _OUT_TYPES = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
 _LAYOUTS = (
     "HWC",

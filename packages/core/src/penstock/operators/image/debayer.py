@@ -43,7 +43,6 @@ _ON_CPU = ", ".join(f'"{name}"' for name in _cpu.ALGORITHMS)
             REQUIRED,
             "Row and column of blue, 0 or 1, in the 2 x 2 tile that begins at row 1 and column 1: "
             "(0, 0) is OpenCV's BG, (0, 1) GB, (1, 0) GR, (1, 1) RG. One number stands for both.",
-            per_sample=True,
             per_frame=True,
             shape_of="(2,)",
         ),

@@ -22,18 +22,11 @@ from penstock.operators.support.operator import (
     operator,
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
-from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
 
-_TYPES = (
-    DALIDataType.UINT8,
-    DALIDataType.INT8,
-    DALIDataType.UINT16,
-    DALIDataType.INT16,
-    DALIDataType.FLOAT16,
-    DALIDataType.FLOAT,
-)
+_TYPES = data_types("UINT8 INT8 UINT16 INT16 FLOAT16 FLOAT")
 _BORDERS = {
     "reflect_101": "reflect_101",
     "101": "reflect_101",
@@ -77,7 +70,6 @@ _MODES = ("same", "valid")
             (-1,),
             "Which weight stands over the element that is computed, in the order of the axes; one "
             "number for all of them, and -1 for the middle.",
-            per_sample=True,
             per_frame=True,
             shape_of="() or (axes,)",
         ),

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
             (0.0,),
             "Standard deviation of the window in elements, one for all axes or one for each, in "
             "the order of the layout; 0 to derive it from `window_size`.",
-            per_sample=True,
             per_frame=True,
             shape_of="() or (axes,)",
         ),
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
             (0,),
             "Number of the window's elements, odd, one for all axes or one for each; 0 to derive "
             "it from `sigma`.",
-            per_sample=True,
             per_frame=True,
             shape_of="() or (axes,)",
         ),

@@ -45,7 +45,6 @@ _LONGEST = 31
             (3,),
             f"Number of elements, odd, from 3 to {_LONGEST}, of the window of second derivatives, "
             "one for all axes or one for each.",
-            per_sample=True,
             per_frame=True,
             shape_of="() or (axes,)",
         ),
@@ -56,7 +55,6 @@ _LONGEST = 31
             f"Number of elements, odd, from 1 to {_LONGEST}, of the windows that smooth along the "
             "other axes, one for all or one for each; 1 smooths nothing. If not given, that of the "
             "window of the derivative.",
-            per_sample=True,
             per_frame=True,
             shape_of="() or (axes,)",
         ),
@@ -66,7 +64,6 @@ _LONGEST = 31
             None,
             "What second derivatives are multiplied by before they are added, one for all or one "
             "for each axis; 1 if not given.",
-            per_sample=True,
             per_frame=True,
             shape_of="() or (axes,)",
         ),

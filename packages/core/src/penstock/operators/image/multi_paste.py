@@ -76,7 +76,6 @@ class _Output(NamedTuple):
                 f"{'up' if name == 'shapes' else 'down'}."
                 if suffix
                 else text,
-                per_sample=True,
                 per_frame=True,
                 shape_of="(regions, 2)",
             )

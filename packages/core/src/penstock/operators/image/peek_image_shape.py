@@ -10,17 +10,10 @@ from penstock.operators.support.argument_types import BoolArg, DataTypeArg, Imag
 from penstock.operators.support.decode.encoded import check_encoded, open_encoded
 from penstock.operators.support.decode.image_decoder import ENCODED
 from penstock.operators.support.operator import SampleContext, SampleOperator, operator
-from penstock.operators.support.schema import Arg, OldName, Spec
+from penstock.operators.support.schema import Arg, OldName, Spec, data_types
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 
-_DTYPES = (
-    DALIDataType.INT64,
-    DALIDataType.INT32,
-    DALIDataType.UINT64,
-    DALIDataType.UINT32,
-    DALIDataType.FLOAT,
-    DALIDataType.FLOAT64,
-)
+_DTYPES = data_types("INT64 INT32 UINT64 UINT32 FLOAT FLOAT64")
 
 
 @operator(

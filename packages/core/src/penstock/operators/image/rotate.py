@@ -39,7 +39,6 @@ _NO_AXES = np.empty((0, 3))
             REQUIRED,
             "Angle in degrees. Images turn counter-clockwise; volumes turn around `axis` by the "
             "right-hand rule.",
-            per_sample=True,
             per_frame=True,
         ),
         Arg(
@@ -48,7 +47,6 @@ _NO_AXES = np.empty((0, 3))
             None,
             "Direction (x, y, z) that a volume is rotated around, of any length but 0. Volumes "
             "need it; images do without.",
-            per_sample=True,
             per_frame=True,
             shape_of="(3,)",
         ),

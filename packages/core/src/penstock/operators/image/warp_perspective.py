@@ -24,7 +24,7 @@ from penstock.operators.support.operator import (
     operator,
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
-from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
 from penstock.types import DALIDataType, DALIInterpType
 
@@ -51,12 +51,7 @@ _MATRIX = ArgType(
             "images",
             "Images or sequences of them.",
             layouts=("HWC", "HW", "FHWC", "CHW", "FCHW"),
-            dtypes=(
-                DALIDataType.UINT8,
-                DALIDataType.UINT16,
-                DALIDataType.INT16,
-                DALIDataType.FLOAT,
-            ),
+            dtypes=data_types("UINT8 UINT16 INT16 FLOAT"),
         ),
         Input(
             "transform",
@@ -74,7 +69,6 @@ _MATRIX = ArgType(
             (),
             "The map of coordinates (x, y, 1), the rows of a matrix; what comes out is divided by "
             "its third number.",
-            per_sample=True,
             per_frame=True,
             shape_of="(3, 3)",
         ),

@@ -43,6 +43,11 @@ def as_specs(found: Spec | Iterable[Spec]) -> tuple[Spec, ...]:
     return tuple([s._replace(dtype=as_data_type(s.dtype)) for s in specs])
 
 
+def data_types(names: str) -> tuple[DALIDataType, ...]:
+    """The element types that are called so: ``"UINT8 FLOAT"``."""
+    return tuple([DALIDataType[name] for name in names.split()])
+
+
 @dataclass(frozen=True, slots=True)
 class Arg:
     """One keyword argument of an operator."""
@@ -54,7 +59,7 @@ class Arg:
     per_sample: bool = False
     """May be given as a tensor (`DataNode`) with one value a sample."""
     per_frame: bool = False
-    """May, in addition, differ from frame to frame of a sequence."""
+    """May differ from sample to sample, and from frame to frame of a sequence."""
     choices: tuple[Any, ...] = ()
     hint: bool = False
     """Tunes memory or scheduling in DALI; it never changes a result and Penstock needs no such
@@ -66,6 +71,9 @@ class Arg:
     """Why any value but the default raises `NotImplementedError`."""
     shape_of: str | None = None
     """What one sample's value looks like, for the documentation: ``"(H, W)"``."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "per_sample", self.per_sample or self.per_frame)
 
     @property
     def required(self) -> bool:

@@ -39,7 +39,6 @@ CENTER = Arg(
     None,
     "The point that stays where it is: a number for each axis, or one for all; the origin when not "
     "given.",
-    per_sample=True,
     per_frame=True,
     shape_of="(n,)",
 )

@@ -15,7 +15,7 @@ from penstock.operators.support.operator import (
     operator,
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
-from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.operators.support.transform import MOST_AXES
 from penstock.tensors.gpu.batch import DeviceBatch, as_contiguous
 from penstock.types import DALIDataType, to_numpy_type
@@ -23,14 +23,7 @@ from penstock.types import DALIDataType, to_numpy_type
 _NO_NUMBERS = np.empty((1, 0), np.float32)
 _NO_MATRIX = 1 << 30
 """Columns of what is not a matrix."""
-_TYPES = (
-    DALIDataType.FLOAT,
-    DALIDataType.FLOAT64,
-    DALIDataType.UINT8,
-    DALIDataType.INT16,
-    DALIDataType.UINT16,
-    DALIDataType.INT32,
-)
+_TYPES = data_types("FLOAT FLOAT64 UINT8 INT16 UINT16 INT32")
 
 
 @operator(
@@ -45,7 +38,6 @@ _TYPES = (
             None,
             "The matrix that coordinates are multiplied by, row by row, as many rows as the output "
             "has coordinates; or one number for all of them.",
-            per_sample=True,
             per_frame=True,
             shape_of="(m, n) or ()",
         ),
@@ -54,7 +46,6 @@ _TYPES = (
             FrameFloatListArg,
             None,
             "What is added then: a number for each coordinate, or one for all.",
-            per_sample=True,
             per_frame=True,
             shape_of="(m,) or ()",
         ),
@@ -64,7 +55,6 @@ _TYPES = (
             None,
             "Both in one matrix, as `fn.transforms` make it: `T` is the last column. One number "
             "multiplies all coordinates.",
-            per_sample=True,
             per_frame=True,
             shape_of="(m, n + 1) or ()",
         ),

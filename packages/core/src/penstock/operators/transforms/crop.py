@@ -26,7 +26,6 @@ def _corner(name: str, default: float, what: str) -> Arg:
         FrameFloatListArg,
         (default,),
         f"{what}: a number for each axis, or one for all.",
-        per_sample=True,
         per_frame=True,
         shape_of="(n,)",
     )

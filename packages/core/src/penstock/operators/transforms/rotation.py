@@ -32,7 +32,6 @@ from penstock.operators.support.transform import (
             REQUIRED,
             "Angle in degrees. In planes from x towards y, which is clockwise where y points down; "
             "in space around `axis` by the right-hand rule.",
-            per_sample=True,
             per_frame=True,
         ),
         Arg(
@@ -41,7 +40,6 @@ from penstock.operators.support.transform import (
             None,
             "Direction (x, y, z) to rotate around, of any length but 0; it makes the transform one "
             "of space. When not given, it is one of planes.",
-            per_sample=True,
             per_frame=True,
             shape_of="(3,)",
         ),

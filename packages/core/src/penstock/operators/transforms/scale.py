@@ -31,7 +31,6 @@ from penstock.operators.support.transform import (
             REQUIRED,
             "What coordinates (x, y, ...) are multiplied by: a number for each axis, or one for "
             "all.",
-            per_sample=True,
             per_frame=True,
             shape_of="(n,)",
         ),

@@ -27,7 +27,6 @@ from penstock.operators.support.transform import (
             FrameFloatListArg,
             REQUIRED,
             "What is added to the coordinates (x, y, ...): a number for each axis.",
-            per_sample=True,
             per_frame=True,
             shape_of="(n,)",
         ),

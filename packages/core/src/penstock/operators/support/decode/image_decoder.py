@@ -27,7 +27,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
 )
 from penstock.operators.support.planning import PlanContext, Planned
-from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, DALIImageType, to_numpy_type
 
@@ -158,15 +158,7 @@ CACHE_ARGS: tuple[Arg, ...] = (
     ),
 )
 
-_DTYPES = (
-    DALIDataType.UINT8,
-    DALIDataType.UINT16,
-    DALIDataType.UINT32,
-    DALIDataType.INT8,
-    DALIDataType.INT16,
-    DALIDataType.INT32,
-    DALIDataType.FLOAT,
-)
+_DTYPES = data_types("UINT8 UINT16 UINT32 INT8 INT16 INT32 FLOAT")
 
 
 class ImageDecoder(SampleOperator):

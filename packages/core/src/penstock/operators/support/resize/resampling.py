@@ -10,18 +10,13 @@ from penstock.errors import ArgumentValueError, DataTypeError
 from penstock.operators.support.argument_types import BoolArg, DataTypeArg, IntArg, InterpTypeArg
 from penstock.operators.support.arguments import scalars
 from penstock.operators.support.planning import PlanContext
-from penstock.operators.support.schema import Arg
+from penstock.operators.support.schema import Arg, data_types
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.operators.support.operator import Operator
 
-RESAMPLING_DTYPES = (
-    DALIDataType.UINT8,
-    DALIDataType.INT16,
-    DALIDataType.UINT16,
-    DALIDataType.FLOAT,
-)
+RESAMPLING_DTYPES = data_types("UINT8 INT16 UINT16 FLOAT")
 RESAMPLING_LAYOUTS = (
     "HWC",
     "FHWC",
