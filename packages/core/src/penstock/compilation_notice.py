@@ -9,7 +9,7 @@ from time import monotonic
 from penstock.config import COMPILATION_NOTICE
 
 _LOG = logging.getLogger("penstock")
-_PATIENCE_SECONDS = 1.0
+_NOTICE_AFTER_SECONDS = 1.0
 
 
 class CompilationNotice:
@@ -24,7 +24,7 @@ class CompilationNotice:
         How much time compiling may take before the user is told.
     """
 
-    def __init__(self, patience_seconds: float = _PATIENCE_SECONDS) -> None:
+    def __init__(self, patience_seconds: float = _NOTICE_AFTER_SECONDS) -> None:
         self._left = patience_seconds
         self.seconds = 0.0
         """How long kernels have been compiled altogether, as far as that has ended."""

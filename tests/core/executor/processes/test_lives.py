@@ -112,7 +112,7 @@ def test_a_thread_waits_for_a_process_that_is_in_use(comes, monkeypatch):
     none comes back for long."""
     from penstock.executor.processes import pool
 
-    monkeypatch.setattr(pool, "_PATIENCE_SECONDS", 0.1 if comes == "never" else 60)
+    monkeypatch.setattr(pool, "_WAIT_TIMEOUT_SECONDS", 0.1 if comes == "never" else 60)
     pipe = numbers(num_threads=1)
     check(pipe, 0)
     wait_until(lambda: len(pool.POOL._idle) == 1)  # it works ahead

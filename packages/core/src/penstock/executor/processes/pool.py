@@ -12,7 +12,7 @@ from penstock.executor.processes.worker_process import LostWorkerError, WorkerPr
 if TYPE_CHECKING:
     from penstock.executor.processes.graph import PackedGraph
 
-_PATIENCE_SECONDS = 5.0
+_WAIT_TIMEOUT_SECONDS = 5.0
 """How long a thread waits for a process to come back before it starts a further one: whoever has
 them may, in a function of the user's, be waiting for this very thread."""
 
@@ -164,7 +164,7 @@ class WorkerPool:
     def _await(self, waiting: _Waiting) -> bool:
         """Wait for a process; whether there is news before patience ends."""
         try:
-            is_told = waiting.told.wait(_PATIENCE_SECONDS)
+            is_told = waiting.told.wait(_WAIT_TIMEOUT_SECONDS)
         except BaseException:  # an interrupt
             self._stop_waiting(waiting)
             if waiting.worker is not None:
