@@ -147,6 +147,7 @@ def test_many_workers_that_are_killed_at_random_moments(tmp_path, policy):
 def test_a_stopped_worker_is_an_error():
     pipe = numbers(num_threads=1, py_worker_timeout_seconds=1)
     check(pipe, 0)
+    wait_until(pipe._executor.processes.pids)  # not while one is given back
     (before,) = pipe._executor.processes.pids()
     os.kill(before, signal.SIGSTOP)
     with pytest.raises(

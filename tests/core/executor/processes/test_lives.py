@@ -127,7 +127,7 @@ def test_a_thread_waits_for_a_process_that_is_in_use(comes, monkeypatch):
         elif comes == "lost":
             pool.POOL.discard(first)
         second = wanted.result(PATIENCE_SECONDS)
-    assert not pool.POOL.is_awaited()
+    wait_until(lambda: not pool.POOL.is_awaited())
     assert (second is first) == (comes == "back")
     pool.POOL.give_back(second)
     if comes == "never":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import threading
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,6 +17,9 @@ from penstock.types import DALIDataType, to_dali_type
 PREFIX = 12
 """Bytes that tell how long the header is, in any version."""
 _MAGIC = b"\x93NUMPY"
+_READING = threading.Lock()
+"""Held while NumPy reads a header, for which it builds a syntax tree. CPython 3.11 counts the depth
+of trees for all threads together, and raises `SystemError` where two of them build one."""
 _READ = {1: npy_format.read_array_header_1_0, 2: npy_format.read_array_header_2_0}
 
 
@@ -97,7 +101,8 @@ def parse_header(header: bytes) -> NpyHeader:
     file = io.BytesIO(header)
     file.seek(8)
     try:
-        shape, fortran, dtype = _READ[min(header[6], 2)](file, max_header_size=len(header))
+        with _READING:
+            shape, fortran, dtype = _READ[min(header[6], 2)](file, max_header_size=len(header))
     except (ValueError, SyntaxError, RecursionError) as error:
         raise BadSampleError(f"The header of the file of NumPy is damaged: {error}") from error
     if dtype.byteorder == ">":
