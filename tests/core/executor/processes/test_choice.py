@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
-from penstock.executor.processes import choice, remote
+from penstock.executor.processes import choice, pipeline_processes
 from penstock.executor.processes.server_process import SERVER
 from penstock.operators import Input, operator
 from tests.support.images import class_folders
@@ -27,7 +27,7 @@ def processors(monkeypatch):
         monkeypatch.setattr(choice.os, "sched_getaffinity", lambda pid: set(range(count)))
 
     monkeypatch.delenv("PENSTOCK_WORKERS", raising=False)
-    monkeypatch.setattr(remote, "_SHORT_RUN_SECONDS", 0.0)
+    monkeypatch.setattr(pipeline_processes, "_SHORT_RUN_SECONDS", 0.0)
     set_count(4)
     return set_count
 
@@ -210,15 +210,15 @@ def at_work(pipe, checked=0):
 
 
 def test_a_short_run_starts_no_processes(monkeypatch):
-    monkeypatch.setattr(remote, "_SHORT_RUN_SECONDS", 1e9)
+    monkeypatch.setattr(pipeline_processes, "_SHORT_RUN_SECONDS", 1e9)
     started = []
-    monkeypatch.setattr(remote.POOL, "enter", lambda *args: started.append(args))
+    monkeypatch.setattr(pipeline_processes.POOL, "enter", lambda *args: started.append(args))
     pipe = of_choice()
     for k in range(10):
         check(pipe, 8 * k)
     assert not started
     monkeypatch.undo()
-    monkeypatch.setattr(remote, "_SHORT_RUN_SECONDS", 0.0)
+    monkeypatch.setattr(pipeline_processes, "_SHORT_RUN_SECONDS", 0.0)
     at_work(pipe, 80)
 
 

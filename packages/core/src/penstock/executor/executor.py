@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.executor.gpu.stream_threads import StreamTasks
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
-    from penstock.executor.processes.remote import WorkerProcesses
+    from penstock.executor.processes.pipeline_processes import WorkerProcesses
 
 _POLL_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it, so the consumer wakes now and

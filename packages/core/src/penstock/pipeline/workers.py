@@ -14,7 +14,7 @@ from penstock.tensors.gpu.device import Device
 if TYPE_CHECKING:
     from penstock.executor.executor import Executor
     from penstock.executor.plan import Plan
-    from penstock.executor.processes.remote import WorkerProcesses
+    from penstock.executor.processes.pipeline_processes import WorkerProcesses
     from penstock.pipeline.settings import Settings
 
 
@@ -50,7 +50,7 @@ def start_processes(
     if settings.why_threads:
         return None
     from penstock.executor.processes.graph import Graph
-    from penstock.executor.processes.remote import WorkerProcesses
+    from penstock.executor.processes.pipeline_processes import WorkerProcesses
     from penstock.executor.processes.worker_process import LostWorkerError
 
     graph = Graph(plan, readers, settings.fuse, settings.on_bad_sample, is_profiled)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.worker import Worker
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
-    from penstock.executor.processes.remote import RemoteRunner, WorkerProcesses
+    from penstock.executor.processes.pipeline_processes import WorkerProcesses
+    from penstock.executor.processes.remote import RemoteRunner
     from penstock.executor.schedule import Schedule
     from penstock.executor.stages import Stages
     from penstock.executor.starting import Starter

@@ -23,7 +23,7 @@ from penstock.operators.support.python_function import Call, FunctionCaller
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.batch_step import HostBatchContext
-    from penstock.executor.processes.remote import WorkerProcesses
+    from penstock.executor.processes.pipeline_processes import WorkerProcesses
 
 _LEAST_SAMPLES = 4
 """A worker is asked to call a function for so many samples, if the batch has them."""

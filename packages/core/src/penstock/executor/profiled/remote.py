@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.runner import SampleRunner
     from penstock.executor.iteration import Iteration
     from penstock.executor.processes.messages import Done
-    from penstock.executor.processes.remote import SentSamples, WorkerProcesses
+    from penstock.executor.processes.pipeline_processes import WorkerProcesses
+    from penstock.executor.processes.remote import SentSamples
     from penstock.profiling.recorder import Recorder
 
 
