@@ -108,14 +108,14 @@ def _operators(root: Path, batch: np.ndarray, threads: int) -> dict[str, list[Pe
 
 
 def _run_on_cpu(args: argparse.Namespace, root: Path) -> None:
-    batch_size, threads = BATCH_SIZE, (args.threads or [2])[0]
     for case in checked_cases(args.case, CASES):
-        rows = run_case(case, root, threads)
-        seconds = args.seconds if case != "operators" else args.seconds / 4
-        for peers in rows.values():
-            measure(peers, rounds=args.rounds, seconds=seconds)
-        title = f"{case}: batch {batch_size}, {threads} threads, medians of {args.rounds}"
-        print_table(title, rows)
+        for threads in args.threads or [2]:
+            rows = run_case(case, root, threads)
+            seconds = args.seconds if case != "operators" else args.seconds / 4
+            for peers in rows.values():
+                measure(peers, rounds=args.rounds, seconds=seconds)
+            title = f"{case}: batch {BATCH_SIZE}, {threads} threads, medians of {args.rounds}"
+            print_table(title, rows)
 
 
 def _arguments() -> argparse.Namespace:
