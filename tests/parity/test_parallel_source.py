@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.parity.outcomes import Table, assert_differs, assert_same, attempt
+from tests.parity.words import check_words, conditional
 
 
 @pytest.fixture(autouse=True)
@@ -286,12 +287,18 @@ DIFFERENT = {
         three,
     ),
     "a function without argument": (
-        fed_by(lambda: lambda: batch(1), 1),
+        fed_by(lambda: lambda: batch(1), 1, parallel="processes"),
         TypeError,
         [same] * 3,
     ),
     "samples of an iterable": (
-        fed_by(lambda: [np.array([k]) for k in range(5)], 1, batch=False, cycle="raise"),
+        fed_by(
+            lambda: [np.array([k]) for k in range(5)],
+            1,
+            batch=False,
+            cycle="raise",
+            parallel="processes",
+        ),
         TypeError,
         [[[[0], [1]], [[2], [3]]]] * 3,
     ),
@@ -307,6 +314,56 @@ DIFFERENT = {
         TypeError,
     ),
 }
+
+
+def refused(source, **keywords):
+    """A scenario: a definition, with conditions on data, that gives a parallel source."""
+
+    def scenario(lib):
+        keywords_of_all = {"source": source(), "parallel": True, **keywords}
+        return lib.pipe(lambda: lib.fn.external_source(**keywords_of_all), py_num_workers=1).build()
+
+    return scenario
+
+
+def rewritten(make):
+    """A scenario: `make` is called in a definition with conditions on data."""
+
+    def scenario(lib):
+        def define():
+            return lib.fn.external_source(make(), parallel=True)
+
+        return conditional(lib, define)
+
+    return scenario
+
+
+def makes_a_source():
+    def source(i):
+        return batch(i)
+
+    return source
+
+
+def test_sources_that_workers_cannot_share():
+    one = "must accept exactly one argument"
+    check_words(
+        [
+            (refused(lambda: lambda: batch(1)), one),
+            (refused(lambda: lambda: batch(1)[0], batch=False), one),
+            (refused(lambda: generate, batch=False), "with a generator function must be run in a"),
+            (refused(generate, batch=False), "with an iterable must be run in a batch mode"),
+            (refused(lambda: [batch(1)[0]], batch=False), "with an iterable must be run in a"),
+            (refused(lambda: at, prefetch_queue_depth=0), "must be a positive integer, got 0"),
+            (refused(lambda: at, bytes_per_sample_hint=0), "must be a positive integer, got 0"),
+            (rewritten(makes_a_source), "was created in a scope that was converted"),
+            (rewritten(lambda: lambda i: batch(i)), "was created in a scope that was converted"),
+            (
+                refused(lambda: at, parallel=False, prefetch_queue_depth=1),
+                "is valid only for parallel external sources",
+            ),
+        ]
+    )
 
 
 @pytest.mark.parametrize("name", DIFFERENT)

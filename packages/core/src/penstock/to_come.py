@@ -87,7 +87,7 @@ works, and only what is looked up in it is an error."""
 _RETURNED = "penstock.operators.support.external.returned"
 PRIVATE_NAMES = {
     "penstock._autograph": {
-        "is_autograph_artifact": "penstock.autograph.conversion:is_rewritten",
+        "is_autograph_artifact": "penstock.graph.rewritten:is_rewritten",
     },
     "penstock._utils.external_source_impl": {
         "assert_cpu_batch_data_type": f"{_RETURNED}:check_batch",

@@ -17,7 +17,7 @@ def pipeline(source, batch_size=4, options=None, **arguments):
     options = {"py_num_workers": 2, **(options or {})}
     pipe = Pipeline(batch_size, 1, None, **options)
     with pipe:
-        pipe.set_outputs(fn.external_source(source, **{"parallel": True, **arguments}))
+        pipe.set_outputs(fn.external_source(source, **{"parallel": "processes", **arguments}))
     return pipe
 
 

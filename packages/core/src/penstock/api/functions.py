@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.api.modules import OperatorNamespace
-from penstock.errors import ArgumentTypeError
+from penstock.errors import ArgumentTypeError, ArgumentValueError
 from penstock.graph.capture import call, convert_arguments, make_node
+from penstock.graph.rewritten import is_rewritten
 from penstock.graph.user_line import user_line
 from penstock.operators.support.docs import docstring_for
 from penstock.operators.support.schema import OpSchema
@@ -75,11 +76,22 @@ def external_source_of(schema: OpSchema) -> Callable[..., Any]:
         known = {k: v for k, v in arguments.items() if k not in ("name", "device")}
         converted, _ = convert_arguments(schema, known, user_line())
         queue = make_input_queue(converted, name)
+        if converted["parallel"] is True and is_rewritten(converted["source"]):
+            raise _rewritten_source()
         node = make_node(schema, (), arguments, input_queue=queue)
         queue.name = node.name
         return node.outputs[0] if converted["num_outputs"] is None else list(node.outputs)
 
     return function
+
+
+def _rewritten_source() -> ArgumentValueError:
+    return ArgumentValueError(
+        "The `source` parameter that was passed to external source was created in a scope that was "
+        f"converted for conditions on data, at {user_line()}. Of a source that runs in worker "
+        "processes, they run what is written: define it outside of the definition of the "
+        "pipeline, or decorate what creates it with `@penstock.pipeline.do_not_convert`."
+    )
 
 
 _namespace = OperatorNamespace(function_of, lambda schema: schema.name.rpartition(".")[2])

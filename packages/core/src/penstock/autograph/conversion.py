@@ -13,10 +13,10 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from penstock.autograph import tracing
-from penstock.autograph.expressions import HELPER
 from penstock.autograph.selection import is_selected
 from penstock.autograph.source import Definition, Source, find_source
 from penstock.autograph.transformer import rewrite
+from penstock.graph.rewritten import HELPER, is_rewritten
 
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names)
@@ -32,12 +32,6 @@ def call(function: Any) -> Any:
     if tracing.current() is None:
         return function
     return _converted(function)
-
-
-def is_rewritten(function: Any) -> bool:
-    """Whether `function` is one that `call` has made, or is defined in one."""
-    code = getattr(function, "__code__", None)
-    return code is not None and HELPER in code.co_freevars
 
 
 def _converted(function: Any) -> Any:

@@ -15,8 +15,7 @@ from __future__ import annotations
 import ast
 from typing import TypeVar
 
-HELPER = "_penstock"
-"""The name of `penstock.autograph.runtime` in rewritten code."""
+from penstock.graph.rewritten import HELPER
 
 _N = TypeVar("_N", bound=ast.AST)
 

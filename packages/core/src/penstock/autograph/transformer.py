@@ -25,8 +25,9 @@ from __future__ import annotations
 import ast
 
 from penstock.autograph.exits import move_continues, move_returns
-from penstock.autograph.expressions import HELPER, ExpressionRewriter, call, located
+from penstock.autograph.expressions import ExpressionRewriter, call, located
 from penstock.autograph.places import Place, assigned
+from penstock.graph.rewritten import HELPER
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -2063,9 +2063,11 @@ def external_source(
     num_outputs : int, optional
         Number of outputs; when given, the source returns a tuple and a list of nodes is
         returned.
-    parallel : bool or "threads", default False
-        Run the source in worker processes (`True`), or in threads of its own (``"threads"``);
-        how many, `py_num_workers` of the pipeline says.
+    parallel : bool, "threads" or "processes", default False
+        Run the source in workers: how many, `py_num_workers` of the pipeline says. They are
+        processes (`True`), or threads (``"threads"``). With `True` the source has to be one
+        that several workers can share, or to return batches: a function of the position, an
+        iterable with ``batch=True``. With ``"processes"`` any source runs in one of them.
     prefetch_queue_depth : int, optional
         Batches computed ahead by the workers of a parallel source. When not given: one, or,
         where a batch is made by one worker, one for each worker.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
 
 from penstock.errors import (
+    ArgumentTypeError,
     ArgumentValueError,
     LayoutError,
     MisusedArgumentError,
@@ -21,6 +23,7 @@ from penstock.operators.support.argument_types import (
     LayoutArg,
     ObjectArg,
 )
+from penstock.operators.support.external.callback import kind_of
 from penstock.operators.support.external.input_queue import Declared, InputQueue
 from penstock.operators.support.external.parallel.input_queue import (
     ParallelInputQueue,
@@ -43,7 +46,7 @@ def _one_or_list(one: ArgType) -> ArgType:
 _LAYOUTS = _one_or_list(LayoutArg)
 _DTYPES = _one_or_list(DataTypeArg)
 _NDIMS = _one_or_list(IntArg)
-_PARALLEL = ArgType('bool or "threads"', "bool | str", check_parallel)
+_PARALLEL = ArgType('bool, "threads" or "processes"', "bool | str", check_parallel)
 
 
 @operator(
@@ -103,8 +106,10 @@ _PARALLEL = ArgType('bool or "threads"', "bool | str", check_parallel)
             "parallel",
             _PARALLEL,
             False,
-            "Run the source in worker processes (`True`), or in threads of its own "
-            '(``"threads"``); how many, `py_num_workers` of the pipeline says.',
+            "Run the source in workers: how many, `py_num_workers` of the pipeline says. They are "
+            'processes (`True`), or threads (``"threads"``). With `True` the source has to be one '
+            "that several workers can share, or to return batches: a function of the position, an "
+            'iterable with ``batch=True``. With ``"processes"`` any source runs in one of them.',
         ),
         Arg(
             "prefetch_queue_depth",
@@ -196,6 +201,8 @@ def make_input_queue(args: dict[str, Any], name: str | None) -> InputQueue:
     common = {name: args[name] for name in ("cycle", "batch", "batch_info", "cuda_stream")}
     common |= {"single": count is None, "no_copy": bool(args["no_copy"])}
     if args["parallel"]:
+        if args["parallel"] is True:
+            _check_shared(source, args)
         return ParallelInputQueue(
             source,
             outputs,
@@ -219,15 +226,39 @@ def _check_parallel_only(args: dict[str, Any]) -> None:
         if args[key] is None:
             continue
         if not parallel:
-            raise ArgumentValueError(f"`{key}` is for parallel sources only (`parallel=True`).")
+            raise ArgumentValueError(
+                f"`{key}` is valid only for parallel external sources (`parallel=True`)."
+            )
         if np.min(args[key]) < 1:
-            raise ArgumentValueError(f"`{key}` is {np.min(args[key])}; it must be positive.")
+            raise ArgumentValueError(
+                f"`{key}` must be a positive integer, got {np.min(args[key])}."
+            )
     if parallel and args["source"] is None:
         raise ArgumentValueError("`parallel` needs a `source`; what is fed runs nowhere.")
-    if parallel is True and args["no_copy"] is False:
+    if parallel in (True, "processes") and args["no_copy"] is False:
         raise ArgumentValueError(
             "`no_copy` cannot be False together with `parallel`: what workers hand over is memory "
             "that they share with this process. Leave it out."
+        )
+
+
+def _check_shared(source: Any, args: dict[str, Any]) -> None:
+    """Check that workers can share a source: what DALI takes with ``parallel=True``."""
+    kind = kind_of(source, args["cycle"])
+    if kind == "function":
+        raise ArgumentTypeError(
+            "Callable passed to External Source in parallel mode (when `parallel=True`) must "
+            "accept exactly one argument, the position in the epoch, so that workers can share "
+            f"it; {source!r} takes none. Let it take a `types.SampleInfo` "
+            "(`batch=False`), a `types.BatchInfo` or the number of the batch; or have one worker "
+            'call it, with `parallel="processes"` or `parallel="threads"`.'
+        )
+    if kind == "iterable" and not args["batch"]:
+        what = "a generator function" if inspect.isgeneratorfunction(source) else "an iterable"
+        raise ArgumentTypeError(
+            f"Parallel external source with {what} must be run in a batch mode: let it give "
+            "batches, with `batch=True`, or have one worker iterate it, with "
+            '`parallel="processes"` or `parallel="threads"`.'
         )
 
 

@@ -182,9 +182,11 @@ def _joined(parts: list[Part]) -> TensorListGPU:
 
 
 def check_parallel(value: Any) -> bool | str:
-    """What `parallel` asks for: processes (`True`), ``"threads"``, or neither (`False`)."""
+    """What `parallel` asks for: processes (`True`) of a source that several can share, processes
+    or threads by their names, or neither (`False`).
+    """
     if isinstance(value, str) and value in ("threads", "processes"):
-        return value if value == "threads" else True
+        return value
     if isinstance(value, (bool, int)) or value is None:
         return bool(value)
     raise ArgumentTypeError(f'expected True or "processes", "threads", or False, got {value!r}')
