@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from penstock import Pipeline, errors, fn, plugin
+from penstock import Pipeline, errors, fn, plugin, types
 from penstock.plugin.tf import (
     DALIDataset,
     DALIIterator,
@@ -125,9 +125,27 @@ def test_arguments_of_operations(files, session):
 
 def test_errors_of_operations(files, session):
     pipe = file_pipeline(files)
-    _, label = DALIIteratorWrapper(pipe, dtypes=[tf.uint8, tf.float32])
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"output_dtypes\[1\]\): float32"):
+    _, label = DALIIteratorWrapper(pipe, dtypes=[tf.uint8, tf.int64])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"output_dtypes\[1\]\): int64"):
         session.run(label)
+
+
+def test_values_of_another_type_of_the_same_size_are_converted(session):
+    """One of DALI's tutorials asks for int32 where the pipeline makes float32."""
+    pipe = Pipeline(2, 1, None)
+    with pipe:
+        source = [[np.array([-1.5, 2.5], np.float32), np.array([3, 4], np.float32)]]
+        floats = fn.external_source(source=source, cycle="quiet")
+        bits = fn.external_source(source=[[np.array([200], np.uint8)] * 2], cycle="quiet")
+        pipe.set_outputs(floats, floats, fn.cast(bits, dtype=types.INT8))
+    found = DALIIteratorWrapper(pipe, dtypes=[tf.int32, tf.int32, tf.uint8], sparse=[False, True])
+    with pytest.warns(UserWarning, match="int32 for output ., which is float32.*DALI") as warned:
+        dense, sparse, whole = session.run(found)
+    assert len(warned) == 2
+    session.run(found)  # without another warning, which would be an error
+    assert dense.tolist() == [[-1, 2], [3, 4]]
+    assert sparse.values.tolist() == [-1, 2, 3, 4]
+    assert whole.tolist() == [[127], [127]]
 
 
 def test_errors_of_eager_operations(files):

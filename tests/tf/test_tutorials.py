@@ -1,7 +1,8 @@
 """What DALI's tutorials for TensorFlow do runs after ``nvidia.dali`` is replaced by ``penstock``.
 
 The programs in `programs/` do the same in other words, on a machine without a GPU, from the same
-kinds of files: LMDB of Caffe2's records, TFRecord, RecordIO, and images with COCO's annotations.
+kinds of files: LMDB of Caffe's and Caffe2's records, TFRecord, RecordIO, and images with COCO's
+annotations.
 TensorFlow has no `tf.estimator` any more.
 """
 
@@ -19,8 +20,9 @@ import pytest
 import tensorflow as tf
 from sklearn.datasets import load_digits
 
-from penstock import errors
-from tests.support.caffe_records import STRING, field, ints, record, tensor, write
+from penstock import Pipeline, errors, fn
+from penstock.plugin.tf import DALIDataset
+from tests.support.caffe_records import STRING, datum, field, ints, record, tensor, write
 from tests.support.images import encoded
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -171,6 +173,34 @@ def test_operations_on_record_io(tmp_path):
         assert second.ravel().tolist() == list(range(8 + 4 * step, 12 + 4 * step))
         assert images.shape == (4, 3, 16, 16)
         assert images.std() > 0.2
+
+
+def test_a_dataset_of_caffes_records(tmp_path):
+    """What the tutorial on readers puts into an operation, in a dataset of each shard."""
+    write(tmp_path, [datum(jpeg(k), k, field(7, 1)) for k in range(8)])
+    labels = []
+    for shard in range(2):
+        pipe = Pipeline(4, 2, None)
+        with pipe:
+            files, numbers = fn.readers.caffe(
+                path=str(tmp_path), random_shuffle=True, shard_id=shard, num_shards=2, name="all"
+            )
+            images = fn.resize(fn.decoders.image(files), size=(24, 24))
+            pipe.set_outputs(images, numbers)
+        dataset = DALIDataset(
+            pipe,
+            (tf.uint8, tf.int32),
+            ((4, 24, 24, 3), (4,)),
+            batch_size=4,
+            device_id=None,
+            reader_name="all",
+        )
+        ((images, numbers),) = dataset
+        for image, number in zip(images.numpy(), numbers.numpy(), strict=True):
+            wanted = tf.image.resize(tf.io.decode_jpeg(jpeg(number)), (24, 24), antialias=True)
+            assert np.abs(image - wanted).mean() < 3
+        labels += numbers.numpy().tolist()
+    assert sorted(labels) == list(range(8))
 
 
 def test_boxes_of_coco_are_sparse(tmp_path):

@@ -5,6 +5,7 @@ An output is one component, or, as a ``RaggedTensor``, its values and the row sp
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,14 +36,21 @@ class Component:
         Its element type.
     shape
         Its shape, the batch axis included, with None for what may vary.
+    converts
+        Whether values of another element type of the same size are converted; else they are an
+        error.
     """
 
-    def __init__(self, number: int, dtype: tf.DType, shape: tf.TensorShape) -> None:
+    def __init__(
+        self, number: int, dtype: tf.DType, shape: tf.TensorShape, *, converts: bool = False
+    ) -> None:
         self.number = number
         self.dtype = dtype
         self.shape = shape
         self.types = [dtype]
         self.shapes = [shape]
+        self._converts = converts
+        self._has_warned = False
         self._numpy_dtype = np.dtype(dtype.as_numpy_dtype)
         self._required = None if shape.rank is None else tuple(shape.as_list())
 
@@ -67,7 +75,7 @@ class Component:
             array = chosen.as_array()
         except ShapeError as error:
             raise not_uniform(self.number, batch) from error
-        return [array.reshape(self._fitting(array.shape))]
+        return [self._converted(array).reshape(self._fitting(array.shape))]
 
     def on_gpu(self, batch: TensorListGPU) -> TensorGPU:
         """The dense tensor of a batch on a GPU, shared.
@@ -93,15 +101,37 @@ class Component:
         """The element's part, of the tensors that became of the arrays."""
         return parts[0]
 
+    def has_type_of(self, batch: Batch) -> bool:
+        """Whether `batch` has the element type that was given."""
+        return not len(batch) or storage_dtype(batch.dtype) == self._numpy_dtype
+
     def _check_type(self, batch: Batch) -> None:
-        found = storage_dtype(batch.dtype) if len(batch) else self._numpy_dtype
-        if found != self._numpy_dtype:
+        if self.has_type_of(batch):
+            return
+        found = np.dtype(storage_dtype(batch.dtype))
+        if not self._converts or found.itemsize != self._numpy_dtype.itemsize:
             raise DataTypeError(
                 f"The type provided for output `{self.number}` is not compatible with the type "
                 f"returned by the pipeline. Expected (output_dtypes[{self.number}]): "
                 f"{self.dtype.name}, got from the pipeline: {found}. Convert it there with "
                 "`fn.cast`, or correct `output_dtypes`."
             )
+
+    def _converted(self, array: np.ndarray) -> np.ndarray:
+        """`array`, whose element type was checked, in the one that was given."""
+        found = array.dtype
+        if found == self._numpy_dtype:
+            return array
+        if not self._has_warned and "f" in (found.kind, self._numpy_dtype.kind):
+            self._has_warned = True
+            warnings.warn(
+                f"`dtypes` has {self.dtype.name} for output {self.number}, which is {found}: its "
+                "values are converted. DALI's operation hands over their bits as they are. Correct "
+                "`dtypes`, or use `fn.cast` in the pipeline.",
+                stacklevel=2,
+            )
+        with np.errstate(invalid="ignore"):
+            return array.astype(self._numpy_dtype)
 
     def _fitting(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """`shape` with the axes that were asked for."""
@@ -204,12 +234,12 @@ class SparseComponent(Component):
     ----------
     number
         Which output it is.
-    dtype
-        Its element type.
+    dtype, converts
+        As of `Component`.
     """
 
-    def __init__(self, number: int, dtype: tf.DType) -> None:
-        super().__init__(number, dtype, tf.TensorShape(None))
+    def __init__(self, number: int, dtype: tf.DType, *, converts: bool = False) -> None:
+        super().__init__(number, dtype, tf.TensorShape(None), converts=converts)
         self.types = [tf.int64, dtype, tf.int64]
         self.shapes = [
             tf.TensorShape([None, None]),
@@ -236,7 +266,7 @@ class SparseComponent(Component):
         values = [np.asarray(sample).ravel() for sample in chosen]
         return [
             np.concatenate(places, axis=1).T.astype(np.int64),
-            np.concatenate(values),
+            self._converted(np.concatenate(values)),
             np.array([len(shapes), *shapes.max(axis=0)], np.int64),
         ]
 

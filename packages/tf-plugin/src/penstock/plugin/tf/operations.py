@@ -78,7 +78,9 @@ def DALIIteratorWrapper(  # noqa: N802
         Shapes of the outputs, the batch axis included; ``()`` or `None` for any. Sparse ones are
         not looked at.
     dtypes
-        Element types of the outputs; if there are none, what the pipeline gives.
+        Element types of the outputs; if there are none, what the pipeline gives. Values of another
+        type of the same size are converted, with a warning if one of the two is a floating-point
+        type; DALI's operation hands over their bits.
     batch_size
         Samples in a batch; by default what the first of `shapes` says, or else the pipeline.
     prefetch_queue_depth
@@ -228,7 +230,11 @@ def _made(
     for k, dtype in enumerate(dtypes):
         shape = tf.TensorShape((shapes[k] or None) if shapes else None)
         is_sparse = k < len(sparse) and sparse[k]
-        found.append(SparseComponent(k, dtype) if is_sparse else Component(k, dtype, shape))
+        found.append(
+            SparseComponent(k, dtype, converts=True)
+            if is_sparse
+            else Component(k, dtype, shape, converts=True)
+        )
     return found
 
 
@@ -287,7 +293,11 @@ class _Operation:
 
     def _tensor(self, component: Component, batch: PipelineBatch) -> Any:
         output = batch.outputs[component.number]
-        if isinstance(output, TensorListGPU) and not isinstance(component, SparseComponent):
+        if (
+            isinstance(output, TensorListGPU)
+            and not isinstance(component, SparseComponent)
+            and component.has_type_of(output)
+        ):
             chosen = chosen_samples(output, batch.kept)
             if isinstance(chosen, TensorListGPU) and eager.has_gpu(chosen.device_id()):
                 return eager.from_gpu(component.on_gpu(chosen))
