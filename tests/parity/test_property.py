@@ -42,8 +42,18 @@ def test_source_of_files_survives_operators(tmp_path):
             fn.copy(data),
             fn.transpose(data),
             fn.flip(fn.crop(fn.reshape(data, shape=[2, 3, 4], layout="HWC"), crop=(1, 1))),
+            # What has a source gives it to what is made of it and of what has none.
+            fn.cat(lib.types.Constant(np.zeros(3, np.uint8)), data),
+            fn.stack(fn.zeros_like(data), data) + 1,
         )
-        return tuple(fn.get_property(step, key="source_info") for step in steps)
+        images = fn.reshape(data, shape=[2, 4, 3], layout="HWC")
+        size = {"output_size": (4, 4)}
+        pasted = (
+            fn.multi_paste(images, in_ids=np.int32([1, 0, 1]), **size),
+            fn.multi_paste(images, images, **size),
+            fn.permute_batch(images, indices=[1, 1]),
+        )
+        return tuple(fn.get_property(step, key="source_info") for step in (*steps, *pasted))
 
     assert_parity(graph, max_levels=0, batch_size=2)
 

@@ -97,10 +97,15 @@ def test_sources_change_places_too(tmp_path):
         with guarded(few, holds=False):
             kept = fn.copy(data)
         merged = merge(few, moved, kept)
-        return fn.permute_batch(data, indices=[3, 2, 0, 0]) + 1, merged
+        images = fn.reshape(data, shape=[-1, 1, 1], layout="HWC")
+        pasted = fn.multi_paste(images, images, output_size=(200, 1))
+        return fn.permute_batch(data, indices=[3, 2, 0, 0]) + 1, merged, pasted
 
     for device in ("cpu", "gpu"):
-        for found, wanted in zip(pipe(device).run(), ("dcaa", "cbad"), strict=True):
+        *others, pasted = pipe(device).run()
+        names = [pasted[k].source_info().split(";") for k in range(4)]
+        assert [[path[-1] for path in pair] for pair in names] == [[n, n] for n in "abcd"]
+        for found, wanted in zip(others, ("dcaa", "cbad"), strict=True):
             names = [found[k].source_info()[-1] for k in range(4)]
             assert "".join(names) == wanted
             host = found.as_cpu() if device == "gpu" else found

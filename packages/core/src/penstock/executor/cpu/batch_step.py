@@ -198,12 +198,11 @@ def run_batch_step(
     finally:
         if step.node.schema.calls_user:
             iteration.python_function_seconds += time.perf_counter() - began
-    first = inputs[0] if inputs else None
-    if first is not None and first.sources is not None:
-        sources = first.sources
-        moved = None if step.reduces else step.op.origins(context)
-        if moved is not None:
-            sources = [sources[k] for k in moved]
+    sources = context.sources
+    if sources is not None:
+        if not step.reduces:
+            known = [b.sources or [""] * len(places) for b in inputs]
+            sources = step.op.origins(context, known) or sources
         for buffer in buffers:
             buffer.set_sources(places, sources)
 

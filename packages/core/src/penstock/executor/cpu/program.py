@@ -166,18 +166,18 @@ class Program:
 
     def _trace_sources(self) -> list[tuple[int, int]]:
         """Find out where samples of each register were read from: where those of the first input
-        of what makes it were.
+        of what makes it were of which that is known.
         """
-        origins = {r: r for r in self.reads}
+        origins = {r: r for r in self.reads if r not in self.constants}
         for step in self.steps:
             if step.is_reader:
                 step.origin = step.outputs[0]
             elif step.inputs:
-                step.origin = origins.get(step.inputs[0], -1)
+                found = [origins.get(r, -1) for r in step.inputs]
+                step.origin = next((r for r in found if r != -1), -1)
                 if step.merges:
-                    step.branch_origins = step.origin, origins.get(step.inputs[1], -1)
-                    if step.branch_origins[1] != step.origin:
-                        step.origin = step.outputs[0]
+                    step.branch_origins = found[0], found[1]
+                    step.origin = found[0] if found[0] == found[1] else step.outputs[0]
             origins.update(dict.fromkeys(step.outputs, step.origin))
         return [
             (r, step.origin)

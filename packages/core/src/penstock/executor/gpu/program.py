@@ -219,12 +219,13 @@ class GpuProgram:
                     f"{len(outputs)}; a tuple has one element for each of them."
                 )
         if own_sources is not None and indices and isinstance(step.op, BatchOperator):
-            moved = step.op.origins(context)
-            if moved is not None:
-                assert origin is not None
+            assert origin is not None
+            known = [sources.get(r) or [""] * len(origin) for r in step.inputs]
+            found = step.op.origins(context, [[s[k] for k in indices] for s in known])
+            if found is not None:
                 origin = list(origin)
-                for k, m in zip(indices, moved, strict=True):
-                    origin[k] = own_sources[m]
+                for k, source in zip(indices, found, strict=True):
+                    origin[k] = source
         for r, value in zip(outputs, results, strict=True):
             values[r] = self._checked(value, r, queue) if indices else value
             sources[r] = origin
@@ -263,8 +264,9 @@ class GpuProgram:
         """Where the samples of the iteration were read from that a step works on."""
         if not step.inputs:
             return None
-        origin = sources.get(step.inputs[0])
-        other = sources.get(step.inputs[1]) if step.merges else None
+        if not step.merges:
+            return next((s for r in step.inputs if (s := sources.get(r)) is not None), None)
+        origin, other = (sources.get(r) for r in step.inputs[:2])
         if other is None or other is origin:
             return origin
         if origin is None:

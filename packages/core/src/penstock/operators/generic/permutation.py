@@ -53,7 +53,10 @@ class PermuteBatch(BatchOperator):
             )
         return data
 
-    def origins(self, c: PlanContext) -> Sequence[int]:
+    def origins(self, c: PlanContext, known: Sequence[Sequence[str]]) -> list[str]:
+        return [known[0][k] for k in self._moved(c)]
+
+    def _moved(self, c: PlanContext) -> Sequence[int]:
         each = c.values("indices")
         indices: Sequence[int] = [index for (index,) in each] if self.tensor_args else each[0]
         if len(indices) != c.size:
@@ -70,10 +73,10 @@ class PermuteBatch(BatchOperator):
         return indices
 
     def cpu(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return [samples[k] for k in self.origins(c)]
+        return [samples[k] for k in self._moved(c)]
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        return data.taken(np.array(self.origins(c), np.int64))
+        return data.taken(np.array(self._moved(c), np.int64))
 
 
 @operator(

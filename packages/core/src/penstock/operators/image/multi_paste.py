@@ -19,6 +19,7 @@ from penstock.kernels.cpu.cast import converter
 from penstock.kernels.gpu import paste as _gpu
 from penstock.operators.support.argument_types import ArrayArg, DataTypeArg, IntListArg
 from penstock.operators.support.operator import BatchContext, BatchOperator, operator
+from penstock.operators.support.planning import PlanContext
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
@@ -42,6 +43,11 @@ class _Output(NamedTuple):
     """Number of the input, and of the sample, of each region."""
     places: np.ndarray
     """int64 ``(frames or 1, regions, 6)``: the corners of regions, and their extents."""
+
+
+def _regions(k: int, ids: Sequence[int] | None, inputs: int) -> list[tuple[int, int]]:
+    """Number of the input, and of the sample, of each region of output `k`."""
+    return [(n, k) for n in range(inputs)] if ids is None else [(0, i) for i in ids]
 
 
 @operator(
@@ -179,7 +185,7 @@ class MultiPaste(BatchOperator):
                 f"The `in_ids` must be in range [0, {count - 1}], of samples of the batch, got "
                 f"{wrong[0]}."
             )
-        sources = [(n, k) for n in range(len(shapes))] if ids is None else [(0, i) for i in ids]
+        sources = _regions(k, ids, len(shapes))
         of_sources = np.array([shapes[n][i] for n, i in sources] or shapes[0][k : k + 1])
         if (of_sources[:, -1] != of_sources[0, -1]).any():
             raise ShapeError(
@@ -229,6 +235,12 @@ class MultiPaste(BatchOperator):
                 )
         shape = (*out.tolist(), int(of_sources[0, -1]))
         return _Output(shape, sources, np.concatenate([begins, targets, lengths], axis=2))
+
+    def origins(self, c: PlanContext, known: Sequence[Sequence[str]]) -> list[str]:
+        return [
+            ";".join(filter(None, (known[n][i] for n, i in _regions(k, ids, len(known)))))
+            for k, ids in enumerate(c.values("in_ids"))
+        ]
 
     def cpu(self, c: Any, *inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         shapes = [np.array([row.shape for row in rows]) for rows in inputs]

@@ -229,11 +229,12 @@ class BatchOperator(Operator):
     reduced: ClassVar[int] = 1
     """How many arrays `reduce` returns."""
 
-    def origins(self, c: PlanContext) -> Sequence[int] | None:
-        """Of each sample of the outputs, the number of the sample of the first input it is made of.
+    def origins(self, c: PlanContext, known: Sequence[Sequence[str]]) -> list[str] | None:
+        """What each sample of the outputs was read from; ``known[n][k]`` is that of sample `k` of
+        input `n`, empty where nothing is known.
 
         `None` where each is made of its own. `c` is what `cpu` or `gpu` has been given, and has
-        worked with. What a sample was read from goes with it.
+        worked with.
         """
         return None
 

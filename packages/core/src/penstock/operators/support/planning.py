@@ -219,7 +219,7 @@ class PlanContext:
         Number of samples.
     """
 
-    __slots__ = ("_sources", "_tensors", "args", "indices", "iteration", "seed", "size")
+    __slots__ = ("_tensors", "args", "indices", "iteration", "seed", "size", "sources")
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class PlanContext:
         self.indices = indices
         self.seed = seed
         self.iteration = iteration
-        self._sources = sources
+        self.sources = sources
 
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each sample, converted."""
@@ -282,7 +282,7 @@ class PlanContext:
 
     def source(self, index: int) -> str:
         """File or key that sample number `index` of those here was read from."""
-        return "" if self._sources is None else self._sources[index]
+        return "" if self.sources is None else self.sources[index]
 
 
 class NumberTable:
