@@ -41,7 +41,7 @@ class Ahead:
         self._calm = 0
 
     def note_taken(self, finished: int) -> None:
-        """Take note that the consumer has taken an iteration; so many finished ones are left."""
+        """Take note that the consumer has taken an iteration; it need not wait for so many more."""
         self._calm += 1
         if finished > self.least or self._calm >= _CALM:
             self.now = max(self.now - 1, self.least)
