@@ -138,5 +138,61 @@ def test_errors(root, tmp_path):
             lambda lib: lib.fn.readers.coco(file_root=str(root), **arguments),  # noqa: B023
             match=words,
         )
-    with pytest.raises(NotImplementedError, match="pixelwise_masks"):
-        read("penstock", root, pixelwise_masks=True)
+    assert_both_raise(
+        lambda lib: lib.fn.readers.coco(
+            file_root=str(root),
+            annotations_file=str(root / "all.json"),
+            pixelwise_masks=True,
+            polygon_masks=True,
+        ),
+        match="are mutually exclusive",
+    )
+
+
+def test_masks_of_pixels(tmp_path):
+    rng = np.random.default_rng(5)
+    height, width = 13, 11
+    images, objects = [], []
+    for k in range(9):
+        (tmp_path / f"{k}.jpg").write_bytes(b"image")
+        images.append({"id": k, "file_name": f"{k}.jpg", "width": width, "height": height})
+        for _ in range(rng.integers(1, 5)):
+            outlines = [
+                (rng.uniform(0, 1, (n, 2)) * (width, height)).round(2).ravel().tolist()
+                for n in rng.integers(1, 8, rng.integers(0, 3))
+            ]
+            kind = int(rng.integers(1, 6))  # some are of no category
+            one = {"image_id": k, "category_id": kind, "bbox": [0, 0, *rng.uniform(0, 2, 2)]}
+            objects.append(one | {"segmentation": outlines})
+    runs = [7, 20, 3, 15, 6, 40, 20, 9, 23]
+    for k, counts in enumerate((runs, "7d03K3i0>QO3")):  # the text says the same
+        region = {"size": [height, width], "counts": counts}
+        crowd = {"image_id": k, "category_id": 6, "bbox": [0, 0, 9, 9], "segmentation": region}
+        objects.append(crowd)
+    kinds = [{"id": k} for k in (4, 6, 2, 3)]
+    given = {"images": images, "annotations": objects, "categories": kinds}
+    path = tmp_path / "masks.json"
+    path.write_text(json.dumps(given))
+    own = {"annotations_file": str(path), "pixelwise_masks": True}
+    assert_same(tmp_path, **own, size_threshold=0.7, image_ids=True)
+    assert_same(tmp_path, **own, skip_empty=True, ratio=True, avoid_class_remapping=True)
+    objects[-1]["segmentation"]["size"] = [3, 3]
+    path.write_text(json.dumps(given))
+    with pytest.raises(ValueError, match="has the size"):
+        read("penstock", tmp_path, **own)
+
+
+def test_masks_that_reach_the_last_pixel_or_share_a_label(root, tmp_path):
+    """DALI loses a part of these."""
+    image = {"id": 1, "file_name": "a.jpg", "width": 3, "height": 2}
+
+    def region(kind, *counts):
+        runs = {"size": [2, 3], "counts": counts}
+        return {"image_id": 1, "category_id": kind, "bbox": [0, 0, 9, 9], "segmentation": runs}
+
+    objects = [region(1, 2, 4), region(2, 3, 3), region(1, 0, 1, 5)]
+    given = {"images": [image], "annotations": objects, "categories": [{"id": 1}, {"id": 2}]}
+    path = tmp_path / "last.json"
+    path.write_text(json.dumps(given))
+    found, _ = read("penstock", root, annotations_file=str(path), pixelwise_masks=True)
+    assert found[9][0].tolist() == [[[1], [1], [2]], [[0], [2], [2]]]

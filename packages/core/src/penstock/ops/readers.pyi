@@ -354,10 +354,7 @@ class COCO(OperatorInstance):
         given the same number of batches. Otherwise the samples of the next epoch follow at
         once.
     pixelwise_masks : bool, default False
-        Whether there is an output with masks of pixels.
-
-        Only the default is taken yet: masks of pixels are to come; `polygon_masks` gives
-        polygons.
+        Whether there is an output with masks of pixels; excludes `polygon_masks`.
     polygon_masks : bool, default False
         Whether there are outputs for polygons.
     prefetch_queue_depth : int, default 1
@@ -438,7 +435,9 @@ class COCO(OperatorInstance):
 
         4. With `polygon_masks`: vertices, float32, shape (vertices, 2).
 
-        5. With `image_ids`: id of the image, int32, shape (1,).
+        5. With `pixelwise_masks`: labels (the greatest one, or 0), int32, HWC, one channel.
+
+        6. With `image_ids`: id of the image, int32, shape (1,).
 
     Notes
     -----

@@ -14,6 +14,7 @@ from penstock.operators.readers.coco_annotations import (
     ragged,
     read_annotations,
 )
+from penstock.operators.readers.coco_masks import MaskColumn
 from penstock.operators.readers.index import Column, FileIndex, Index
 from penstock.operators.support.argument_types import (
     BoolArg,
@@ -32,7 +33,8 @@ def _asks_for(args: Any, name: str, old: str) -> bool:
 
 def _count_outputs(args: dict[str, Any]) -> int:
     polygons = _asks_for(args, "polygon_masks", "masks")
-    return 3 + 2 * polygons + _asks_for(args, "image_ids", "save_img_ids")
+    masks = bool(args.get("pixelwise_masks"))
+    return 3 + 2 * polygons + masks + _asks_for(args, "image_ids", "save_img_ids")
 
 
 @reader(
@@ -76,8 +78,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
             "pixelwise_masks",
             BoolArg,
             False,
-            "Whether there is an output with masks of pixels.",
-            unsupported="masks of pixels are to come; `polygon_masks` gives polygons",
+            "Whether there is an output with masks of pixels; excludes `polygon_masks`.",
         ),
         Arg("preprocessed_annotations", PathArg, "", "A directory.", unsupported=_SAVED),
         Arg("save_preprocessed_annotations", BoolArg, False, "Save.", unsupported=_SAVED),
@@ -102,6 +103,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
         "Labels, int32, shape (objects,).",
         "With `polygon_masks`: object, first vertex, end of polygons, int32, shape (polygons, 3).",
         "With `polygon_masks`: vertices, float32, shape (vertices, 2).",
+        "With `pixelwise_masks`: labels (the greatest one, or 0), int32, HWC, one channel.",
         "With `image_ids`: id of the image, int32, shape (1,).",
     ),
 )
@@ -131,12 +133,17 @@ class CocoReader(Reader):
             raise MisusedArgumentError(
                 "`masks` is the old form of `polygon_masks`; give only `polygon_masks`."
             )
+        if args.pixelwise_masks and (args.masks or args.polygon_masks):
+            raise MisusedArgumentError(
+                "`pixelwise_masks` and `polygon_masks` are mutually exclusive; give one of them."
+            )
         images, categories = read_annotations(args.annotations_file)
         if args.images:
             known = {image.name: image for image in images}
             images = [known[name] for name in args.images if name in known]
         threshold = np.float32(args.size_threshold)
         names, ids, boxes, labels, polygons, vertices = [], [], [], [], [], []
+        masks = MaskColumn()
         for image in images:
             objects = [o for o in image.objects if args.include_iscrowd or not o.get("iscrowd")]
             own = boxes_of(image, objects)
@@ -157,6 +164,8 @@ class CocoReader(Reader):
             if not args.avoid_class_remapping:
                 kinds = [categories.get(kind, 0) for kind in kinds]
             labels.append(np.array(kinds, np.int32))
+            if args.pixelwise_masks:
+                masks.add(image, objects, labels[-1])
             if args.polygon_masks or args.masks:
                 rows, points = polygons_of(objects)
                 if args.masks:
@@ -171,6 +180,8 @@ class CocoReader(Reader):
         columns: list[Column] = [ragged(boxes), ragged(labels)]
         if polygons:
             columns += [ragged(polygons), ragged(vertices)]
+        if args.pixelwise_masks:
+            columns.append(masks)
         if args.image_ids or args.save_img_ids:
             columns.append(np.array(ids, np.int32)[:, np.newaxis])
         return FileIndex(names, root=args.file_root, columns=columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -63,7 +64,24 @@ class RaggedColumn:
         return self.values.ndim + 1
 
 
-Column = np.ndarray | RaggedColumn
+class ComputedColumn(ABC):
+    """A column whose values are made when entries are read."""
+
+    dtype: np.dtype
+    """Type of the elements."""
+    ndim: int
+    """Number of dimensions, that of the entries included."""
+    layout: str
+    """The layout of the values."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, entries: np.ndarray) -> list[np.ndarray]: ...
+
+
+Column = np.ndarray | RaggedColumn | ComputedColumn
 
 
 class Index:
@@ -80,7 +98,8 @@ class Index:
     specs
         Types of the pieces that an entry is made of; none where there are only columns.
     columns
-        Arrays ``(entries, ...)``, or `RaggedColumn`, that become the last outputs of the reader.
+        Arrays ``(entries, ...)``, `RaggedColumn` or `ComputedColumn`, that become the last outputs
+        of the reader.
     details
         The same for what the parser is handed behind the pieces.
 
@@ -289,7 +308,9 @@ class FileIndex(Index):
 
 def specs_of(columns: Sequence[Column]) -> tuple[Spec, ...]:
     """Types of the values of columns."""
-    return tuple([Spec(to_dali_type(c.dtype), c.ndim - 1) for c in columns])
+    return tuple(
+        [Spec(to_dali_type(c.dtype), c.ndim - 1, getattr(c, "layout", "")) for c in columns]
+    )
 
 
 def first_of(index: Index, parse: Callable[[np.ndarray], T]) -> T:
