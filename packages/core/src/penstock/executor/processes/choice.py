@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 CHOICES = ("threads", "processes")
 _FEWEST = 2
 """Threads, and processors, from which on the engine takes processes by itself: two threads
-wait for one another's interpreter, and do 0.8 to 0.9 of what two processes do."""
+wait for one another's interpreter, and do 0.6 to 0.8 of what two processes do with images, and as
+much with audio."""
 _PROCESSES_A_PROCESSOR = 2
 """More of them bring nothing, even where some wait for storage."""
 
