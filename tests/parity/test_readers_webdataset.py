@@ -144,6 +144,7 @@ def test_words_of_errors(root, tmp_path):
         "no extensions provided for the sample": "v1.1 1\n",
         "could not find all necessary component parameters": "v1.1 1\njpg",
         "tar offset is not a multiple of tar block size": "v1.1 1\njpg 1 0",
+        "offset is outside of the archive file": "v1.1 1\njpg 5120000 1",
     }
     rows = []
     for number, (words, text) in enumerate(index.items()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, BadSampleError
 from penstock.operators.readers.base import Reader, reader
 from penstock.operators.readers.index import FileIndex, Index
+from penstock.operators.readers.storage import is_remote
 from penstock.operators.readers.tar_shards import indexed_samples, samples_of
 from penstock.operators.support.argument_types import (
     BoolArg,
@@ -39,6 +42,21 @@ class _TarIndex(FileIndex):
     def source(self, entry: int) -> str:
         file, offset, name = self._first[entry]
         return f"{self.paths[file]}:{offset}:{name}"
+
+
+def _check_offsets(
+    paths: Sequence[str], index_paths: Sequence[str], files: np.ndarray, offsets: np.ndarray
+) -> None:
+    """Check that components begin within their archives, of those that are local files."""
+    for file, path in enumerate(paths):
+        if is_remote(path) or not os.path.exists(path):
+            continue
+        found = offsets[files == file].max(initial=-1)
+        if found >= os.path.getsize(path):
+            raise ArgumentValueError(
+                f"Malformed index file {index_paths[file]!r}: offset is outside of the archive "
+                f"file: {found} of {path!r}, which has {os.path.getsize(path)} bytes."
+            )
 
 
 @reader(
@@ -136,6 +154,8 @@ class WebdatasetReader(Reader):
         if not places:
             raise ArgumentValueError("No samples found in `paths` that have all components.")
         files, offsets_of, sizes = np.array(places, np.int64).transpose(2, 0, 1)
+        if args.index_paths:
+            _check_offsets(args.paths, args.index_paths, files, offsets_of)
         return _TarIndex(args.paths, first, files=files, offsets=offsets_of, sizes=sizes)
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
