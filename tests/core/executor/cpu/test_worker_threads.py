@@ -112,7 +112,7 @@ class FakeProgram:
     sample_seconds = processor_seconds = 1e-3
     is_light = is_sent = False
 
-    def note_time(self, seconds, processor_seconds):
+    def note_time(self, seconds, processor_seconds, count):
         """Nothing changes."""
 
 

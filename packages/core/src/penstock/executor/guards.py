@@ -76,17 +76,6 @@ def chosen(
     return found
 
 
-def taken(samples: Samples, places: Sequence[int] | np.ndarray) -> Samples:
-    """The samples at these places."""
-    if samples.dense is not None:
-        return Samples(values=samples.dense[places])
-    if samples.are_there:
-        rows = samples.rows
-        return Samples([rows[k] for k in places])
-    shapes = samples.shape_tuples
-    return Samples(shapes=[shapes[k] for k in places])
-
-
 def spread(values: np.ndarray, places: Sequence[int] | np.ndarray, count: int) -> np.ndarray:
     """`values`, a row a sample, as rows of `count` samples: those at `places`. Others are zero."""
     made = np.zeros((count, *values.shape[1:]), values.dtype)

@@ -16,6 +16,9 @@ def addresses_of(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
     What arrays say of themselves takes a microsecond and a half each, and this a third of that.
     """
+    first = arrays[0] if len(arrays) > 1 else None
+    if first is arrays[-1] and all(array is first for array in arrays):  # the same for all samples
+        return np.full(len(arrays), first.ctypes.data, np.uint64)
     try:
         found = [_address_of(_byte_of(array)) for array in arrays]  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError):  # read-only, with gaps, or without elements

@@ -219,12 +219,9 @@ class BatchBuffer:
 
     def row(self, index: int, shape: tuple[int, ...]) -> np.ndarray:
         """Memory for sample `index`."""
-        if self._row_shape is None and not self._history.ragged:
-            with self._lock:
-                if self._row_shape is None:
-                    self._decide(tuple(shape))
-        if self._dense is not None and self._row_shape == tuple(shape):
-            row: np.ndarray = self._dense[index, ...]
+        dense = self._dense_of(tuple(shape))
+        if dense is not None:
+            row: np.ndarray = dense[index, ...]
             self._in_dense[index] = _INSIDE
         else:
             self._in_dense[index] = _OUTSIDE
@@ -233,6 +230,14 @@ class BatchBuffer:
             row = self._pool.empty(tuple(shape), self._dtype) if found is None else found
         self.rows[index] = row
         return row
+
+    def _dense_of(self, shape: tuple[int, ...]) -> np.ndarray | None:
+        """The memory of the whole batch, if rows of this shape have their places there."""
+        if self._row_shape is None and not self._history.ragged:
+            with self._lock:
+                if self._row_shape is None:
+                    self._decide(shape)
+        return self._dense if self._row_shape == shape else None
 
     def _decide(self, shape: tuple[int, ...]) -> None:
         """Take memory for the batch, given the shape of its first row. The caller holds the lock.
@@ -252,8 +257,7 @@ class BatchBuffer:
         shape = tuple(shapes[0].tolist())
         dense = None
         if not self._history.ragged and not (shapes != shapes[0]).any():
-            self.row(indices[0], shape)  # which may decide what all rows look like
-            dense = self._dense if self._row_shape == shape else None
+            dense = self._dense_of(shape)
         if dense is None:
             found = pack_rows(shapes, self._dtype, self._pool.empty)
             assert found.flat is not None
@@ -444,6 +448,13 @@ class BatchBuffer:
         self.rows[index] = value
         self._in_dense[index] = _SHARED
         return True
+
+    def share_rest(self, indices: Sequence[int], values: Rows) -> None:
+        """Store `values` so, too: they are in one piece of memory with the first of them."""
+        rows, places = self.rows, self._in_dense
+        for index, value in zip(indices, values.rows, strict=True):
+            rows[index] = value
+            places[index] = _SHARED
 
     def _shared_dense(self) -> np.ndarray | None:
         """The whole batch, if it is another one looked at in another way."""

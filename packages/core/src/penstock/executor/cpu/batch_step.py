@@ -11,11 +11,11 @@ import numpy as np
 from penstock.errors import OperatorError, located
 from penstock.executor.cpu.arena import Arena
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
-from penstock.executor.guards import chosen, members, spread, taken
-from penstock.executor.step import reads
+from penstock.executor.guards import chosen, members, spread
 from penstock.operators.support.planning import PlanContext, Samples
 from penstock.operators.support.schema import Spec
 from penstock.tensors.pool import HOST_POOL, HostPool
+from penstock.tensors.rows import Rows
 from penstock.types import to_dali_type
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def run_batch_step(
     )
     began = time.perf_counter()
     try:
-        result = step.function(context, *[b.rows for b in inputs])
+        result = step.function(context, *[_rows(b) if step.reduces else b.rows for b in inputs])
         results = result if isinstance(result, tuple) else (result,)
         if step.reduces:
             _keep_reduced(step, results, iteration, history)
@@ -205,6 +205,12 @@ def run_batch_step(
             sources = step.op.origins(context, known) or sources
         for buffer in buffers:
             buffer.set_sources(places, sources)
+
+
+def _rows(batch: BatchBuffer) -> Rows:
+    """The samples of a batch; arrays are made of them when somebody asks."""
+    dense = batch.dense
+    return Rows(batch.rows) if dense is None else Rows.of_array(dense)
 
 
 def _keep_reduced(
@@ -265,25 +271,24 @@ def plan_whole_batches(
         What is wrong with any sample; nothing is made then.
     """
     size = iteration.size
-    known: dict[int, Samples] = {}
-    made: dict[int, BatchBuffer] = {}
-    for r, array in program.constants.items():
-        made[r] = BatchBuffer(size, program.specs[r], history[r])
-        made[r].rows = [array] * size
+    known = dict(program.repeated_constants(size))
     for step in program.whole_steps:
-        for r in reads(step):
-            if r not in known:
-                array = program.constants[r]
-                known[r] = Samples(values=np.broadcast_to(array, (size, *array.shape)))
         try:
             found = _planned_whole(step, known, program, iteration)
         except Exception as error:  # not a Ctrl-C, which is nobody's error
             raise located(error, step.node.where()) from error
         for r, values in zip(step.outputs, found, strict=True):
             known[r] = Samples(values=values)
-            made[r] = BatchBuffer.of_values(values, program.specs[r], history[r])
-    for r, buffer in made.items():
-        iteration.buffers[r] = buffer
+    for r in program.ahead:
+        array = program.constants.get(r)
+        if array is None:
+            values = known[r].dense
+            assert values is not None
+            made = BatchBuffer.of_values(values, program.specs[r], history[r])
+        else:
+            made = BatchBuffer(size, program.specs[r], history[r])
+            made.rows = [array] * size
+        iteration.buffers[r] = made
 
 
 def _planned_whole(
@@ -314,8 +319,8 @@ def _planned_for(
     inputs = [known[r] for r in step.inputs]
     tensors = {name: (known[r], convert) for name, r, convert in step.tensor_args}
     if len(places) < iteration.size:
-        inputs = [taken(each, places) for each in inputs]
-        tensors = {n: (taken(each, places), convert) for n, (each, convert) in tensors.items()}
+        inputs = [each.taken(places) for each in inputs]
+        tensors = {n: (each.taken(places), convert) for n, (each, convert) in tensors.items()}
     plans = step.planner.plan(
         inputs, tensors, places, seed=iteration.seed_of(step), iteration=iteration.number
     )

@@ -36,6 +36,12 @@ class Chunk:
         self.sources: dict[int, list[str]] = {}
         self.failures: list[tuple[int, BaseException]] = []
 
+    def indices_at(self, positions: Sequence[int]) -> list[int]:
+        """Where samples of the chunk are in their batch."""
+        if isinstance(positions, range):
+            return self.indices[positions.start : positions.stop]
+        return [self.indices[k] for k in positions]
+
     def keep(self, positions: Sequence[int]) -> None:
         """Go on with these samples alone."""
         self.indices = [self.indices[k] for k in positions]

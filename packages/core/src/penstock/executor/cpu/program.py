@@ -28,6 +28,10 @@ _MOST_ELEMENTS = 1024
 come to each sample does."""
 
 
+CHUNK_COST_SECONDS = 1e-4
+"""Of the interpreter, for a chunk of samples, however many they are."""
+
+
 class Program:
     """The steps of a stage, and the types of everything they produce."""
 
@@ -80,12 +84,14 @@ class Program:
         self.batch_steps = [
             with_place(n, self._add_batch, n) for n in stage.batch_nodes if self._maker.has_types(n)
         ]
-        self.reads = [
-            *(r for r in stage.reads if r in self.specs),
-            *(r for step in self.whole_steps for r in step.outputs),
-            *self.constants,
-        ]
+        used = {r for step in self.steps for r in reads_of(step)}
+        ahead = [r for step in self.whole_steps for r in step.outputs] + list(self.constants)
+        self.ahead = [r for r in ahead if r in used or plan.leaves_stage[r]]
+        """Registers of what follows from draws and constants, as far as others than `whole_steps`
+        read it."""
+        self.reads = [*(r for r in stage.reads if r in self.specs), *self.ahead]
         """Registers that hold batches before the first sample runs."""
+        self._repeated: tuple[int, dict[int, Samples]] = 0, {}
         self._drop_useless_plans()
         self.reads_only = len(self.steps) == 1 and self.steps[0].is_reader and not self.batch_steps
         """Whether all there is to do is to read samples."""
@@ -197,6 +203,20 @@ class Program:
         step.outputs, step.reduces = phases, True
         return step
 
+    def repeated_constants(self, size: int) -> dict[int, Samples]:
+        """What `whole_steps` read of `constants`, once for each of so many samples."""
+        if self._repeated[0] != size:
+            read = {r for step in self.whole_steps for r in reads_of(step)}
+            arrays = {r: a for r, a in self.constants.items() if r in read}
+            self._repeated = (
+                size,
+                {
+                    r: Samples(values=np.broadcast_to(array, (size, *array.shape)))
+                    for r, array in arrays.items()
+                },
+            )
+        return self._repeated[1]
+
     def buffer(self, r: int, size: int, pool: HostPool) -> BatchBuffer:
         """Where the samples of an iteration, of so many, go on register `r`."""
         made = BatchBuffer(size, self.specs[r], self.plan.history[r], pool)
@@ -204,8 +224,14 @@ class Program:
             made.expect_upload()
         return made
 
-    def note_time(self, seconds: float, processor_seconds: float) -> None:
-        """Take the time that a sample took into account."""
+    def note_time(self, seconds: float, processor_seconds: float, count: int) -> None:
+        """Take into account what a chunk of so many samples took, by the clock and of processors.
+
+        What the chunk itself takes of a processor is left out: how many samples make one follows
+        from what is left, and must not follow from how many there were.
+        """
+        seconds /= count
+        processor_seconds = max(processor_seconds - CHUNK_COST_SECONDS, 0) / count
         if not self._timed:
             self._timed = True
             self.sample_seconds, self.processor_seconds = seconds, processor_seconds

@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.errors import PenstockError, ShapeError, located
 from penstock.executor.cpu.chunk import Chunk, Group
-from penstock.executor.guards import chosen, spread, taken
+from penstock.executor.guards import chosen, spread
 from penstock.executor.loader import Loaded
 from penstock.operators.support.contexts import ChunkContext, SampleContext
 from penstock.operators.support.lazy_value import LazyValue
@@ -180,8 +180,8 @@ class SampleRunner:
             return None
         indices, sources = chunk.indices, context.sources
         if places is not None:
-            inputs = [taken(each, places) for each in inputs]
-            tensors = {n: (taken(each, places), convert) for n, (each, convert) in tensors.items()}
+            inputs = [each.taken(places) for each in inputs]
+            tensors = {n: (each.taken(places), convert) for n, (each, convert) in tensors.items()}
             indices = [indices[k] for k in places]
             sources = None if sources is None else [sources[k] for k in places]
         try:
@@ -285,7 +285,7 @@ class SampleRunner:
         try:
             if step.planner is not None and step.planner.is_needed and context.plans is None:
                 own = True
-                indices = [chunk.indices[k] for k in positions]
+                indices = chunk.indices_at(positions)
                 sources = context.sources
                 plans = self._plans(
                     step,
@@ -347,7 +347,7 @@ class SampleRunner:
         places: Sequence[int],
     ) -> Sequence[Any]:
         """What a step makes of a group in one call."""
-        indices = [chunk.indices[k] for k in group.positions]
+        indices = chunk.indices_at(group.positions)
         converted = {
             name: [_converted(name, convert, value) for value in group.of(r)]
             for name, r, convert in step.sample_args
@@ -369,10 +369,12 @@ class SampleRunner:
                 for value in rows if rows.flat is None else rows[:1]:
                     buffer.check(value.shape, value.dtype)
                 buffer.put_rows(indices, rows)
-                continue
-            for index, value in zip(indices[1:], rows[1:], strict=True):
-                if not buffer.share(index, value, origin):
-                    buffer.put(index, value)
+            elif rows.flat is not None:
+                buffer.share_rest(indices, rows)
+            else:
+                for index, value in zip(indices[1:], rows[1:], strict=True):
+                    if not buffer.share(index, value, origin):
+                        buffer.put(index, value)
         return results
 
     def _each(
@@ -536,15 +538,13 @@ def _merge_sources(
 
 
 def _part(batch: BatchBuffer, indices: list[int]) -> Samples:
-    """Some samples of a batch; small ones as one array where they are neighbours in it."""
+    """Some samples of a batch; as one array where they are neighbours in it."""
     dense = batch.dense
     first, count = indices[0], len(indices)
-    if (
-        dense is not None
-        and indices[-1] - first == count - 1
-        and dense.size <= SMALL_ELEMENTS * len(dense)
-    ):
-        return Samples(values=dense[first : first + count])
+    if dense is not None and indices[-1] - first == count - 1:
+        part = dense[first : first + count]
+        is_small = part.size <= SMALL_ELEMENTS * count
+        return Samples(values=part) if is_small else Samples(whole=part)
     rows = batch.rows
     return Samples([rows[k] for k in indices])
 

@@ -216,8 +216,8 @@ class CpuTasks:
         """Take in what became of a chunk, and that its thread waits for another one."""
         iteration, program = run.iteration, run.program
         count = len(run.samples)
-        seconds = (time.perf_counter() - run.started) / count
-        program.note_time(seconds, (run.worked + run.elsewhere) / count)
+        seconds = time.perf_counter() - run.started
+        program.note_time(seconds, run.worked + run.elsewhere, count)
         schedule = self._schedule
         with schedule.monitor.lock:
             iteration.in_flight -= 1
@@ -231,7 +231,7 @@ class CpuTasks:
             if run.is_counted:
                 program.concurrency.leave(
                     run.beside,
-                    seconds,
+                    seconds / count,
                     program.processor_seconds,
                     is_awaited=schedule.consumer.is_inside,
                 )

@@ -117,8 +117,8 @@ class WorkerThreads:
                 return own.run(list(samples))
             finally:
                 own.release()
-                worked = (time.thread_time() - worked) / len(samples)
-                program.note_time((time.perf_counter() - start) / len(samples), worked)
+                worked = time.thread_time() - worked
+                program.note_time(time.perf_counter() - start, worked, len(samples))
 
         size, threads = iteration.size, 1
         if self.threads > 1 and program.processor_seconds * size > _WORTH_SHARING_SECONDS:

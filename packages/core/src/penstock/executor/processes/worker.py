@@ -154,6 +154,8 @@ class Worker:
         for r, given in zip(shared_reads(program), batch.inputs, strict=True):
             buffers[r] = self._input(program.specs[r], given, batch.size, task.indices)
         for r, array in program.constants.items():
+            if r not in program.ahead:
+                continue
             constant = BatchBuffer(batch.size, program.specs[r], ShapeStatistics())
             constant.rows = [array] * batch.size
             buffers[r] = constant

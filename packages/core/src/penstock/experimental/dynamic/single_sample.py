@@ -168,7 +168,8 @@ class SingleSampleRunner:
         reduced: tuple[np.ndarray, ...] = ()
         if self._reduce is not None:
             found = self._reduce(
-                PlanContext(self._args, tensors, _ONLY, seed), *[value.rows for value in inputs]
+                PlanContext(self._args, tensors, _ONLY, seed),
+                *[Rows(list(value.rows)) for value in inputs],
             )
             reduced = tuple(map(np.asarray, found if isinstance(found, tuple) else (found,)))
         plans = None

@@ -177,9 +177,9 @@ class BatchOneHot(BatchOperator):
         found = self._each.infer(labels)
         return found if labels.ndim == 0 else found._replace(ndim=None)
 
-    def reduce(self, c: Any, labels: Sequence[np.ndarray]) -> np.ndarray:
+    def reduce(self, c: Any, labels: Rows) -> np.ndarray:
         """Whether all samples have a single element."""
-        return np.array(all(data.size == 1 for data in labels))
+        return np.array((labels.sizes == 1).all())
 
     def apply(self, c: ChunkContext, labels: Rows, single: Sequence[Any]) -> Rows:
         """The vectors of some samples."""

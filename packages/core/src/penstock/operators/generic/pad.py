@@ -25,6 +25,7 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.windows.partial_batch import strided_batch
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
+from penstock.tensors.rows import Rows
 from penstock.types import to_numpy_type
 
 
@@ -202,9 +203,9 @@ class BatchPad(BatchOperator):
     def infer(self, data: Spec) -> Spec:
         return self._each.infer(data)
 
-    def reduce(self, c: Any, samples: Sequence[np.ndarray]) -> np.ndarray:
+    def reduce(self, c: Any, samples: Rows) -> np.ndarray:
         """The largest extents of the batch."""
-        largest: np.ndarray = np.max([data.shape for data in samples], axis=0)
+        largest: np.ndarray = np.max(samples.shapes, axis=0)
         return largest
 
     unplanned = Pad.unplanned

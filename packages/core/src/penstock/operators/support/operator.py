@@ -218,8 +218,8 @@ class BatchOperator(Operator):
 
     reduce: ClassVar[Callable[..., Any] | None] = None
     """A method ``reduce(c, *inputs)``, for work that needs to know no more of the batch than a few
-    numbers. It is given a `PlanContext` and the inputs as `cpu` would be, and returns an array, or
-    a tuple of them. Then a method ``apply(c, *inputs, *arrays)`` works on one sample, as
+    numbers. It is given a `PlanContext` and the inputs, as `Rows`, and returns an array, or a tuple
+    of them. Then a method ``apply(c, *inputs, *arrays)`` works on one sample, as
     `SampleOperator.cpu` does, in whatever worker: so all threads have a part. There is no `cpu`
     then."""
 

@@ -83,23 +83,27 @@ class Samples:
     shapes
         Their shapes, where these are known without them: int64 ``(samples, ndim)``, or tuples.
     values
-        All of them as one array, ``(samples, ...)``, where that is at hand.
+        All of them as one array, ``(samples, ...)``, where that is at hand, of small samples.
+    whole
+        The same of others.
     """
 
-    __slots__ = ("_rows", "_shapes", "_values")
+    __slots__ = ("_rows", "_shapes", "_values", "_whole")
 
     def __init__(
         self,
         rows: Sequence[Any] | None = None,
         shapes: np.ndarray | list[tuple[int, ...]] | None = None,
         values: np.ndarray | None = None,
+        whole: np.ndarray | None = None,
     ) -> None:
         self._rows = rows
         self._shapes = shapes
         self._values = values
+        self._whole = whole
 
     def __len__(self) -> int:
-        for known in (self._values, self._rows, self._shapes):
+        for known in (self.dense, self._rows, self._shapes):
             if known is not None:
                 return len(known)
         raise AssertionError("nothing is known of the samples")
@@ -107,28 +111,40 @@ class Samples:
     @property
     def are_there(self) -> bool:
         """Whether the samples themselves are known, and not only their shapes."""
-        return self._rows is not None or self._values is not None
+        return self._rows is not None or self.dense is not None
 
     @property
     def rows(self) -> Sequence[Any]:
         """The samples."""
         if self._rows is None:
-            assert self._values is not None
-            self._rows = [self._values[k, ...] for k in range(len(self._values))]
+            dense = self.dense
+            assert dense is not None
+            self._rows = [dense[k, ...] for k in range(len(dense))]
         return self._rows
 
     @property
     def dense(self) -> np.ndarray | None:
         """All samples as one array, ``(samples, ...)``; `None` unless that is at hand."""
-        return self._values
+        return self._whole if self._values is None else self._values
+
+    def taken(self, places: Sequence[int] | np.ndarray) -> Samples:
+        """The samples at these places."""
+        if self._values is not None:
+            return Samples(values=self._values[places])
+        if self.are_there:
+            rows = self.rows
+            return Samples([rows[k] for k in places])
+        shapes = self.shape_tuples
+        return Samples(shapes=[shapes[k] for k in places])
 
     @property
     def shape_tuples(self) -> list[tuple[int, ...]]:
         """Their shapes as tuples."""
         shapes = self._shapes
         if shapes is None:
-            if self._values is not None:
-                return [self._values.shape[1:]] * len(self._values)
+            dense = self.dense
+            if dense is not None:
+                return [dense.shape[1:]] * len(dense)
             shapes = self._shapes = [row.shape for row in self.rows]
         elif isinstance(shapes, np.ndarray):
             shapes = list(map(tuple, shapes.tolist()))
@@ -146,7 +162,10 @@ class Samples:
         shapes, rows = self._shapes, self._rows
         if isinstance(shapes, np.ndarray):
             return shapes
-        if shapes is None and rows is not None and len(rows) == 1:
+        dense = self.dense
+        if shapes is None and dense is not None:
+            found = np.full((len(dense), dense.ndim - 1), dense.shape[1:], np.int64)
+        elif shapes is None and rows is not None and len(rows) == 1:
             found = shape_row(rows[0].shape)
         else:
             found = shapes_of(self.shape_tuples)
