@@ -12,7 +12,7 @@ from penstock.kernels.compilation import njit
 
 
 @intrinsic  # type: ignore[misc]
-def _copy(typing: Any, target: Any, source: Any, size: Any) -> Any:
+def copy_bytes(typing: Any, target: Any, source: Any, size: Any) -> Any:
     """Copy bytes from one address to another."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -30,4 +30,4 @@ def copy_pieces(sources: np.ndarray, targets: np.ndarray, sizes: np.ndarray) -> 
     Addresses are uint64, sizes int64.
     """
     for k in range(len(sizes)):
-        _copy(targets[k], sources[k], sizes[k])
+        copy_bytes(targets[k], sources[k], sizes[k])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, MisusedArgumentError, ShapeError
+from penstock.kernels.cpu import erase as _cpu
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.gpu import erase as _gpu
 from penstock.operators.support.argument_types import (
@@ -18,19 +19,18 @@ from penstock.operators.support.argument_types import (
 from penstock.operators.support.axes import checked_axes, named_axes
 from penstock.operators.support.operator import (
     BatchContext,
-    SampleContext,
+    ChunkContext,
     SampleOperator,
     operator,
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
+from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.batch import DeviceBatch
 _FARTHEST = np.float32(1 << 30)
-_SHORT_ROW = 16
-"""Elements of the last axis that are fewer, such as channels, are no row of their own."""
 
 
 def _vector(name: str, doc: str) -> Arg:
@@ -191,27 +191,20 @@ class Erase(SampleOperator):
         self._convert(given, fills)
         return list(np.broadcast_to(fills, (count, fills.shape[1])))
 
-    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        begins, ends, values = c.row
-        if begins is None:
+    chunked = True
+
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+        begins, ends, fills = c.table
+        if begins[0] is None:
             return data
-        out = c.out
-        np.copyto(out, data)
-        axes = self._axes(data.ndim)
-        behind = data.ndim - 1 - self._layout.index("C") if len(values) > 1 else 0
-        fills = np.broadcast_to(values.reshape((-1, *[1] * behind)), data.shape)
-        # NumPy copies whole rows several times as fast as it repeats a value.
-        row = 2 if data.shape[-1] < _SHORT_ROW else 1
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            region = [slice(None)] * data.ndim
-            for axis, first, last in zip(axes, begin, end, strict=True):
-                region[axis] = slice(first, last)
-            where = tuple(region)
-            if behind:
-                out[where] = fills[where]
-            else:
-                first = (slice(1),) * (data.ndim - row)
-                out[where] = np.ascontiguousarray(fills[(*first, *where[-row:])])
+        out = c.out()
+        word = f"u{self._dtype.itemsize}"
+        shapes = out.shapes
+        _cpu.erase(
+            *(data.addresses, out.addresses, out.flat.view(word), out.begins, shapes),  # type: ignore[union-attr]
+            *(np.array(begins), np.array(ends), np.array(self._axes(shapes.shape[1]))),
+            *(np.array(fills).view(word), self._layout.find("C")),
+        )
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
