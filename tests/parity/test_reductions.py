@@ -133,7 +133,11 @@ def test_names_of_axes_and_scalars():
     for given in ({"axis_names": ""}, {"axis_names": "W"}, {"axis_names": "WH", "keep_dims": True}):
         assert_parity(lambda lib, x, g=given: lib.fn.reductions.sum(x, **g), data, layouts="HW")
     assert_parity(
-        lambda lib, x: (lib.fn.reductions.sum(x), lib.fn.reductions.mean(x, axes=[])),
+        lambda lib, x: (
+            lib.fn.reductions.sum(x),
+            lib.fn.reductions.mean(x, axes=[]),
+            lib.fn.reductions.std_dev(x, lib.fn.reductions.mean(x)),
+        ),
         [np.int32(3), np.int32(5)],
     )
 

@@ -14,6 +14,7 @@ from penstock.kernels.cpu.normalize import (
     sum_rest,
     totals,
 )
+from penstock.tensors.pool import HOST_POOL
 
 Axes = tuple[int, ...]
 ZERO = np.zeros(1, np.float32)
@@ -117,8 +118,9 @@ def spread(data: np.ndarray, centre: np.ndarray, axes: Axes, ddof: int) -> np.nd
     """
     count = math.prod(data.shape[k] for k in axes)
     if centre is ZERO and data.dtype == np.float32:
+        squares = HOST_POOL.empty(data.shape, data.dtype)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return _totals(np.square(data), axes) / (count - ddof)
+            return _totals(np.square(data, out=squares), axes) / (count - ddof)
     shape: Sequence[int] = (1,) * data.ndim
     if centre.size != 1:
         shape = [1 if k in axes else extent for k, extent in enumerate(data.shape)]

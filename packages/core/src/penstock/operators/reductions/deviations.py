@@ -43,7 +43,7 @@ class _Deviation(Reduction):
         found = _cpu.spread(data, centre[0], axes, self.args.ddof)
         if self.root:
             with np.errstate(invalid="ignore"):
-                np.sqrt(found, out=found)
+                found = np.sqrt(found)
         return found
 
     def formula(self) -> _gpu.Formula:

@@ -11,13 +11,17 @@ from penstock.errors import DataTypeError, MisusedArgumentError, ShapeError
 from penstock.kernels.gpu import reduce as _gpu
 from penstock.operators.support.argument_types import BoolArg, IntListArg, LayoutArg
 from penstock.operators.support.axes import checked_axes, named_axes
-from penstock.operators.support.operator import BatchContext, SampleContext, SampleOperator
+from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
+from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType, to_numpy_type
 from penstock.types.dtypes import INTEGERS
 
+_BLOCK_BYTES = 1 << 19
+"""Of data that is reduced at a time: samples that a core's cache holds, so many that they are worth
+a call of NumPy's."""
 _UNSIGNED = (DALIDataType.UINT8, DALIDataType.UINT16, DALIDataType.UINT32, DALIDataType.UINT64)
 DATA = Input("data", "Numbers of any rank and layout.", dtypes=(*INTEGERS, DALIDataType.FLOAT))
 AXES = (
@@ -51,7 +55,9 @@ class Reduction(SampleOperator):
         return (data,)
 
     def reduced(self, data: np.ndarray, axes: tuple[int, ...], *centre: np.ndarray) -> np.ndarray:
-        """The result for one sample, in any type; reduced axes stay."""
+        """The result for one sample, or for several along a first axis, in any type; reduced axes
+        stay.
+        """
         raise NotImplementedError
 
     def formula(self) -> _gpu.Formula:
@@ -111,14 +117,29 @@ class Reduction(SampleOperator):
             kept = np.ascontiguousarray(np.delete(kept, axes, axis=1))
         return Planned(kept)
 
-    def cpu(self, c: SampleContext, *inputs: np.ndarray) -> np.ndarray:
-        out, data = c.out, inputs[0]
+    chunked = True
+
+    def cpu_chunk(self, c: ChunkContext, data: Rows, *centres: Rows) -> Rows:
+        out = c.out()
+        whole, target = data.dense, out.dense
+        if whole is None or target is None or centres:
+            for k, row in enumerate(data):
+                self._reduce(row, self._axes(row.ndim), out[k], *[each[k] for each in centres])
+            return out
+        axes = tuple([axis + 1 for axis in self._axes(whole.ndim - 1)])
+        together = max(_BLOCK_BYTES * len(whole) // max(whole.nbytes, 1), 1)
+        for k in range(0, len(whole), together):
+            self._reduce(whole[k : k + together], axes, target[k : k + together])
+        return out
+
+    def _reduce(
+        self, data: np.ndarray, axes: tuple[int, ...], out: np.ndarray, *centre: np.ndarray
+    ) -> None:
         if out.size:
-            found = self.reduced(data, self._axes(data.ndim), *inputs[1:])
+            found = self.reduced(data, axes, *centre)
             if out.dtype.kind in "iu" and found.dtype.kind == "f":
                 found = np.trunc(found).astype(np.int64)
             np.copyto(out, found.reshape(out.shape), casting="unsafe")
-        return out
 
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
         data = inputs[0]
