@@ -62,18 +62,29 @@ class Selection:
 
 
 def chosen(
-    guard: Guard, known: Mapping[int, Samples] | Sequence[Samples | None]
+    guard: Guard,
+    known: Mapping[int, Samples] | Sequence[Samples | None],
+    found: dict[Guard, list[int] | None],
 ) -> list[int] | None:
-    """The same from the columns of predicates; `None` where one of these is not known."""
-    found: list[int] | None = None
-    for r, wanted in guard:
-        samples = known[r]
-        if samples is None or not samples.are_there:
-            return None
-        rows = samples.rows
-        places = range(len(rows)) if found is None else found
-        found = [k for k in places if bool(rows[k]) is wanted]
-    return found
+    """The same from the columns of predicates; `None` where one of these is not known.
+
+    What guards select is kept in `found`, as others begin with them.
+    """
+    if guard in found:
+        return found[guard]
+    r, wanted = guard[-1]
+    samples = known[r]
+    outer = chosen(guard[:-1], known, found) if len(guard) > 1 else None
+    if samples is None or not samples.are_there or (len(guard) > 1 and outer is None):
+        places = None
+    else:
+        dense = samples.dense
+        rows = samples.rows if dense is None else dense.tolist()
+        places = [
+            k for k in (range(len(rows)) if outer is None else outer) if bool(rows[k]) is wanted
+        ]
+    found[guard] = places
+    return places
 
 
 def spread(values: np.ndarray, places: Sequence[int] | np.ndarray, count: int) -> np.ndarray:

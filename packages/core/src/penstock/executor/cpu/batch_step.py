@@ -210,7 +210,9 @@ def run_batch_step(
 def _rows(batch: BatchBuffer) -> Rows:
     """The samples of a batch; arrays are made of them when somebody asks."""
     dense = batch.dense
-    return Rows(batch.rows) if dense is None else Rows.of_array(dense)
+    if dense is None:
+        return Rows([row for row in batch.rows if row is not None])
+    return Rows.of_array(dense)
 
 
 def _keep_reduced(
@@ -279,12 +281,16 @@ def plan_whole_batches(
             raise located(error, step.node.where()) from error
         for r, values in zip(step.outputs, found, strict=True):
             known[r] = Samples(values=values)
+    adopted: set[int] = set()
     for r in program.ahead:
         array = program.constants.get(r)
         if array is None:
-            values = known[r].dense
-            assert values is not None
-            made = BatchBuffer.of_values(values, program.specs[r], history[r])
+            whole = known[r].dense
+            assert whole is not None
+            if not whole.flags.owndata or id(whole) in adopted:  # it is in another batch, too
+                whole = whole.copy()
+            adopted.add(id(whole))
+            made = BatchBuffer.of_values(whole, program.specs[r], history[r])
         else:
             made = BatchBuffer(size, program.specs[r], history[r])
             made.rows = [array] * size
@@ -293,8 +299,8 @@ def plan_whole_batches(
 
 def _planned_whole(
     step: Step, known: dict[int, Samples], program: Program, iteration: Iteration
-) -> list[np.ndarray]:
-    """The outputs of a step for the whole batch, each in memory of its own.
+) -> Sequence[np.ndarray]:
+    """The outputs of a step for the whole batch.
 
     To work on samples that do not take its branch costs less than to leave them out, which is done
     only where they are not fit for it.
@@ -305,7 +311,7 @@ def _planned_whole(
     except Exception:
         if not step.guard:
             raise
-    places = chosen(step.guard, known)
+    places = chosen(step.guard, known, {})
     if not places:
         return [np.repeat(np.zeros_like(program.examples[r]), size, axis=0) for r in step.outputs]
     return [spread(v, places, size) for v in _planned_for(places, step, known, iteration)]
@@ -313,7 +319,7 @@ def _planned_whole(
 
 def _planned_for(
     places: Sequence[int], step: Step, known: dict[int, Samples], iteration: Iteration
-) -> list[np.ndarray]:
+) -> Sequence[np.ndarray]:
     """The same for the samples at these places."""
     assert step.planner is not None
     inputs = [known[r] for r in step.inputs]
@@ -325,8 +331,4 @@ def _planned_for(
         inputs, tensors, places, seed=iteration.seed_of(step), iteration=iteration.number
     )
     assert plans.values is not None
-    given = [samples.dense for samples in inputs]
-    return [
-        values if values.flags.owndata and all(values is not g for g in given) else values.copy()
-        for values in plans.values
-    ]
+    return plans.values

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.arena import Arena
     from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.cpu.program import Program
+    from penstock.executor.guards import Guard
     from penstock.executor.iteration import Iteration
     from penstock.executor.loader import Loader
     from penstock.executor.planning import SamplePlans
@@ -119,11 +120,12 @@ class SampleRunner:
         What can be worked out for all of them at once comes first, step by step.
         """
         left: list[tuple[Step, SampleContext]] = []
+        selected: dict[Guard, list[int] | None] = {}
         for step, context in self._operators:
             context.indices = chunk.indices
             context.sources = chunk.sources.get(step.origin)
             context.plans = None
-            places = chosen(step.guard, chunk.columns) if step.guard else None
+            places = chosen(step.guard, chunk.columns, selected) if step.guard else None
             if places is not None and not places:
                 for r in step.outputs:
                     chunk.columns[r] = Samples([None] * len(chunk.indices))
@@ -258,7 +260,11 @@ class SampleRunner:
             places = [k for k in range(len(positions)) if truth[k] is wanted]
             if not places:
                 continue
-            is_written = buffer is not None and r in self._program.rows
+            if buffer is not None and r in self._program.rows:  # they are in its rows already
+                rows = buffer.rows
+                for k in places:
+                    output[k] = rows[chunk.indices[positions[k]]]
+                continue
             values = group.samples(r, [positions[k] for k in places])
             for k, value in zip(places, values, strict=True):
                 index = chunk.indices[positions[k]]
@@ -266,8 +272,7 @@ class SampleRunner:
                     output[k] = value
                     continue
                 try:
-                    if not is_written:
-                        buffer.put(index, value)
+                    buffer.put(index, value)
                     output[k] = buffer.rows[index]
                 except BaseException as error:  # whatever it is, somebody waits for the batch
                     context.position = positions[k]
