@@ -185,8 +185,12 @@ class Program:
                     step.branch_origins = found[0], found[1]
                     step.origin = found[0] if found[0] == found[1] else step.outputs[0]
             origins.update(dict.fromkeys(step.outputs, step.origin))
+            if step.is_reader and step.op.index.own_sources:
+                origins.update((r, r) for r in step.outputs[: step.op.pieces])
+            elif step.node.schema.reader and step.inputs:  # a parser makes each of its own piece
+                origins.update(zip(step.outputs, found, strict=False))
         return [
-            (r, step.origin)
+            (r, origins[r])
             for step in self.steps
             for r in step.outputs
             if self.plan.leaves_stage[r]

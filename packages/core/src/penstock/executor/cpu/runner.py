@@ -471,6 +471,9 @@ class SampleRunner:
                 else:
                     buffer.put_rows(indices, column)
         chunk.sources[step.origin] = loaded.sources
+        if loader.index.own_sources:
+            for k, r in enumerate(step.outputs[1 : loader.pieces], 1):
+                chunk.sources[r] = loader.index.piece_sources(k, entries.tolist())
         if missing:
             self._fetch(step, context, chunk, missing, entries)
 

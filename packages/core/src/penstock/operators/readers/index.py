@@ -111,6 +111,8 @@ class Index:
 
     allows_empty = True
     """Whether entries without a byte are samples."""
+    own_sources = False
+    """Whether pieces are told apart by what they come from: `piece_sources`."""
     local: Extents | None = None
     """The extents, if all are in local files that can be read without the interpreter."""
 
@@ -143,6 +145,10 @@ class Index:
     def sources(self, entries: Sequence[int]) -> list[str]:
         """The same for several."""
         return [self.source(entry) for entry in entries]
+
+    def piece_sources(self, piece: int, entries: Sequence[int]) -> list[str]:
+        """What a piece of several entries comes from; empty where an entry lacks it."""
+        raise NotImplementedError
 
     def numbers(self, entries: np.ndarray) -> np.ndarray:
         """The pieces of entries, int64: those of the first one, then those of the next.

@@ -33,15 +33,26 @@ def _count_outputs(args: dict[str, Any]) -> int:
 
 
 class _TarIndex(FileIndex):
-    """Components of samples; errors name the first that a sample has."""
+    """Components of samples, by their names; errors name the first that a sample has."""
 
-    def __init__(self, paths: Any, first: list[tuple[int, int, str]], **places: Any) -> None:
+    own_sources = True
+
+    def __init__(self, paths: Any, names: list[list[str | None]], **places: Any) -> None:
         super().__init__(paths, **places)
-        self._first = first
+        self._names = names
 
     def source(self, entry: int) -> str:
-        file, offset, name = self._first[entry]
-        return f"{self.paths[file]}:{offset}:{name}"
+        names = self._names[entry]
+        first = next((k for k, name in enumerate(names) if name is not None), 0)
+        return self._named(entry, first)
+
+    def piece_sources(self, piece: int, entries: Sequence[int]) -> list[str]:
+        has = [self._names[entry][piece] is not None for entry in entries]
+        return [self._named(e, piece) if h else "" for e, h in zip(entries, has, strict=True)]
+
+    def _named(self, entry: int, piece: int) -> str:
+        file, offset, _ = self._place(entry * len(self.specs) + piece)
+        return f"{self.paths[file]}:{offset}:{self._names[entry][piece] or ''}"
 
 
 def _check_offsets(
@@ -127,17 +138,19 @@ class WebdatasetReader(Reader):
             for extension in fold(each).split(";"):
                 outputs.setdefault(extension, []).append(number)
         places: list[list[tuple[int, int, int]]] = []
-        first: list[tuple[int, int, str]] = []
+        names: list[list[str | None]] = []
         for file, path in enumerate(args.paths):
             indexed = args.index_paths
             for sample in indexed_samples(indexed[file]) if indexed else samples_of(path):
                 row = [(file, 0, 0)] * len(args.ext)
                 missing = set(range(len(args.ext)))
+                own: list[str | None] = [None] * len(args.ext)
                 for component in sample:
                     for number in outputs.get(fold(component.extension), ()):
                         if number in missing:
                             missing.remove(number)
                             row[number] = (file, component.offset, component.size)
+                            own[number] = component.name
                 if missing and behavior == "skip":
                     continue
                 if missing and behavior == "error":
@@ -147,16 +160,13 @@ class WebdatasetReader(Reader):
                         '`missing_component_behavior` can be "empty" or "skip".'
                     )
                 places.append(row)
-                offsets = [row[k][1] for k in range(len(row)) if k not in missing]
-                named = {c.offset: c.name for c in sample}
-                offset = offsets[0] if offsets else sample[0].offset
-                first.append((file, offset, named[offset]))
+                names.append(own)
         if not places:
             raise ArgumentValueError("No samples found in `paths` that have all components.")
         files, offsets_of, sizes = np.array(places, np.int64).transpose(2, 0, 1)
         if args.index_paths:
             _check_offsets(args.paths, args.index_paths, files, offsets_of)
-        return _TarIndex(args.paths, first, files=files, offsets=offsets_of, sizes=sizes)
+        return _TarIndex(args.paths, names, files=files, offsets=offsets_of, sizes=sizes)
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
         types = self.args.dtypes or (DALIDataType.UINT8,) * len(data)
