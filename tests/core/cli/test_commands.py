@@ -69,7 +69,7 @@ def test_show_draws_a_batch(run, tmp_path):
     assert cv2.imread(str(tmp_path / "sounds.png")) is not None
 
 
-def test_graph_draws_operators_stages_and_devices(run, tmp_path):
+def test_graph_draws_operators_stages_and_devices(run, tmp_path, monkeypatch):
     assert "5 operators in 1 stage." in run("graph", "cli_script.py:images", "-o", "a.svg")
     text = (tmp_path / "a.svg").read_text()
     root = ET.fromstring(text)
@@ -81,6 +81,12 @@ def test_graph_draws_operators_stages_and_devices(run, tmp_path):
     run("graph", "cli_script.py:on_gpu", "-o", "b.svg")
     kinds = [e.get("class") for e in ET.parse(tmp_path / "b.svg").getroot().iter()]
     assert [kinds.count(k) for k in ("cpu", "mixed", "gpu", "output")] == [1, 1, 1, 1]
+    # As the graph would run: here all of it on the CPU.
+    monkeypatch.setenv("PENSTOCK_GPU", "never")
+    monkeypatch.setattr("penstock.executor.fallback._told", True)
+    run("graph", "cli_script.py:on_gpu", "-o", "c.svg")
+    kinds = [e.get("class") for e in ET.parse(tmp_path / "c.svg").getroot().iter()]
+    assert [kinds.count(k) for k in ("cpu", "mixed", "gpu", "output")] == [3, 0, 0, 1]
 
 
 def test_bench_measures_and_compares(run):

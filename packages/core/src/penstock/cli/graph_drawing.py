@@ -13,8 +13,8 @@ from penstock.executor.plan import Plan, make_plan
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merged_groups
 from penstock.graph.nodes import OpNode
-from penstock.graph.transfers import insert_transfers
 from penstock.pipeline import Pipeline
+from penstock.pipeline.engine import placed
 
 _LETTER, _ROW, _HEIGHT, _GAP, _EDGE = 7.4, 92, 52, 34, 26
 _STYLE = """
@@ -61,7 +61,7 @@ def drawing_of(pipe: Pipeline) -> Drawing:
     """Draw the graph of a pipeline, which need not be built: nothing is opened, nothing runs."""
     nodes = pipe._definition.complete(pipe.define_graph)
     outputs = list(pipe._definition.outputs or ())
-    nodes, outputs = insert_transfers(nodes, outputs)
+    nodes, outputs = placed(pipe._settings, nodes, outputs)
     plan = make_plan(nodes, outputs, {})
     groups = merged_groups(nodes, outputs) if pipe._settings.fuse else []
     number = {id(node): k for k, group in enumerate(groups, 1) for node in group}
