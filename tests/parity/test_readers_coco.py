@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from penstock.errors import PenstockError
 from tests.parity.support import LIBRARIES, assert_both_raise
 
 OBJECT = {
@@ -53,7 +54,9 @@ def root(tmp_path_factory):
 def read(library, root, **arguments):
     lib = LIBRARIES[library]
     pipe = lib.pipeline.Pipeline(batch_size=3, num_threads=2, device_id=None, seed=42)
-    options = {"file_root": str(root), "annotations_file": str(root / "all.json")} | arguments
+    options = {"file_root": str(root)} | arguments
+    if "preprocessed_annotations" not in arguments:
+        options.setdefault("annotations_file", str(root / "all.json"))
     with pipe:
         pipe.set_outputs(*lib.fn.readers.coco(name="reader", **options))
     pipe.build()
@@ -147,6 +150,51 @@ def test_errors(root, tmp_path):
         ),
         match="are mutually exclusive",
     )
+
+
+def test_saved_annotations(root, tmp_path):
+    """Each library reads what the other has saved, and writes the same files."""
+    for number, options in enumerate(({}, ALL, ALL | {"ltrb": True, "ratio": True})):
+        files = {}
+        for library, other in (("dali", "penstock"), ("penstock", "dali")):
+            folder = tmp_path / f"{library}-{number}"
+            folder.mkdir()
+            saving = {
+                "save_preprocessed_annotations": True,
+                "save_preprocessed_annotations_dir": str(folder),
+            }
+            wanted, _ = read(library, root, **options, **saving)
+            files[library] = {p.name: p.read_bytes() for p in folder.iterdir()}
+            outputs = {name: True for name in options if name in ALL}
+            found, _ = read(other, root, preprocessed_annotations=str(folder), **outputs)
+            for (values, _), (others, _) in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(values, others)
+        assert files["dali"] == files["penstock"]
+    saved = {"file_root": str(root), "preprocessed_annotations": str(tmp_path / "penstock-0")}
+    alone = {"file_root": str(root), "annotations_file": str(root / "all.json")}
+    no = "When reading data from preprocessed annotation files, "
+    for arguments, words in (
+        (saved | {"ltrb": True}, f'{no}"ltrb" is not supported'),
+        (saved | {"skip_empty": True}, f'{no}"skip_empty" is not supported'),
+        (saved | {"size_threshold": 3.0}, f'{no}"size_threshold" is not supported'),
+        (saved | {"images": ["a.jpg"]}, f'{no}"images" is not supported'),
+        (saved | alone, f'{no}"annotations_file" is not supported'),
+        (saved | {"preprocessed_annotations": str(tmp_path)}, "No files found"),
+        (alone | {"save_preprocessed_annotations": True}, "should be provided together"),
+        (alone | {"save_preprocessed_annotations_dir": "x"}, "should be provided together"),
+        ({"file_root": str(root)}, "must be provided"),
+    ):
+        assert_both_raise(
+            lambda lib: tuple(lib.fn.readers.coco(**arguments)),  # noqa: B023
+            match=words,
+        )
+    lacking = saved | {"image_ids": True}
+    for arguments, words in (
+        (lacking, "Save the annotations with the same outputs"),
+        (saved | {"pixelwise_masks": True}, "not kept in preprocessed annotations"),
+    ):
+        with pytest.raises(PenstockError, match=words):
+            read("penstock", root, **arguments)
 
 
 def test_masks_of_pixels(tmp_path):

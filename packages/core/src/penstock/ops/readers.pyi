@@ -302,7 +302,7 @@ class COCO(OperatorInstance):
     Parameters
     ----------
     annotations_file : str, default ""
-        The annotations, JSON in COCO's format; needed.
+        The annotations, JSON in COCO's format.
     avoid_class_remapping : bool, default False
         Labels are ids of categories, and not numbers of these in the file, from 1.
     bytes_per_sample_hint : int or list of int, optional
@@ -311,15 +311,13 @@ class COCO(OperatorInstance):
     dont_use_mmap : bool, default False
         Allow empty files, which are otherwise errors. Files are never mapped to memory.
     dump_meta_files : bool, optional
-        Save.
+        The old name.
 
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        Deprecated; use `save_preprocessed_annotations`.
     dump_meta_files_path : str, optional
-        Where.
+        The old name.
 
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        Deprecated; use `save_preprocessed_annotations_dir`.
     file_root : str, optional
         Directory that the names of images are relative to.
     image_ids : bool, default False
@@ -343,10 +341,9 @@ class COCO(OperatorInstance):
 
         Deprecated; use `polygon_masks`.
     meta_files_path : str, optional
-        A directory.
+        The old name.
 
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        Deprecated; use `preprocessed_annotations`.
     num_shards : int, default 1
         Number of parts the data set is divided into.
     pad_last_batch : bool, default False
@@ -363,10 +360,8 @@ class COCO(OperatorInstance):
 
         A hint of DALI's that changes no result; it is taken and not needed.
     preprocessed_annotations : str, default ""
-        A directory.
-
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        Directory with annotations that were saved before, in the place of `annotations_file`
+        and of all arguments that say what to take of it.
     preserve : bool, default False
         Keep the operator even when nothing uses its outputs.
     random_shuffle : bool, default False
@@ -383,15 +378,9 @@ class COCO(OperatorInstance):
 
         Deprecated; use `image_ids`.
     save_preprocessed_annotations : bool, default False
-        Save.
-
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        Whether annotations are saved, in the binary files of DALI.
     save_preprocessed_annotations_dir : str, default ""
-        Where.
-
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        The directory to save them to.
     seed : int, optional
         Seed of the operator's random stream; drawn from the pipeline's seed when not given.
     shard_id : int, default 0

@@ -274,21 +274,19 @@ class COCO(Reader):
     Parameters
     ----------
     annotations_file : str, default ""
-        The annotations, JSON in COCO's format; needed.
+        The annotations, JSON in COCO's format.
     avoid_class_remapping : bool, default False
         Labels are ids of categories, and not numbers of these in the file, from 1.
     dont_use_mmap : bool, default False
         Allow empty files, which are otherwise errors. Files are never mapped to memory.
     dump_meta_files : bool, optional
-        Save.
+        The old name.
 
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        Deprecated; use `save_preprocessed_annotations`.
     dump_meta_files_path : str, optional
-        Where.
+        The old name.
 
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        Deprecated; use `save_preprocessed_annotations_dir`.
     file_root : str, optional
         Directory that the names of images are relative to.
     image_ids : bool, default False
@@ -312,10 +310,9 @@ class COCO(Reader):
 
         Deprecated; use `polygon_masks`.
     meta_files_path : str, optional
-        A directory.
+        The old name.
 
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        Deprecated; use `preprocessed_annotations`.
     num_shards : int, default 1
         Number of parts the data set is divided into.
     pad_last_batch : bool, default False
@@ -332,10 +329,8 @@ class COCO(Reader):
 
         A hint of DALI's that changes no result; it is taken and not needed.
     preprocessed_annotations : str, default ""
-        A directory.
-
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        Directory with annotations that were saved before, in the place of `annotations_file`
+        and of all arguments that say what to take of it.
     random_shuffle : bool, default False
         Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which
         the next one is drawn. The list is first permuted once, in a fixed way.
@@ -350,15 +345,9 @@ class COCO(Reader):
 
         Deprecated; use `image_ids`.
     save_preprocessed_annotations : bool, default False
-        Save.
-
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        Whether annotations are saved, in the binary files of DALI.
     save_preprocessed_annotations_dir : str, default ""
-        Where.
-
-        Only the default is taken yet: annotations in DALI's own binary files are not read or
-        written: give `annotations_file`.
+        The directory to save them to.
     shard_id : int, default 0
         Index of the shard to read in the first epoch.
     shuffle_after_epoch : bool, default False

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, MisusedArgumentError
+from penstock.errors import ArgumentValueError, MisusedArgumentError, NotYetSupportedError
 from penstock.operators.readers.base import Reader, reader
 from penstock.operators.readers.coco_annotations import (
     boxes_of,
@@ -15,7 +15,8 @@ from penstock.operators.readers.coco_annotations import (
     read_annotations,
 )
 from penstock.operators.readers.coco_masks import MaskColumn
-from penstock.operators.readers.index import Column, FileIndex, Index
+from penstock.operators.readers.coco_saved import CocoEntries, load, save
+from penstock.operators.readers.index import Column, FileIndex, Index, RaggedColumn
 from penstock.operators.support.argument_types import (
     BoolArg,
     FloatArg,
@@ -24,7 +25,17 @@ from penstock.operators.support.argument_types import (
 )
 from penstock.operators.support.schema import Arg
 
-_SAVED = "annotations in DALI's own binary files are not read or written: give `annotations_file`"
+_OF_ANNOTATIONS = {
+    "annotations_file": "",
+    "images": None,
+    "ltrb": False,
+    "ratio": False,
+    "size_threshold": 0.1,
+    "skip_empty": False,
+    "include_iscrowd": True,
+    "avoid_class_remapping": False,
+}
+"""Arguments that say what is taken of annotations, with their defaults."""
 
 
 def _asks_for(args: Any, name: str, old: str) -> bool:
@@ -48,7 +59,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
             None,
             "Directory that the names of images are relative to.",
         ),
-        Arg("annotations_file", PathArg, "", "The annotations, JSON in COCO's format; needed."),
+        Arg("annotations_file", PathArg, "", "The annotations, JSON in COCO's format."),
         Arg(
             "images",
             StringListArg,
@@ -80,12 +91,41 @@ def _count_outputs(args: dict[str, Any]) -> int:
             False,
             "Whether there is an output with masks of pixels; excludes `polygon_masks`.",
         ),
-        Arg("preprocessed_annotations", PathArg, "", "A directory.", unsupported=_SAVED),
-        Arg("save_preprocessed_annotations", BoolArg, False, "Save.", unsupported=_SAVED),
-        Arg("save_preprocessed_annotations_dir", PathArg, "", "Where.", unsupported=_SAVED),
-        Arg("meta_files_path", PathArg, None, "A directory.", unsupported=_SAVED),
-        Arg("dump_meta_files", BoolArg, None, "Save.", unsupported=_SAVED),
-        Arg("dump_meta_files_path", PathArg, None, "Where.", unsupported=_SAVED),
+        Arg(
+            "preprocessed_annotations",
+            PathArg,
+            "",
+            "Directory with annotations that were saved before, in the place of "
+            "`annotations_file` and of all arguments that say what to take of it.",
+        ),
+        Arg(
+            "save_preprocessed_annotations",
+            BoolArg,
+            False,
+            "Whether annotations are saved, in the binary files of DALI.",
+        ),
+        Arg("save_preprocessed_annotations_dir", PathArg, "", "The directory to save them to."),
+        Arg(
+            "meta_files_path",
+            PathArg,
+            None,
+            "The old name.",
+            deprecated="preprocessed_annotations",
+        ),
+        Arg(
+            "dump_meta_files",
+            BoolArg,
+            None,
+            "The old name.",
+            deprecated="save_preprocessed_annotations",
+        ),
+        Arg(
+            "dump_meta_files_path",
+            PathArg,
+            None,
+            "The old name.",
+            deprecated="save_preprocessed_annotations_dir",
+        ),
         Arg(
             "masks",
             BoolArg,
@@ -122,8 +162,6 @@ class CocoReader(Reader):
 
     def list_entries(self) -> Index:
         args = self.args
-        if not args.annotations_file:
-            raise ArgumentValueError("`annotations_file` must be provided; it is empty.")
         if args.file_root is None:
             raise ArgumentValueError(
                 "`file_root` is not given: it is the directory that the names of images in "
@@ -137,13 +175,69 @@ class CocoReader(Reader):
             raise MisusedArgumentError(
                 "`pixelwise_masks` and `polygon_masks` are mutually exclusive; give one of them."
             )
+        masks = MaskColumn()
+        source, target = self._saved()
+        if source:
+            polygons = args.polygon_masks or args.masks
+            found = load(source, ids=bool(self._wants_ids), polygons=bool(polygons))
+        elif args.annotations_file:
+            found = self._annotated(masks)
+        else:
+            raise ArgumentValueError(
+                "Either `annotations_file` or `preprocessed_annotations` must be provided."
+            )
+        if target:
+            save(target, found)
+        columns: list[Column] = [found.boxes, found.labels]
+        if found.polygons is not None:
+            rows, vertices = found.polygons
+            if args.masks:
+                rows = RaggedColumn(rows.values * np.array([1, 2, 2], np.int32), rows.ends)
+            columns += [rows, vertices]
+        if args.pixelwise_masks:
+            columns.append(masks)
+        if found.ids is not None:
+            columns.append(found.ids[:, np.newaxis])
+        return FileIndex(found.names, root=args.file_root, columns=columns)
+
+    @property
+    def _wants_ids(self) -> bool:
+        return bool(self.args.image_ids or self.args.save_img_ids)
+
+    def _saved(self) -> tuple[str | None, str | None]:
+        """The folder to read annotations from, and the one to save them to, if any."""
+        args = self.args
+        source = args.preprocessed_annotations or args.meta_files_path
+        saves = args.save_preprocessed_annotations or args.dump_meta_files
+        target = args.save_preprocessed_annotations_dir or args.dump_meta_files_path
+        if bool(saves) != bool(target):
+            raise MisusedArgumentError(
+                "`save_preprocessed_annotations` and `save_preprocessed_annotations_dir` should be "
+                "provided together."
+            )
+        if source:
+            for name, usual in _OF_ANNOTATIONS.items():
+                if getattr(args, name) != usual:
+                    raise MisusedArgumentError(
+                        f'When reading data from preprocessed annotation files, "{name}" is not '
+                        "supported: they are as they were saved."
+                    )
+        if args.pixelwise_masks and (source or target):
+            raise NotYetSupportedError(
+                "`pixelwise_masks` are not kept in preprocessed annotations: give "
+                "`annotations_file`, without `save_preprocessed_annotations`."
+            )
+        return source, target
+
+    def _annotated(self, masks: MaskColumn) -> CocoEntries:
+        """What `annotations_file` says; `masks` is filled with those of pixels, if wanted."""
+        args = self.args
         images, categories = read_annotations(args.annotations_file)
         if args.images:
             known = {image.name: image for image in images}
             images = [known[name] for name in args.images if name in known]
         threshold = np.float32(args.size_threshold)
         names, ids, boxes, labels, polygons, vertices = [], [], [], [], [], []
-        masks = MaskColumn()
         for image in images:
             objects = [o for o in image.objects if args.include_iscrowd or not o.get("iscrowd")]
             own = boxes_of(image, objects)
@@ -168,8 +262,6 @@ class CocoReader(Reader):
                 masks.add(image, objects, labels[-1])
             if args.polygon_masks or args.masks:
                 rows, points = polygons_of(objects)
-                if args.masks:
-                    rows[:, 1:] *= 2
                 polygons.append(rows)
                 vertices.append(points / extents if args.ratio else points)
         if not names:
@@ -177,11 +269,10 @@ class CocoReader(Reader):
                 f"No files found: `annotations_file`={args.annotations_file!r} lists no image that "
                 "`images` and `skip_empty` leave."
             )
-        columns: list[Column] = [ragged(boxes), ragged(labels)]
-        if polygons:
-            columns += [ragged(polygons), ragged(vertices)]
-        if args.pixelwise_masks:
-            columns.append(masks)
-        if args.image_ids or args.save_img_ids:
-            columns.append(np.array(ids, np.int32)[:, np.newaxis])
-        return FileIndex(names, root=args.file_root, columns=columns)
+        return CocoEntries(
+            names,
+            np.array(ids, np.int32) if self._wants_ids else None,
+            ragged(boxes),
+            ragged(labels),
+            (ragged(polygons), ragged(vertices)) if polygons else None,
+        )

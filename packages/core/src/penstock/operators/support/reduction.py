@@ -73,7 +73,7 @@ class Reduction(SampleOperator):
         if dtype not in allowed:
             raise DataTypeError(
                 f"`dtype` is {dtype.name}; allowed for data of type {data.dtype.name} are "
-                f"{', '.join(t.name for t in allowed)}. Use `fn.cast` for others."
+                f"{', '.join(dict.fromkeys(t.name for t in allowed))}. Use `fn.cast` for others."
             )
         self._source = np.dtype(to_numpy_type(data.dtype))
         self._dtype = np.dtype(to_numpy_type(dtype))
