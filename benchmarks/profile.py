@@ -1,11 +1,13 @@
 """What a profile costs: the same pipeline with and without one, in turn.
 
     hatch run bench:profile
-    hatch run bench:profile --case train --rounds 20
+    hatch run bench:profile --case train --rounds 400
 
-Rounds alternate, so that both see the same machine; the figure is the median of the ratios of
-neighbouring rounds, with its quartiles. The cost is the processor time of a sample, on over off,
-which depends less on what else the machine does.
+A round is a few batches, from a full queue to a full queue, so that all of its work is in it. The
+cost is the processor time of the process for a sample, on over off: the median of the ratios of
+neighbouring rounds, which depends little on what else the machine does. The thread that looks at a
+profiled pipeline does so in rounds of both, and its time is counted with those that are profiled:
+the last two columns have the rows that threads note for a sample, and its share of a processor.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,13 @@ from rich.console import Console
 from rich.table import Table
 
 import penstock
-from benchmarks.support import graphs
-from benchmarks.support.harness import Peer, checked_cases
+from benchmarks.images import decoded
+from benchmarks.support import audio_chain, graphs
+from benchmarks.support.harness import checked_cases
 from examples.demo.photographs import write_dataset
+from examples.dynamic.speech import write_speech
 from penstock import fn
+from penstock.executor.iteration import DONE
 from penstock.profiling import Profile
 
 BATCH_SIZE = 64
@@ -35,84 +40,110 @@ BATCH_SIZE = 64
 
 def _small(_: Any, __: str) -> Any:
     """Hardly any work for a sample: all that there is to record costs most here."""
-    return fn.cast(fn.random.uniform(shape=(8,)) * 2 + 1, dtype=penstock.types.INT32)
+    return (fn.cast(fn.random.uniform(shape=(8,)) * 2 + 1, dtype=penstock.types.INT32),)
 
 
-CASES: dict[str, Callable[[Any, str], Any]] = {
+CASES: dict[str, Callable[[Any, str], tuple[Any, ...]]] = {
     "train": graphs.train,
     "val": graphs.validate,
+    "augment": lambda lib, _: graphs.augment(lib, decoded(BATCH_SIZE)),
+    "audio": lambda lib, root: (audio_chain.graph_of_scalars(lib, root),),
     "small": _small,
 }
 
 
-@dataclass
-class CountingPeer(Peer):
-    """A peer that knows how many samples it has made, those between rounds, too."""
+class Measured:
+    """A pipeline whose processor time is measured, from a full queue to a full queue."""
 
-    samples: int = 0
+    def __init__(self, case: str, root: str, args: argparse.Namespace, profile: Any) -> None:
+        self._pipe = penstock.Pipeline(
+            BATCH_SIZE, args.threads, None, seed=1, workers="threads", profile=profile
+        )
+        with self._pipe:
+            self._pipe.set_outputs(*CASES[case](penstock, root))
+        self._pipe.build()
+        self.samples = 0
+        self.costs: list[float] = []
+        """Seconds of a processor for a sample, one for each round."""
+        self.walls: list[float] = []
+        """The same by the clock."""
 
-    def __post_init__(self) -> None:
-        make = self.step
+    def run(self, batches: int) -> None:
+        """Make batches, and those that are to be ahead of them."""
+        made = sum(len(self._pipe.run()[0]) for _ in range(batches))
+        self.samples += made
+        executor = self._pipe._executor
+        assert executor is not None
+        while any(iteration.state != DONE for iteration in list(executor._schedule.queue)):
+            time.sleep(0.0005)
 
-        def step() -> int:
-            made = make()
-            self.samples += made
-            return made
+    def round(self, batches: int, *, looks: bool) -> None:
+        """Measure batches; `looks` says whether the thread that looks at pipelines counts."""
+        before, samples, clock = _used(looks), self.samples, time.perf_counter()
+        self.run(batches)
+        samples = self.samples - samples
+        self.costs.append((_used(looks) - before) / samples)
+        self.walls.append((time.perf_counter() - clock) / samples)
 
-        self.step = step
+
+def _used(looks: bool) -> float:
+    """Seconds of a processor that the process has used."""
+    return time.process_time() - (0.0 if looks else _looking())
 
 
-def _peer(name: str, case: str, root: str, args: argparse.Namespace, profile: Any) -> CountingPeer:
-    pipe = penstock.Pipeline(
-        BATCH_SIZE, args.threads, None, seed=1, workers=args.workers, profile=profile
+def _looking() -> float:
+    """Seconds of a processor of the threads that look at pipelines."""
+    return sum(
+        time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+        for thread in threading.enumerate()
+        if thread.name == "penstock-profiler" and thread.ident is not None
     )
-    with pipe:
-        outputs = CASES[case](penstock, root)
-        pipe.set_outputs(*(outputs if isinstance(outputs, tuple) else (outputs,)))
 
-    return CountingPeer(name, lambda: len(pipe.run()[0]), ahead=2)
+
+def _ratio(over: list[float], under: list[float]) -> str:
+    low, middle, high = np.quantile(np.divide(over, under), [0.25, 0.5, 0.75])
+    return f"{middle:.4f} ({low:.3f} .. {high:.3f})"
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--case", action="append", help="may be repeated; all by default")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a round")
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--batches", type=int, default=4, help="in a round")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--workers", default="threads")
     args = parser.parse_args()
-    table = Table(
-        "case", "samples/s off", "samples/s on", "off / on", "quartiles", "cost", "quartiles"
-    )
+    table = Table("case", "us off", "us on", "cost", "by the clock", "rows", "looks")
     with tempfile.TemporaryDirectory() as scratch:
-        root = str(write_dataset(Path(scratch) / "photographs", 128))
+        images = str(write_dataset(Path(scratch) / "photographs", 128))
+        write_speech(Path(scratch) / "clips", 128)
         for case in checked_cases(args.case, list(CASES)):
-            off = _peer("off", case, root, args, None)
-            on = _peer("on", case, root, args, Profile())
-            for peer in (off, on):
-                peer.run(args.seconds)
-            used: dict[str, list[float]] = {"off": [], "on": []}
+            root = str(Path(scratch) / "clips") if case == "audio" else images
+            profile = Profile()
+            off, on = Measured(case, root, args, None), Measured(case, root, args, profile)
+            batches = args.batches * (50 if case == "small" else 1)
+            for each in (off, on, off, on):
+                each.run(batches)
+            (recorder,) = profile.recorders
+            rows, samples = _rows(recorder), on.samples
+            looked, clock = _looking(), time.perf_counter()
             for number in range(args.rounds):
-                for peer in (off, on) if number % 2 else (on, off):
-                    began, samples = time.process_time(), peer.samples
-                    peer.rates.append(peer.run(args.seconds))
-                    spent = (time.process_time() - began) / (peer.samples - samples)
-                    used[peer.name].append(spent)
-            ratios = [a / b for a, b in zip(off.rates, on.rates, strict=True)]
-            low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
-            costs = [a / b for a, b in zip(used["on"], used["off"], strict=True)]
-            low_cost, cost, high_cost = np.quantile(costs, [0.25, 0.5, 0.75])
+                for each in (off, on) if number % 2 else (on, off):
+                    each.round(batches, looks=each is on)
             table.add_row(
                 case,
-                f"{statistics.median(off.rates):,.0f}",
-                f"{statistics.median(on.rates):,.0f}",
-                f"{middle:.3f}",
-                f"{low:.3f} .. {high:.3f}",
-                f"{cost:.3f}",
-                f"{low_cost:.3f} .. {high_cost:.3f}",
+                *(f"{statistics.median(each.costs) * 1e6:,.1f}" for each in (off, on)),
+                _ratio(on.costs, off.costs),
+                _ratio(on.walls, off.walls),
+                f"{(_rows(recorder) - rows) / (on.samples - samples):.2f}",
+                f"{(_looking() - looked) / (time.perf_counter() - clock):.2%}",
             )
-    Console().print(table)
+            del off, on
+    Console(width=120).print(table)
+
+
+def _rows(recorder: Any) -> int:
+    return sum(len(rows.array()) for rows in list(recorder.lanes.values()))
 
 
 if __name__ == "__main__":

@@ -240,6 +240,55 @@ def test_the_record_has_every_sample_of_every_operator(workers, tmp_path):
     assert json.loads((tmp_path / "page.trace.json").read_text())["traceEvents"]
 
 
+def test_rows_of_a_thread_lie_beside_each_other_and_share_its_processor_time():
+    """Also those of branches; what it has used of the processor is not asked at each step."""
+
+    def definition():
+        values = data()
+        if fn.random.coin_flip(dtype=types.BOOL):
+            values = fn.testing.slow(values, loops=100_000)
+        else:
+            values = fn.testing.slow(fn.testing.slow(values, loops=2000), loops=2000)
+        return fn.testing.slow(values, loops=1000)
+
+    record = Profile()
+    pipe = pipeline_def(definition, enable_conditionals=True)(
+        batch_size=8, num_threads=2, device_id=None, workers="threads", seed=3, profile=record
+    )
+    for _ in range(6):
+        pipe.run()
+    del pipe
+    (recorder,) = record.recorders
+    kinds = np.array([label.kind for label in recorder.labels])
+    slow = sorted({label.number for label in recorder.labels if label.name == "fn.testing.slow"})
+    counted = dict.fromkeys(slow, 0)
+    for rows in (lane.array() for name, lane in recorder.lanes.items() if "worker" in name):
+        steps = None
+        for row in rows:
+            if kinds[row["code"]] != "chunk":
+                steps = [*(steps or ()), row]
+                label = recorder.labels[row["code"]]
+                if label.number in counted:
+                    counted[label.number] += row["samples"]
+                continue
+            own = np.array([step for step in steps if step["begin"] >= row["begin"]])
+            assert (own["begin"][1:] == own["end"][:-1]).all()
+            assert own["begin"][0] == row["begin"]
+            assert own["end"][-1] <= row["end"]
+            assert (own["processor"] >= 0).all()
+            assert 0 < own["processor"].sum() <= row["processor"]
+            steps = None
+    long, first, second, last = (counted[number] for number in slow)
+    assert long + first == last
+    assert first == second > 0 < long
+
+
+def test_who_looks_takes_little_of_a_processor():
+    assert sampler._period(20_000) == 10_000_000
+    assert sampler._period(60_000) == 20_000_000
+    assert sampler._period(600_000) == 50_000_000
+
+
 def test_without_a_profile_nothing_of_it_is_there():
     pipe = images(workers="threads")
     pipe.run()

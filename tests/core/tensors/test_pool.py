@@ -327,6 +327,12 @@ def test_a_share_counts_what_it_has_taken(pool):
     with pytest.raises(MemoryError):
         share.empty(1 << 60, np.uint8)
     assert share.bytes_in_use == 0
+    stats = pool.stats()
+    assert share.held() == (size_class(kept.nbytes), stats.bytes_idle)
+    reserve = pool.reserve(1 << 20)
+    assert share.held() == (stats.bytes_in_use, stats.bytes_idle + (1 << 20))
+    del kept, reserve
+    assert share.held() == (0, pool.stats().bytes_idle)
 
 
 def test_much_larger_buffers_are_left_alone(pool):

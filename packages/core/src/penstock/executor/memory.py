@@ -123,10 +123,13 @@ class PipelineMemory:
         """What pools of the host have lent, what they keep, and what that of the GPU has; nothing
         is asked of a GPU for it.
         """
-        stats = [share.stats() for share in self._shares.values()]
+        used = idle = 0
+        for share in self._shares.values():
+            lent, left = share.held()
+            used += lent
+            idle += left
         device = 0 if self._device is None else self._device.memory.bytes_held
-        idle = sum(s.bytes_idle + s.bytes_reserved for s in stats)
-        return sum(s.bytes_in_use for s in stats), idle, device
+        return used, idle, device
 
 
 class MemoryLimit:

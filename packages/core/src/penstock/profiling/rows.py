@@ -121,12 +121,26 @@ class Looks(Packed):
     def __init__(self, rows: int = _ROWS_A_BLOCK) -> None:
         super().__init__(LOOK, rows)
 
-    def note(self, *values: int) -> None:
-        """Add a row: a number for each column of `LOOK`."""
-        if self._used == self._size:
+    def note(
+        self,
+        time: int,
+        queued: int,
+        ready: int,
+        used: int,
+        idle: int,
+        device: int,
+        resident: int,
+        waited: int,
+        delay: int,
+    ) -> None:
+        """Add a row: see `LOOK`."""
+        at = self._used
+        if at == self._size:
             self._begin_block()
-        self._pack(self._block, self._used, *values)
-        self._used += self._row_bytes
+            at = 0
+        pack, block = self._pack, self._block
+        pack(block, at, time, queued, ready, used, idle, device, resident, waited, delay)
+        self._used = at + self._row_bytes
 
 
 class SharedRows(Rows):

@@ -191,6 +191,7 @@ class HostPool:
         # Idle buffers by size; of each size, the one returned last is at the right.
         self._idle: dict[int, deque[Block]] = {}
         self._idle_bytes = 0
+        self._lent_bytes = 0
         # The least that was idle since the pool last looked whether it has too much.
         self._least_idle_bytes = 0
         self._reserves: list[weakref.ref[Reserve]] = []
@@ -243,6 +244,7 @@ class HostPool:
             lease = _Lease(array, self._returned.append)
         except BaseException:
             with self._lock:
+                self._lent_bytes -= block.size
                 self._file(block)
                 if account is not None:
                     account.bytes_in_use -= block.size
@@ -262,11 +264,10 @@ class HostPool:
         """What the pool holds now and has done so far."""
         with self._lock:
             victims = self._collect()
-            blocks = [lease.block for lease in list(self._leases.values())]
             result = PoolStats(
-                bytes_in_use=sum(block.size for block in blocks),
+                bytes_in_use=self._lent_bytes,
                 bytes_idle=self._idle_bytes,
-                buffers_in_use=len(blocks),
+                buffers_in_use=len(self._leases),
                 buffers_idle=sum(map(len, self._idle.values())),
                 buffers_made=self._made,
                 buffers_reused=self._reused,
@@ -274,6 +275,16 @@ class HostPool:
             )
         del victims
         return result
+
+    def held(self) -> tuple[int, int]:
+        """Bytes that are in use, and those that nobody has: `stats`, for who asks very often.
+
+        Nothing waits for it: what others are taking at this moment may be in neither or in both.
+        """
+        if self._returned or self._reserves:
+            stats = self.stats()
+            return stats.bytes_in_use, stats.bytes_idle + stats.bytes_reserved
+        return self._lent_bytes, self._idle_bytes
 
     def bytes_of(self, account: Account) -> int:
         """What is in use of the memory that was taken for an account."""
@@ -380,17 +391,20 @@ class HostPool:
                     self._made += 1
                 else:
                     self._reused += 1
+            taken = sizes[0] if block is None else block.size
+            self._lent_bytes += taken
             if account is not None:
-                account.bytes_in_use += sizes[0] if block is None else block.size
+                account.bytes_in_use += taken
         del victims  # freed outside of the lock: unmapping large buffers takes time
         if block is not None:
             return block
         try:
             return self._fresh(sizes[0])
         except BaseException:
-            if account is not None:
-                with self._lock:
-                    account.bytes_in_use -= sizes[0]
+            with self._lock:
+                self._lent_bytes -= taken
+                if account is not None:
+                    account.bytes_in_use -= taken
             raise
 
     def _shrink(self, taken_bytes: int) -> list[Block]:
@@ -403,8 +417,7 @@ class HostPool:
             del self._idle[size]
         if not (self.shrinks and unneeded):
             return _NONE
-        in_use = sum(lease.block.size for lease in list(self._leases.values()))
-        held = in_use + taken_bytes + self._idle_bytes
+        held = self._lent_bytes + taken_bytes + self._idle_bytes
         if held - unneeded >= BUFFER_SETTINGS.host_shrink * held:
             return _NONE
         return self._evict(self._idle_bytes - unneeded)
@@ -418,6 +431,7 @@ class HostPool:
         while returned:
             lease = returned.popleft()  # only the holder of the lock takes from here
             del self._leases[id(lease.block)]
+            self._lent_bytes -= lease.block.size
             if lease.account is not None:
                 lease.account.bytes_in_use -= lease.block.size
             self._file(lease.block)
@@ -463,7 +477,9 @@ class HostPool:
         self._idle_bytes = self._least_idle_bytes = 0
         self._reserves = []
         while self._returned:
-            del self._leases[id(self._returned.popleft().block)]
+            block = self._returned.popleft().block
+            del self._leases[id(block)]
+            self._lent_bytes -= block.size
 
 
 class PoolShare(HostPool):
@@ -490,6 +506,10 @@ class PoolShare(HostPool):
     def stats(self) -> PoolStats:
         """Those of the whole pool."""
         return self._pool.stats()
+
+    def held(self) -> tuple[int, int]:
+        """What the whole pool holds."""
+        return self._pool.held()
 
     def reserve(self, size_bytes: int) -> Reserve:
         """Set memory of the pool aside; anybody's requests may take it."""

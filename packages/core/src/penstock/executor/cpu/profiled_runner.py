@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from time import perf_counter_ns, thread_time_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.executor.cpu.profile_labels import codes_of
 from penstock.executor.cpu.runner import SampleRunner
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 _ROWS = 1024
 """Rows that a worker keeps until it answers: it has few steps and groups for a task."""
+_KEPT_NANOSECONDS = 50_000_000
+"""So long what a thread notes is seen by nobody else at most, but for the step that it is at."""
+_READ_NANOSECONDS = 1_000_000
+"""A thread's time of the processor is read when so much has passed since the last time: the system
+takes longer to tell it than for all else that is noted of a step."""
 
 
 class ProfiledRunner(SampleRunner):
@@ -43,27 +48,34 @@ class ProfiledRunner(SampleRunner):
         self._codes = codes_of(program, base)
         self._chunk_code = base + len(program.steps)
         self._number = 0
-        self._now = self._worked = 0
-        """When the last step ended, by the clock and in time of the processor."""
+        self._marks: list[Any] = []
+        """Pairs: None and the numbers of a chunk's samples, where a group of them begins; positions
+        of the samples of its next step, and when that had ended; ``...``, and what the thread had
+        used of the processor by then.
+
+        They become rows at the end of the chunk. Between two steps on pixels little else is done:
+        these have the processor's caches, and what touches memory takes ten times as long there.
+        """
+        self._pixel_steps: list[tuple[Step, SampleContext]] = []
+        """Those that groups go through."""
+        self._begin = self._worked = self._read = self._due = 0
+        """When what comes next began, by both clocks; when the second was read; and when marks
+        become rows at the latest."""
 
     def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
         """Carry the samples of these numbers through all steps; return what failed, and how."""
-        begin = self._now = perf_counter_ns()
+        begin = self._begin = self._read = perf_counter_ns()
         worked = self._worked = thread_time_ns()
+        self._due = begin + _KEPT_NANOSECONDS
         self._number = self._iteration.number
+        count, first = len(indices), indices[0]
         try:
             return super().run(indices)
         finally:
-            used = thread_time_ns() - worked
-            self._note(
-                self._chunk_code,
-                self._number,
-                len(indices),
-                indices[0],
-                begin,
-                perf_counter_ns(),
-                used,
-            )
+            end, now = perf_counter_ns(), thread_time_ns()
+            self._write(now)
+            used = now - worked
+            self._note(self._chunk_code, self._number, count, first, begin, end, used)
 
     def _load(self, step: Step, context: SampleContext, chunk: Chunk) -> None:
         indices = chunk.indices
@@ -82,29 +94,71 @@ class ProfiledRunner(SampleRunner):
         self._end(step, done, chunk.indices[0])
         return plans
 
-    def _do(self, step: Step, context: SampleContext, group: Group, chunk: Chunk) -> None:
-        positions = group.positions
-        if not positions:
-            return
-        count, first = len(positions), chunk.indices[positions[0]]
-        try:
-            super()._do(step, context, group, chunk)
-        finally:
-            self._end(step, count, first)
-
     def _end(self, step: Step, count: int, first: int) -> None:
-        """Note a step, which has begun where the one before it ended: a clock is read once."""
+        """Note a step of the whole chunk. It has begun where the one before it ended."""
         now, worked = perf_counter_ns(), thread_time_ns()
-        self._note(
-            self._codes[id(step)],
-            self._number,
-            count,
-            first,
-            self._now,
-            now,
-            worked - self._worked,
-        )
-        self._now, self._worked = now, worked
+        used = worked - self._worked
+        self._note(self._codes[id(step)], self._number, count, first, self._begin, now, used)
+        self._begin = self._read = now
+        self._worked = worked
+
+    def _through(self, steps: list[tuple[Step, SampleContext]], group: Group, chunk: Chunk) -> None:
+        do, mark, read = self._do, self._marks.append, self._read
+        self._pixel_steps = steps
+        mark(None)
+        mark(chunk.indices)
+        for step, context in steps:
+            branch = group.branch(step.guard)
+            positions = branch.positions
+            if positions:
+                do(step, context, branch, chunk)
+            now = perf_counter_ns()
+            mark(positions)
+            mark(now)
+            if now - read > _READ_NANOSECONDS:
+                read = now
+                mark(...)
+                mark(thread_time_ns())
+            if not group.positions:
+                break
+        self._read = read
+        if read > self._due:
+            self._write(thread_time_ns())
+
+    def _write(self, worked_now: int) -> None:
+        """Make rows of the marks; the thread has used `worked_now` of the processor.
+
+        Steps share what the thread has used of the processor from one time that this was read to
+        the next, as they share the time by the clock.
+        """
+        marks = self._marks
+        if not marks:
+            return
+        if marks[-2] is not ...:
+            marks += (..., worked_now)
+        note, number = self._note, self._number
+        codes = [self._codes[id(step)] for step, _ in self._pixel_steps]
+        begin, worked = self._begin, self._worked
+        indices: list[int] = []
+        unread: list[tuple[int, int, int, int]] = []
+        k = 0
+        for what, value in zip(*[iter(marks)] * 2, strict=True):
+            if what is None:
+                indices, k = value, 0
+            elif what is not ...:
+                if what:
+                    unread.append((codes[k], len(what), indices[what[0]], value))
+                k += 1
+            elif unread:
+                share = (value - worked) / max(unread[-1][3] - begin, 1)
+                for code, count, first, end in unread:
+                    note(code, number, count, first, begin, end, int((end - begin) * share))
+                    begin = end
+                unread.clear()
+                worked = value
+        self._begin, self._worked = begin, worked
+        self._due = begin + _KEPT_NANOSECONDS
+        marks.clear()
 
 
 class WorkerRunner(ProfiledRunner):

@@ -152,14 +152,18 @@ class SampleRunner:
         while begin < count:
             end = min(begin + self._group_size(), count)
             group = Group(chunk.columns, range(begin, end))
-            for step, context in left:
-                self._do(step, context, group.branch(step.guard), chunk)
-                if not group.positions:
-                    break
+            self._through(left, group, chunk)
             group.close()
             self._scratch_bytes = (arena.mark() - mark) // (end - begin)
             arena.release(mark)
             begin = end
+
+    def _through(self, steps: list[tuple[Step, SampleContext]], group: Group, chunk: Chunk) -> None:
+        """Take a group through steps on pixels, as long as it has samples."""
+        for step, context in steps:
+            self._do(step, context, group.branch(step.guard), chunk)
+            if not group.positions:
+                break
 
     def _group_size(self) -> int:
         """How many samples go through the steps together."""
