@@ -349,10 +349,10 @@ def test_sources(kind, parallel, before, resets, engine, other, workers) -> None
 @pytest.mark.parametrize("before", [0, 3, 7, 12])
 def test_sources_in_processes(kind: str, before: int) -> None:
     engine = {"num_threads": 1, "seed": 1}
-    whole = fed(kind, True, engine, None, 2)
+    whole = fed(kind, "processes", engine, None, 2)
     for _ in range(before):
         following(whole)
-    resumed = fed(kind, True, engine, whole.checkpoint(), 1)
+    resumed = fed(kind, "processes", engine, whole.checkpoint(), 1)
     for _ in range(10):
         assert following(resumed) == following(whole)
 
@@ -386,7 +386,7 @@ class Divided:
     st.integers(1, 3),
     st.integers(1, 3),
     st.integers(1, 3),
-    st.sampled_from(["threads", "threads", True]),
+    st.sampled_from(["threads", "threads", "processes"]),
 )
 def test_divided_sources(before, cycle, workers, others, depth, parallel) -> None:
     """The order in which parts take turns goes on, too."""

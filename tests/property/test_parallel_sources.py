@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock import Pipeline, fn
 
-KINDS = [(False, 1), (True, 1), (True, 2), ("threads", 1), ("threads", 3)]
+KINDS = [(False, 1), ("processes", 1), ("processes", 2), ("threads", 1), ("threads", 3)]
 
 
 def make(epoch, number, dtype, sizes):
