@@ -28,8 +28,9 @@ _MOST_ELEMENTS = 1024
 come to each sample does."""
 
 
-CHUNK_COST_SECONDS = 1e-4
-"""Of the interpreter, for a chunk of samples, however many they are."""
+_CHUNK_SECONDS, _STEP_SECONDS = 1e-4, 4e-5
+"""What a chunk of samples costs the interpreter, however many they are, and each step of it in a
+branch; others cost much less."""
 
 
 class Program:
@@ -70,6 +71,8 @@ class Program:
         """About how long one sample takes, on one thread."""
         self.processor_seconds = 1.0
         """The same without what a thread waits for: files, or the interpreter that others have."""
+        self.chunk_seconds = 0.0
+        """About what a chunk of samples costs the interpreter, however many they are."""
         self.is_sent = False
         """Whether worker processes carried the samples that were done last."""
         self._timed = False
@@ -77,6 +80,7 @@ class Program:
         for node in stage.sample_nodes:
             if self._maker.has_types(node):
                 with_place(node, self._add, node)
+        self.chunk_seconds = _CHUNK_SECONDS + _STEP_SECONDS * sum(bool(s.guard) for s in self.steps)
         self._pass_on()
         self._write_to_merged()
         self.is_light = all(step.is_light for step in self.steps)
@@ -235,7 +239,7 @@ class Program:
         from what is left, and must not follow from how many there were.
         """
         seconds /= count
-        processor_seconds = max(processor_seconds - CHUNK_COST_SECONDS, 0) / count
+        processor_seconds = max(processor_seconds - self.chunk_seconds, 0) / count
         if not self._timed:
             self._timed = True
             self.sample_seconds, self.processor_seconds = seconds, processor_seconds
