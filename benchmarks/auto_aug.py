@@ -84,7 +84,7 @@ CONDITIONALS: dict[str, Graph] = {
 }
 
 
-def pipeline(name: str, case: str, threads: int) -> Peer:
+def pipeline(name: str, case: str, threads: int, by_processor: bool = False) -> Peer:
     """A pipeline of one case."""
     lib = library(name)
     graph = (SUITES | CONDITIONALS)[case]
@@ -102,7 +102,7 @@ def pipeline(name: str, case: str, threads: int) -> Peer:
         pipe.run()
         return _BATCH
 
-    return Peer(name, step, ahead=2)
+    return Peer(name, step, ahead=2, by_processor=by_processor)
 
 
 def main() -> None:
@@ -112,6 +112,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each peer in each round")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--processor", action="store_true", help="seconds are those of processors")
     options = parser.parse_args()
     for title, cases in (("automatic augmentation", SUITES), ("conditionals", CONDITIONALS)):
         rows = {}
@@ -120,7 +121,7 @@ def main() -> None:
                 if options.case and not any(word in case for word in options.case):
                     continue
                 peers = [
-                    home.peer(pipeline, home.name, case, options.threads)
+                    home.peer(pipeline, home.name, case, options.threads, options.processor)
                     for home in (dali, penstock)
                 ]
                 measure(peers, rounds=options.rounds, seconds=options.seconds)

@@ -138,7 +138,7 @@ CASES: dict[str, tuple[tuple[int, ...] | np.ndarray, Graph]] = {
 }
 
 
-def pipeline(name: str, case: str, threads: int) -> Peer:
+def pipeline(name: str, case: str, threads: int, by_processor: bool = False) -> Peer:
     """A pipeline of one operator."""
     lib = library(name)
     feed, graph = CASES[case]
@@ -153,7 +153,7 @@ def pipeline(name: str, case: str, threads: int) -> Peer:
         pipe.run()
         return len(batch)
 
-    return Peer(name, step, ahead=2)
+    return Peer(name, step, ahead=2, by_processor=by_processor)
 
 
 def main() -> None:
@@ -163,6 +163,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3, help="of each peer in each round")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--processor", action="store_true", help="seconds are those of processors")
     options = parser.parse_args()
     rows = {}
     with Apart("DALI") as dali, Apart("Penstock") as penstock:
@@ -170,7 +171,8 @@ def main() -> None:
             if options.case and not any(word in case for word in options.case):
                 continue
             peers = [
-                home.peer(pipeline, home.name, case, options.threads) for home in (dali, penstock)
+                home.peer(pipeline, home.name, case, options.threads, options.processor)
+                for home in (dali, penstock)
             ]
             measure(peers, rounds=options.rounds, seconds=options.seconds)
             rows[case] = peers

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.support.processor_time import seconds_of_all
+
 Step = Callable[[], int]
 """Does one batch of work and returns the number of samples in it."""
 
@@ -28,6 +30,8 @@ class Peer:
     """Waits for what the steps have only queued; a round ends with it."""
     ahead: int = 1
     """How many batches it makes ahead of the one that is asked for."""
+    by_processor: bool = False
+    """Whether seconds are those of processors, with worker processes: others use the machine."""
     rates: list[float] = field(default_factory=list)
     """Samples per second, one for each round."""
 
@@ -40,13 +44,14 @@ class Peer:
         """Samples per second of a round of about `seconds`."""
         for _ in range(self.ahead + 1):
             self.step()  # what was made ready while others ran is not counted
+        clock = seconds_of_all if self.by_processor else time.perf_counter
         samples = 0
-        start = time.perf_counter()
+        start, began = time.perf_counter(), clock()
         while time.perf_counter() - start < seconds:
             samples += self.step()
         if self.finish is not None:
             self.finish()
-        return samples / (time.perf_counter() - start)
+        return samples / (clock() - began)
 
 
 def checked_cases(wanted: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
