@@ -200,7 +200,7 @@ def run_batch_step(
             iteration.python_function_seconds += time.perf_counter() - began
     sources = context.sources
     if sources is not None:
-        if not step.reduces:
+        if not step.reduces and step.op.joins_sources():
             known = [b.sources or [""] * len(places) for b in inputs]
             sources = step.op.origins(context, known) or sources
         for buffer in buffers:

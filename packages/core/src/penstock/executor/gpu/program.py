@@ -218,7 +218,8 @@ class GpuProgram:
                     f"The operator made {len(results)} outputs where its declaration says "
                     f"{len(outputs)}; a tuple has one element for each of them."
                 )
-        if own_sources is not None and indices and isinstance(step.op, BatchOperator):
+        batched = isinstance(step.op, BatchOperator) and step.op.joins_sources()
+        if own_sources is not None and indices and batched:
             assert origin is not None
             known = [sources.get(r) or [""] * len(origin) for r in step.inputs]
             found = step.op.origins(context, [[s[k] for k in indices] for s in known])

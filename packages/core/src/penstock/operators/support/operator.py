@@ -229,6 +229,11 @@ class BatchOperator(Operator):
     reduced: ClassVar[int] = 1
     """How many arrays `reduce` returns."""
 
+    @classmethod
+    def joins_sources(cls) -> bool:
+        """Whether samples of the outputs are made of other samples: whether `origins` tells."""
+        return cls.origins is not BatchOperator.origins
+
     def origins(self, c: PlanContext, known: Sequence[Sequence[str]]) -> list[str] | None:
         """What each sample of the outputs was read from; ``known[n][k]`` is that of sample `k` of
         input `n`, empty where nothing is known.
