@@ -129,7 +129,7 @@ def run_cpu_operator_on_batch(
     contexts = [_context(prepared, i, seed, iteration, sources) for i in range(prepared.size)]
     arrays: tuple[Any, ...] = ()
     if isinstance(prepared.op, BatchOperator) and prepared.op.reduce is not None:
-        reduced = prepared.op.reduce(_BatchContext(prepared, seed, iteration), *inputs)
+        reduced = prepared.op.reduce(_BatchContext(prepared, seed, iteration), *map(Rows, inputs))
         arrays = reduced if isinstance(reduced, tuple) else (reduced,)
         if prepared.op.chunked:
             found = []
