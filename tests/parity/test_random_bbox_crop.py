@@ -172,6 +172,7 @@ def test_wrong_boxes():
         assert_both_raise(lambda lib, b, n: tuple(lib.fn.random_bbox_crop(b, n)), [boxes], [labels])
 
 
+@pytest.mark.in_threads  # a worker process tells it on its own standard error
 def test_the_best_window_is_told():
     def graph(lib, boxes):
         return tuple(
