@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from penstock._code_pickler import code_pickler
 from penstock.errors import ArgumentTypeError, ArgumentValueError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -111,9 +112,8 @@ class _DaliPickle:
 @functools.cache
 def _by_value() -> type[pickle.Pickler]:
     """The pickler of cloudpickle, with the marks of users."""
-    import cloudpickle  # type: ignore[import-untyped]
 
-    class ByValue(cloudpickle.Pickler):  # type: ignore[misc]
+    class ByValue(code_pickler()):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
             """How to pickle `value`, or `NotImplemented` for by its name."""
             if isinstance(value, types.FunctionType) and hasattr(value, _MARK):

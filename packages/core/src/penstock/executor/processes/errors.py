@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from penstock._code_pickler import code_pickler
 from penstock.errors import OperatorError, Where, operator_error
 from penstock.tracebacks import WorkerTraceback, is_expected, user_part
 
@@ -201,11 +202,9 @@ def _dumps(value: Any) -> bytes:
 
 @functools.cache
 def _pickler() -> type[pickle.Pickler]:
-    import cloudpickle  # type: ignore[import-untyped]
-
     calls_the_class: Any = BaseException.__reduce__
 
-    class ErrorPickler(cloudpickle.Pickler):  # type: ignore[misc]
+    class ErrorPickler(code_pickler()):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
             """How to pickle `value`, or `NotImplemented` for as usual."""
             kind = type(value)

@@ -15,6 +15,7 @@ import weakref
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock._code_pickler import code_pickler
 from penstock.errors import ArgumentTypeError
 from penstock.executor.plan import make_plan
 from penstock.graph.nodes import OpNode
@@ -122,17 +123,11 @@ def _called_elsewhere(*_: Any) -> None:
     raise AssertionError("a worker has called a function that it does not have")
 
 
-def _cloudpickle() -> Any:
-    import cloudpickle  # type: ignore[import-untyped]
-
-    return cloudpickle
-
-
 @functools.cache
 def _pickler() -> type[pickle.Pickler]:
     """A pickler that takes what a new process cannot import by value."""
 
-    class GraphPickler(_cloudpickle().Pickler):  # type: ignore[misc]
+    class GraphPickler(code_pickler()):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
             """How to pickle `value`, or `NotImplemented` for as usual."""
             if type(value) is OpNode:
@@ -154,9 +149,11 @@ def _pickler() -> type[pickle.Pickler]:
 
 def _is_importable(schema: OpSchema) -> bool:
     """Whether a new process gets this declaration by importing its module."""
+    import cloudpickle  # type: ignore[import-untyped]
+
     name = schema.cls.__module__
     module = sys.modules.get(name)
-    by_value = {"__main__", *_cloudpickle().list_registry_pickle_by_value()}
+    by_value = {"__main__", *cloudpickle.list_registry_pickle_by_value()}
     if module is None or name in by_value or registry.find(schema.name) is not schema:
         return False
     found: Any = module
