@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 _T = TypeVar("_T", bound=Callable[..., Any])
-_REFERENCES = re.compile(r"^    ([\w, ]+)\n        See `(\w+)`\.\n", re.MULTILINE)
+_REFERENCES = re.compile(r"^([\w, ]+)\n    See `(\w+)`\.\n", re.MULTILINE)
 
 
 def with_parameters_of(source: Callable[..., Any]) -> Callable[[_T], _T]:
@@ -23,12 +24,19 @@ def with_parameters_of(source: Callable[..., Any]) -> Callable[[_T], _T]:
             return "".join(_entry(source, name) for name in found[1].split(", "))
 
         if documented.__doc__:  # there are none with ``python -OO``
-            documented.__doc__ = _REFERENCES.sub(entries, documented.__doc__)
+            documented.__doc__ = _REFERENCES.sub(entries, _cleaned(documented))
         return documented
 
     return decorate
 
 
 def _entry(source: Callable[..., Any], name: str) -> str:
-    found = re.search(rf"^    {name}\n(?:        .*\n)+", source.__doc__ or "", re.MULTILINE)
-    return found[0] if found else f"    {name}\n        See `{source.__name__}`.\n"
+    found = re.search(rf"^{name}\n(?:    .*\n)+", _cleaned(source), re.MULTILINE)
+    return found[0] if found else f"{name}\n    See `{source.__name__}`.\n"
+
+
+def _cleaned(documented: Callable[..., Any]) -> str:
+    """A docstring without the indentation that it has in the source; since Python 3.13 the compiler
+    removes it.
+    """
+    return inspect.cleandoc(documented.__doc__ or "") + "\n"
