@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from penstock.operators.support import reduction
 from penstock.types import DALIDataType
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
@@ -52,6 +53,22 @@ def test_axes_types_and_layouts(layout, dtype, keep_dims):
         return found
 
     assert_parity(graph, batch, layouts=layout, max_levels=0, relative=1e-5, absolute=1e-6)
+
+
+@pytest.mark.in_threads  # blocks are small in this process only
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32"])
+def test_samples_of_one_shape_are_reduced_in_blocks(dtype, monkeypatch):
+    batch = [np.roll(numbers((5, 6, 3), dtype), k) for k in range(8)]
+    monkeypatch.setattr(reduction, "_BLOCK_BYTES", 3 * batch[0].nbytes)
+
+    def graph(lib, data):
+        reductions, found = lib.fn.reductions, []
+        for axes in axes_of(3)[1:]:
+            found += [getattr(reductions, n)(data, axes=axes) for n in OPERATORS]
+            found.append(reductions.std_dev(data, reductions.mean(data, axes=axes), axes=axes))
+        return found
+
+    assert_parity(graph, batch, layouts="HWC", max_levels=0, relative=1e-5, absolute=1e-6)
 
 
 @pytest.mark.parametrize("dtype", TYPES)

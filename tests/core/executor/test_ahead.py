@@ -18,8 +18,15 @@ def test_it_widens_up_to_the_most_and_narrows_down_to_the_least():
         ahead.widen()
         assert ahead.now == expected
     for expected in (4, 3, 2, 2):
-        ahead.note_taken(finished=3)  # more than anybody waits for
+        ahead.note_taken([True] * 3)  # more than anybody waits for
         assert ahead.now == expected
+
+
+def test_it_stays_where_the_consumer_waits_for_an_older_one():
+    ahead = Ahead(2, 5)
+    ahead.widen()
+    ahead.note_taken([False, True, True, True])
+    assert ahead.now == 3
 
 
 def test_it_narrows_now_and_then_where_workers_are_busy():
@@ -27,7 +34,7 @@ def test_it_narrows_now_and_then_where_workers_are_busy():
     ahead.widen()
     taken = 0
     while ahead.now > 2:
-        ahead.note_taken(finished=0)
+        ahead.note_taken([])
         taken += 1
         assert taken < 1000
     assert taken > 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _CALM = 64
 """Iterations handed over without a worker in need, after which one fewer is tried."""
 
@@ -40,9 +42,14 @@ class Ahead:
         self.now = min(self.now + 1, self.most)
         self._calm = 0
 
-    def note_taken(self, finished: int) -> None:
-        """Take note that the consumer has taken an iteration; it need not wait for so many more."""
+    def note_taken(self, are_finished: Sequence[bool]) -> None:
+        """Take note that the consumer has taken an iteration; which of the next ones are finished.
+
+        Those behind one that is not do not count: where each worker has a batch of its own, batches
+        finish in any order, and the consumer waits for the oldest.
+        """
         self._calm += 1
+        finished = [*are_finished, False].index(False)
         if finished > self.least or self._calm >= _CALM:
             self.now = max(self.now - 1, self.least)
             self._calm = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections import deque
@@ -149,10 +148,7 @@ class Schedule:
         """Let go of the oldest iteration, which the consumer takes."""
         self.queue.popleft()
         if self.ahead.varies:
-            # Those behind one that is not finished have nobody waiting for them, however many they
-            # are: where each worker has a batch of its own, they finish in any order.
-            ready = itertools.takewhile(lambda i: i.state is DONE, self.queue)
-            self.ahead.note_taken(sum(1 for _ in ready))
+            self.ahead.note_taken([i.state is DONE for i in self.queue])
             self.wake_worker()
 
     def _may_redraw(self) -> bool:
