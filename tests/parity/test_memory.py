@@ -78,8 +78,9 @@ def test_statistics_have_dalis_keys_and_sizes():
             assert ours[1][name][key] == sizes[key], name
         for key in ("reserved_memory_size", "max_reserved_memory_size"):
             for own, dali in zip(ours[1][name][key], sizes[key], strict=True):
-                # Buffers are those of the pool: of its sizes, or up to half larger.
-                assert dali <= own <= 1.65 * dali + 512, name
+                # Buffers are those of the pool: of its sizes, or up to half larger. Samples may lie
+                # in buffers of their own beside that of the batch, if they came before it was made.
+                assert dali <= own <= 2 * (1.65 * dali + 512), name
 
 
 def test_statistics_are_of_the_largest_batch():
