@@ -9,6 +9,7 @@ from penstock import errors, fn, pipeline_def, types
 from penstock.graph.branches import guarded, merge
 from penstock.operators import Input, SampleOperator, operator
 from penstock.operators.support.planning import Planned
+from penstock.operators.support.schema import Spec
 
 SIZES: list[int] = []
 
@@ -26,6 +27,37 @@ class CountsItsPlans(SampleOperator):
 
     def cpu(self, c, data):
         raise AssertionError("the plan has the values")
+
+
+@operator("testing.numbers_of_samples", inputs=(), hidden=True)
+class NumbersOfSamples(SampleOperator):
+    """The numbers of a sample and of its iteration, without saying that they are drawn."""
+
+    plans_values = True
+
+    def infer(self):
+        return Spec(types.INT64, 1)
+
+    def plan(self, c):
+        return Planned(values=np.array([(index, c.iteration) for index in c.indices]))
+
+
+@operator("testing.plans_one", inputs=Input(), hidden=True)
+class PlansOne(SampleOperator):
+    """Hand on small values by a plan that can do nothing with several samples."""
+
+    plans_values = True
+    raised: Exception | None = None
+
+    def plan(self, c, *inputs):
+        if c.size == 1:
+            return Planned(values=inputs[0].values)
+        if self.raised is not None:
+            raise self.raised
+        return Planned(inputs[0].shapes)
+
+    def cpu(self, c, data):
+        return data
 
 
 @pipeline_def(batch_size=40, num_threads=2, device_id=None, seed=7)
@@ -126,3 +158,41 @@ def test_what_follows_from_draws_in_branches_is_planned_once_too():
     np.testing.assert_array_equal(found[below], drawn[below] * 10 + 1)
     np.testing.assert_array_equal(found[~below], -drawn[~below])
     assert set(SIZES) == {1, 40}  # the one is where the graph is prepared
+
+
+def test_what_depends_on_the_number_of_a_sample_is_no_constant():
+    pipe = of(lambda: fn.testing.numbers_of_samples())
+    for iteration in range(2):
+        assert pipe.run()[0].as_array().tolist() == [[k, iteration] for k in range(40)]
+
+
+ERRORS_OF_SAMPLES = [None, ValueError(), IndexError(), ZeroDivisionError(), RuntimeError()]
+
+
+def of_labels(raised, monkeypatch, source):
+    """Hand on drawn or fed labels by `PlansOne`, where several samples cannot be planned."""
+    monkeypatch.setattr(PlansOne, "raised", raised)
+
+    def graph():
+        label = fn.random.uniform(range=(1, 9))
+        if source == "fed":
+            label = fn.external_source(lambda info: np.float32(info.idx_in_batch), batch=False)
+        return label, fn.testing.plans_one(label)
+
+    return of(graph, on_bad_sample="replace")
+
+
+@pytest.mark.parametrize("source", ["drawn", "fed"])
+def test_errors_of_samples_have_each_planned_alone(monkeypatch, source):
+    for raised in ERRORS_OF_SAMPLES:
+        label, found = (o.as_array() for o in of_labels(raised, monkeypatch, source).run())
+        np.testing.assert_array_equal(found, label)
+
+
+@pytest.mark.parametrize("source", ["drawn", "fed"])
+def test_faults_of_operators_show_where_samples_could_do_without(monkeypatch, source):
+    for raised in (TypeError("not callable"), NameError(), AttributeError(), AssertionError()):
+        pipe = of_labels(raised, monkeypatch, source)
+        with pytest.raises(type(raised), match=r"testing\.plans_one"):
+            pipe.run()
+        assert not pipe.bad_samples

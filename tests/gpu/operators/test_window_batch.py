@@ -260,3 +260,15 @@ def test_axes_that_do_not_exist_name_a_sample():
     windows = SliceWindow(op, Spec(T.UINT8, 3))
     with pytest.raises(IndexError, match=r"(?s)axis 5 of `axes`.*at sample 0"):
         plan_batch(_Cut(op, windows), context, Samples(shapes=np.array([[4, 4, 3]] * 2)))
+
+
+def test_a_fault_of_the_operator_is_not_hidden_by_planning_each_alone():
+    class FailsForTwo(_Cut):
+        def plan(self, c, *inputs):
+            if c.size > 1:
+                raise TypeError("two samples")
+            return Planned(inputs[0].shapes)
+
+    op, context = made({}, 2)
+    with pytest.raises(TypeError, match="two samples"):
+        plan_batch(FailsForTwo(op, None), context, Samples(shapes=np.array([[4, 4, 3]] * 2)))

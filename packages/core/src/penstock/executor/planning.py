@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
-from penstock.operators.support.planning import PlanContext, Planned, Samples, TensorArguments
+from penstock.operators.support.planning import (
+    NotPlannedError,
+    PlanContext,
+    Planned,
+    Samples,
+    TensorArguments,
+)
 from penstock.operators.support.schema import Spec
 from penstock.types import storage_dtype
 
@@ -127,10 +133,6 @@ def _spread(column: Any, places: Sequence[int], count: int) -> Any:
     return made
 
 
-class NotPlannedError(Exception):
-    """An operator cannot be planned before its data is there."""
-
-
 class Planner:
     """Plans samples for one operator at work.
 
@@ -241,7 +243,10 @@ class Planner:
         context = PlanContext(args, tensors, indices, seed, iteration, sources)
         planned = self._plan(context, *inputs)
         if planned is None:
-            raise NotPlannedError
+            raise NotPlannedError(
+                "`plan` returned nothing, and `cpu` needs it; an operator whose `cpu` works "
+                "without a plan says `needs_plan = False`."
+            )
         if planned.values is not None:
             self._check_values(planned.values, size)
         else:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.executor.cpu.batch import BatchBuffer
-from penstock.executor.cpu.batch_step import plan_whole_batches, run_batch_step
+from penstock.executor.cpu.batch_step import planned_program, run_batch_step
 from penstock.executor.guards import members
 from penstock.executor.plan import fed_registers
 from penstock.executor.recovery import RESTART
@@ -77,13 +78,10 @@ class Stages:
 
     def enter(self, iteration: Iteration, number: int) -> Program:
         """Make a stage on the CPU ready: memory, constants, what is drawn for the whole batch."""
-        size, history = iteration.size, self._plan.history
-        program: Program = self._programs.on_cpu(iteration, number)
-        try:
-            plan_whole_batches(program, iteration, history)
-        except Exception:  # of some sample, which fails alone where each is planned alone
-            program = self._programs.on_cpu(iteration, number, whole=False)
-            plan_whole_batches(program, iteration, history)
+        size = iteration.size
+        program = planned_program(
+            partial(self._programs.on_cpu, iteration, number), iteration, self._plan.history
+        )
         for r, _ in program.written:
             pool = self._pool
             if self._pinned is not None and self._plan.uploaded[r] and r not in self._plan.outputs:

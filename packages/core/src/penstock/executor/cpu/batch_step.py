@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,12 @@ from penstock.errors import OperatorError, located
 from penstock.executor.cpu.arena import Arena
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.guards import chosen, members, spread
-from penstock.operators.support.planning import PlanContext, Samples
+from penstock.operators.support.planning import (
+    SAMPLE_ERRORS,
+    NotPlannedError,
+    PlanContext,
+    Samples,
+)
 from penstock.operators.support.schema import Spec
 from penstock.tensors.pool import HOST_POOL, HostPool
 from penstock.tensors.rows import Rows
@@ -262,16 +267,43 @@ def _late_buffers(
     return buffers
 
 
-def plan_whole_batches(
-    program: Program, iteration: Iteration, history: list[ShapeStatistics]
-) -> None:
-    """Make the batches that are there before the first sample runs; see `Program.whole_steps`.
+def planned_program(
+    make: Callable[..., Program], iteration: Iteration, history: list[ShapeStatistics]
+) -> Program:
+    """A program, and the batches that are there before its first sample runs.
+
+    Where a sample of them is bad, it is the program that plans each sample alone, so that the
+    error, or the replacement, is that sample's.
+
+    Parameters
+    ----------
+    make
+        Makes a program, or finds it; with ``whole=False`` the one that plans each sample alone.
+    iteration
+        What the program is for.
+    history
+        Shapes of earlier batches, by register.
 
     Raises
     ------
-    Exception
-        What is wrong with any sample; nothing is made then.
+    OperatorError
+        If an operator, or the engine, is to blame and not a sample; see `SAMPLE_ERRORS`.
     """
+    program = make()
+    try:
+        _plan_whole_batches(program, iteration, history)
+    except OperatorError as error:
+        if not isinstance(error.__cause__, SAMPLE_ERRORS):
+            raise
+        program = make(whole=False)
+        _plan_whole_batches(program, iteration, history)
+    return program
+
+
+def _plan_whole_batches(
+    program: Program, iteration: Iteration, history: list[ShapeStatistics]
+) -> None:
+    """Make the batches that are there before the first sample runs; see `Program.whole_steps`."""
     size = iteration.size
     known = dict(program.repeated_constants(size))
     for step in program.whole_steps:
@@ -308,7 +340,7 @@ def _planned_whole(
     size = iteration.size
     try:
         return _planned_for(range(size), step, known, iteration)
-    except Exception:
+    except SAMPLE_ERRORS:
         if not step.guard:
             raise
     places = chosen(step.guard, known, {})
@@ -330,5 +362,6 @@ def _planned_for(
     plans = step.planner.plan(
         inputs, tensors, places, seed=iteration.seed_of(step), iteration=iteration.number
     )
-    assert plans.values is not None
+    if plans.values is None:
+        raise NotPlannedError("`plan` gives values for one sample of the batch, but not for all.")
     return plans.values

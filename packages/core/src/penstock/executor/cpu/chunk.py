@@ -119,7 +119,8 @@ class Group:
         known = self._columns[register]
         assert known is not None
         dense = known.dense
-        if dense is not None and isinstance(positions, range):
+        # Views of all samples of the chunk are made once; `Rows` of one would cost more than those.
+        if dense is not None and isinstance(positions, range) and len(positions) > 1:
             return Rows.of_array(dense[positions.start : positions.stop])
         rows = known.rows
         return [rows[k] for k in positions]

@@ -15,7 +15,7 @@ from penstock.executor.step import reads as reads_of
 from penstock.graph.nodes import OpNode
 from penstock.operators.support.lazy_value import LazyValue
 from penstock.operators.support.operator import SampleOperator
-from penstock.operators.support.planning import Samples
+from penstock.operators.support.planning import SAMPLE_ERRORS, Samples
 from penstock.operators.support.schema import Spec
 from penstock.tensors.pool import HostPool
 
@@ -122,13 +122,12 @@ class Program:
             step.function, step.inputs = op.apply, (*step.inputs, *reduced)
             step.chunked = op.chunked
         values = self._values_ahead(step)
-        if values is None:
+        is_constant = values is not None and self._is_constant(step, values)
+        if values is None or not (is_constant or node.schema.random or self.is_whole):
             self.steps.append(step)
             return
         self.examples.update(zip(step.outputs, values, strict=True))
-        guards = {r for r, _ in step.guard}  # what is the same for all may be so in a branch, too
-        reads = set(reads_of(step)) - guards
-        if node.schema.random or node.schema.merges or not reads <= self.constants.keys():
+        if not is_constant:
             self.whole_steps.append(step)
             return
         for r, each in zip(step.outputs, values, strict=True):
@@ -139,27 +138,54 @@ class Program:
         """The outputs of a step for one sample, if its plan gives them, and all that it reads is
         small and there for the whole batch.
 
-        All samples are like this one: draws and constants have one shape.
+        All samples are like this one: draws and constants have one shape. Where this one is bad,
+        the step is done sample by sample in all batches.
         """
         reads = reads_of(step)
-        examples = {
-            r: Samples(values=each) for r in reads if (each := self.examples.get(r)) is not None
-        }
         if step.planner is None or not step.op.plans_values or step.node.schema.reads_metadata:
             return None
-        if reads and not (self.is_whole and all(r in examples for r in reads)):
+        if reads and not (self.is_whole and self.examples.keys() >= set(reads)):
             return None
         try:
-            values = step.planner.plan(
-                [examples[r] for r in step.inputs],
-                {name: (examples[r], convert) for name, r, convert in step.tensor_args},
-                (0,),
-                seed=step.seed,
-            ).values
-        except Exception:  # this sample is bad, or nothing can be said: each is planned alone
+            values = self._example(step, 0)
+        except SAMPLE_ERRORS:
             return None
         small = [*(self.examples[r] for r in reads), *(values or ())] if reads else ()
         return values if all(each.size <= _MOST_ELEMENTS for each in small) else None
+
+    def _example(self, step: Step, number: int) -> tuple[np.ndarray, ...] | None:
+        """The outputs of a step for sample `number` of iteration `number`, as its plan gives them.
+
+        What it reads are the `examples` of sample 0.
+        """
+        assert step.planner is not None
+        return step.planner.plan(
+            [Samples(values=self.examples[r]) for r in step.inputs],
+            {n: (Samples(values=self.examples[r]), f) for n, r, f in step.tensor_args},
+            (number,),
+            seed=step.seed,
+            iteration=number,
+        ).values
+
+    def _is_constant(self, step: Step, values: tuple[np.ndarray, ...]) -> bool:
+        """Whether outputs are the same for all samples of all iterations.
+
+        `values` are those of sample 0; a plan may work with the number of the sample or of the
+        iteration, so those of another one are compared with them.
+        """
+        guards = {r for r, _ in step.guard}  # what is the same for all may be so in a branch, too
+        reads = set(reads_of(step)) - guards
+        schema = step.node.schema
+        if schema.random or schema.merges or not reads <= self.constants.keys():
+            return False
+        try:
+            other = self._example(step, 1)
+        except SAMPLE_ERRORS:
+            return False
+        return other is not None and all(
+            a.dtype == b.dtype and a.tobytes() == b.tobytes()
+            for a, b in zip(values, other, strict=True)
+        )
 
     def _drop_useless_plans(self) -> None:
         """Leave out plans of steps whose `cpu` needs none and whose shapes nobody needs ahead."""

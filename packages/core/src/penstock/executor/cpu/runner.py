@@ -14,7 +14,7 @@ from penstock.executor.guards import chosen, spread
 from penstock.executor.loader import Loaded
 from penstock.operators.support.contexts import ChunkContext, SampleContext
 from penstock.operators.support.lazy_value import LazyValue
-from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
+from penstock.operators.support.planning import SAMPLE_ERRORS, SMALL_ELEMENTS, Samples
 from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
@@ -192,8 +192,10 @@ class SampleRunner:
             sources = None if sources is None else [sources[k] for k in places]
         try:
             return self._plans(step, context, inputs, tensors, indices, sources)
-        except Exception:  # one of them is bad: each is planned alone, and that one says so
+        except SAMPLE_ERRORS:  # one of them is bad: each is planned alone, and that one says so
             return None
+        except Exception as error:
+            raise located(error, step.node.where()) from error
 
     def _plans(
         self,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.executor.cpu.batch import BatchBuffer
-from penstock.executor.cpu.batch_step import plan_whole_batches, run_batch_step
+from penstock.executor.cpu.batch_step import planned_program, run_batch_step
 from penstock.executor.iteration import Iteration
 from penstock.experimental.dynamic.values import HostValue
 
@@ -64,21 +65,17 @@ def run_chain(
         if value.batch is None:
             buffers[r] = value
     for number, stage in enumerate(plan.stages):
-        program = chain.program(number, buffers, pool.num_threads)
+        make: Callable[..., Any] = partial(chain.program, number, buffers, pool.num_threads)
         if stage.device != "cpu":
             assert executor is not None
-            executor.run(program, iteration)  # type: ignore[arg-type]
+            executor.run(make(), iteration)
             continue
         for r in stage.reads:
             buffers[r].wait()
-        try:
-            plan_whole_batches(program, iteration, plan.history)  # type: ignore[arg-type]
-        except Exception:  # of some sample, which fails alone where each is planned alone
-            program = chain.program(number, buffers, pool.num_threads, whole=False)
-            plan_whole_batches(program, iteration, plan.history)  # type: ignore[arg-type]
-        _run_samples(chain, program, iteration, pool)  # type: ignore[arg-type]
-        for step in program.batch_steps:  # type: ignore[union-attr]
-            run_batch_step(step, program, iteration, plan.history)  # type: ignore[arg-type]
+        program = planned_program(make, iteration, plan.history)
+        _run_samples(chain, program, iteration, pool)
+        for step in program.batch_steps:
+            run_batch_step(step, program, iteration, plan.history)
     return [_finished(buffers[r]) for r in plan.outputs]
 
 

@@ -111,7 +111,8 @@ class Operator:
     for several samples at once: shapes of the outputs, windows, matrices, or the outputs themselves
     where they follow from shapes and small values. `c` is a `PlanContext`, and each input a
     `Samples` (on the GPU a batch). Returns a `Planned`. What it raises is the error of a sample:
-    where several were planned, each is planned alone, so that the error finds its own. `None` where
+    where several were planned, each is planned alone, so that the error finds its own; see
+    `SAMPLE_ERRORS`. `None` where
     shapes of outputs show only in the data; `cpu` then works with what the data says."""
 
     plans_values: bool = False

@@ -22,6 +22,15 @@ from penstock.tensors.gpu.batch import shape_row, shape_rows
 SMALL_ELEMENTS = 64
 """Samples with no more elements count as small values: they may be computed by `plan`."""
 
+SAMPLE_ERRORS = (PenstockError, ValueError, ArithmeticError, LookupError, RuntimeError, MemoryError)
+"""What `plan` may raise because of a sample. Where several samples were planned, each is planned
+alone then. Any other class is a fault of the operator or of the engine: planning each sample alone
+could hide it, so it fails the iteration."""
+
+
+class NotPlannedError(PenstockError):
+    """An operator cannot be planned before its data is there, or has no values for its outputs."""
+
 
 class Planned:
     """What `plan` has worked out for some samples.
@@ -115,10 +124,17 @@ class Samples:
 
     @property
     def rows(self) -> Sequence[Any]:
-        """The samples."""
+        """The samples.
+
+        Raises
+        ------
+        NotPlannedError
+            If they are not there yet.
+        """
         if self._rows is None:
             dense = self.dense
-            assert dense is not None
+            if dense is None:
+                raise NotPlannedError("The plan reads samples that are not there yet.")
             self._rows = [dense[k, ...] for k in range(len(dense))]
         return self._rows
 
@@ -376,7 +392,7 @@ def _plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
     try:
         planned: Planned = op.plan(c, *inputs)
         return planned
-    except Exception:
+    except SAMPLE_ERRORS:
         if not c.size:
             raise
     alone = Alone(op, c)
