@@ -41,8 +41,17 @@ os.environ.setdefault("PENSTOCK_WORKERS", "threads")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# `test:chunks` asks for them; see there.
+CHUNKS = os.environ.get("PENSTOCK_TEST_CHUNKS", "")
+
 # Of a GPU that many test processes share, it would take three quarters.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+
+if CHUNKS:
+    from tests.support.chunks import set_chunks
+
+    set_chunks(CHUNKS)
 
 
 def _has_gpu() -> bool:

@@ -217,7 +217,10 @@ def test_calls_come_in_order_and_sinks_are_kept():
             x = functions.external_source(
                 source=lambda info: np.array(info.idx_in_epoch), batch=False
             )
-            functions.python_function(x, function=lambda a: seen.append(int(a)), num_outputs=0)
+            sink = functions.python_function(
+                x, function=lambda a: seen.append(int(a)), num_outputs=0
+            )
+            assert sink == []
             functions.python_function(x, function=lambda a: (unused.append(int(a)), a)[1])
             return x
 

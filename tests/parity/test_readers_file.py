@@ -119,6 +119,7 @@ def test_given_files(root, monkeypatch):
     monkeypatch.chdir(root)
     assert_same(files=names)
     assert_same(files=names[0])
+    assert_same(files=names, initial_fill=0)  # nothing is shuffled
 
 
 def test_empty_files(tmp_path):

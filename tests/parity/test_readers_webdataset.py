@@ -166,6 +166,12 @@ def test_words_of_errors(root, tmp_path):
     check_words(rows)
 
 
+def test_no_components_are_no_outputs(root):
+    for lib in LIBRARIES.values():
+        with lib.pipeline.Pipeline(batch_size=1, num_threads=1, device_id=None):
+            assert lib.fn.readers.webdataset(paths=str(root / "a.tar"), ext=[]) == []
+
+
 def reading(dtypes=None, **arguments):
     def scenario(lib):
         if dtypes is not None:

@@ -185,6 +185,10 @@ class ShapeError(ArgumentValueError, RuntimeError):
     """Data has a shape that an operator does not take."""
 
 
+class InputTypeError(DataTypeError, ArgumentValueError):
+    """An input of an operator has an element type that it does not take."""
+
+
 class DestinationTypeError(DataTypeError, AssertionError):
     """Memory that data is to be copied to has another element type."""
 

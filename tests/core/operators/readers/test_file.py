@@ -169,7 +169,7 @@ def test_hints_change_nothing(files):
         ({"file_list": "/does/not/exist"}, "does not exist"),
         ({"files": ["a"], "shard_id": -1}, "shard_id"),
         ({"files": ["a"], "num_shards": 2}, "requested number of shards: 2"),
-        ({"files": ["a"], "initial_fill": 0}, "initial_fill"),
+        ({"files": ["a"], "random_shuffle": True, "initial_fill": 0}, "initial_fill"),
         ({"files": ["a"], "prefetch_queue_depth": 0}, "prefetch_queue_depth"),
         ({"files": ["a"], "random_shuffle": True, "shuffle_after_epoch": True}, "exclude"),
         ({"files": ["a"], "stick_to_shard": True, "shuffle_after_epoch": True}, "exclude"),

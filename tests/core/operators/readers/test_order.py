@@ -298,7 +298,7 @@ def test_refills_are_part_of_the_stream_without_padding():
         ({"shard_id": -1}, "shard_id"),
         ({"shard_id": 1}, "shard_id"),
         ({"num_shards": 11}, "requested number of shards: 11"),
-        ({"initial_fill": 0}, "initial_fill"),
+        ({"random_shuffle": True, "initial_fill": 0}, "initial_fill"),
         ({"random_shuffle": True, "initial_fill": -3}, "initial_fill"),
         ({"random_shuffle": True, "shuffle_after_epoch": True}, "exclude each other"),
         ({"stick_to_shard": True, "shuffle_after_epoch": True}, "exclude each other"),

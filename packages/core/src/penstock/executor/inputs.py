@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.errors import DataTypeError, LayoutError, ShapeError
+from penstock.errors import DataTypeError, InputTypeError, LayoutError, ShapeError
 from penstock.operators.support.argument_types import FloatListArg, IntListArg
 from penstock.operators.support.schema import Arg, Input, OpSchema, Spec
 from penstock.types import is_float
@@ -22,14 +22,14 @@ def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
 
     Raises
     ------
-    LayoutError, DataTypeError, ShapeError
+    LayoutError, InputTypeError, ShapeError
         If the operator does not take such data.
     """
     declared = declared_input(schema, position)
     spec = _with_layout(schema, declared, position, spec)  # axes come first, as in DALI
     if declared.dtypes and spec.dtype not in declared.dtypes:
         allowed = ", ".join(t.name for t in declared.dtypes)
-        raise DataTypeError(
+        raise InputTypeError(
             f"Input {position} (`{declared.name}`) has elements of type {spec.dtype.name}; "
             f"allowed are: {allowed}. Use `fn.cast` to convert it."
         )

@@ -59,8 +59,6 @@ def call(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
     node = make_node(schema, inputs, kwargs)
     if schema.output_names is not None:
         return dict(zip(schema.output_names(node.args), node.outputs, strict=True))
-    if not node.outputs:
-        return None
     return node.outputs[0] if len(node.outputs) == 1 else list(node.outputs)
 
 

@@ -100,7 +100,7 @@ class ReadingOrder:
                 f"The number of input samples: {size}, needs to be at least equal to the requested "
                 f"number of shards: {num_shards}. Lower `num_shards`, or add samples."
             )
-        if initial_fill < 1:
+        if random_shuffle and initial_fill < 1:
             raise ArgumentValueError(
                 f"`initial_fill` is {initial_fill}, but `random_shuffle` draws out of that many "
                 "samples: give at least 1, which keeps the same order in every epoch."

@@ -60,6 +60,10 @@ def decode_stored(
         gray = decode_stored(data, header, "GRAY", fast_idct, region, temp, temp)
         found = memory((*gray.shape[:2], 3), gray.dtype)
         np.copyto(found, gray)
+    elif (header.codec, header.channels, color) == ("tiff", 2, "NATIVE") and has_nvimagecodec():
+        # It does not decode two channels as they are; but see above.
+        rgb = _decode_tiff(data, header, "RGB", region, temp)
+        found = None if rgb is None else rgb[..., :2]
     elif header.codec == "tiff":
         found = _decode_tiff(data, header, color, region, memory)
     else:
