@@ -131,15 +131,19 @@ def test_what_is_fed_and_drawn_goes_with_the_image_that_takes_the_place_of_a_bad
         draws = fn.random.uniform(range=(0, 1))
         images = fn.decoders.image(data, device="mixed")
         shapes = data.shape(dtype=types.INT32)
-        return images, labels, labels.gpu() + 1, draws, draws.gpu(), images[:, :, :1], shapes
+        turned = fn.permute_batch(labels.gpu(), indices=[3, 2, 1, 0])
+        later = labels.gpu() + 1
+        return images, labels, later, draws, draws.gpu(), images[:, :, :1], shapes, turned
 
     pipe = p()
     for _ in range(2):
-        images, labels, later, draws, uploaded, parts, _ = map(on_host, pipe.run())
+        images, labels, later, draws, uploaded, parts, _, turned = map(on_host, pipe.run())
         assert [len(image) for image in images] == [20, 21, 21, 23]
         np.testing.assert_array_equal(images[2], images[1])
         np.testing.assert_array_equal(parts[2], images[1][:, :, :1])
         assert [int(v) for v in labels] == [0, 1, 1, 3]
         assert [int(v) for v in later] == [1, 2, 2, 4]
+        # Sample 2 had the label of sample 1 before the batch was turned around.
+        assert [int(v) for v in turned] == [3, 1, 1, 0]
         assert [float(v) for v in draws] == [float(v) for v in uploaded]
         assert float(draws[1]) == float(draws[2])

@@ -64,6 +64,15 @@ def test_dropped_events_are_used_again_and_the_driver_is_not_called(cuda):
     assert {event.address for event in again} == addresses
 
 
+def test_events_belong_to_the_device_of_their_stream(cuda):
+    runtimes = [CudaRuntime(0), CudaRuntime(1)]
+    for current in runtimes:
+        current.activate()
+        for runtime in runtimes:
+            event = runtime.record(7)
+            assert cuda.devices_of_events[event.address] == runtime.device_id
+
+
 _AT_EXIT = """
 import ctypes
 import sys

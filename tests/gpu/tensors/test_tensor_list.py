@@ -263,6 +263,7 @@ def test_printing_and_pickling(gpu_runtime, data):
 def test_any_thread_may_work_with_batches(gpu_runtime, data):
     """The engine's own threads are the only ones that have made the GPU theirs."""
     batch = late_batch(gpu_runtime, list(data), "HW")
+    others = [late_batch(gpu_runtime, list(data)) for _ in range(2)]
     array = DLPackArray(gpu_runtime, data)
     address = get_device(0).memory.take(data.nbytes, 1)
 
@@ -271,6 +272,8 @@ def test_any_thread_may_work_with_batches(gpu_runtime, data):
         np.testing.assert_array_equal(batch._make_copy()[::-1].as_tensor().as_cpu(), data[::-1])
         np.testing.assert_array_equal(TensorListCPU(data)._as_gpu().as_cpu().as_array(), data)
         np.testing.assert_array_equal(TensorListGPU(array).as_cpu().as_array(), data)
+        collected = TensorListGPU([other[0] for other in others]).as_cpu()
+        np.testing.assert_array_equal(collected.as_array(), [data[0], data[0]])
         tensor = batch.as_tensor()
         tensor.copy_to_external(address.address)
         tensor._set_stream(None)

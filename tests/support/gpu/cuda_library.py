@@ -39,10 +39,13 @@ class FakeCuda:
     calls
         Names of the functions that were called, in order. In a fork of the process each of them
         fails, as with CUDA.
+    devices_of_events
+        The device that each event belongs to: the one that was current when it was made.
     """
 
     def __init__(self, capability: tuple[int, int] = (9, 0)) -> None:
         self.calls: list[str] = []
+        self.devices_of_events: dict[int, int] = {}
         self._process = os.getpid()
         self._capability = capability
         self._device = 0
@@ -88,7 +91,8 @@ class FakeCuda:
             if name == "cuCtxGetCurrent":
                 args[0].value = 0x1000 + self._device
             elif name == "cuEventCreate":
-                args[0]._obj.value = next(self._handles)
+                made = args[0]._obj.value = next(self._handles)
+                self.devices_of_events[made] = self._device
             return 0
 
         return _Entry(run)

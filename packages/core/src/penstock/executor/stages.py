@@ -17,7 +17,7 @@ from penstock.tensors.pool import HOST_POOL, HostPool
 if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
-    from penstock.executor.plan import Plan, Stage
+    from penstock.executor.plan import Plan
     from penstock.executor.processes.functions import RemoteFunctions
     from penstock.executor.programs import Programs
     from penstock.executor.recovery import Recovery
@@ -161,7 +161,7 @@ class Stages:
             return None
         stage = stages[number]
         if stage.device != "cpu":
-            self._replace_for_gpu(iteration, stage)
+            iteration.replace(stage.reads)  # operators on the GPU take whole batches
             return stage.device
         if self._plan.stages[iteration.stage].device != "cpu":
             return ENTER
@@ -178,22 +178,6 @@ class Stages:
         }
         for r, batch in packed.items():
             iteration.buffers[r] = batch
-
-    def _replace_for_gpu(self, iteration: Iteration, stage: Stage) -> None:
-        """Put replacements into what the operators on the GPU, which take whole batches, read."""
-        if not iteration.replacements:
-            return
-        iteration.replace(stage.reads)
-        registers = self._plan.registers
-        fed = [n for n in stage.batch_nodes if n.input_queue is not None]
-        iteration.fed = {
-            **iteration.fed,
-            **{
-                r: iteration.fed[r].replaced(iteration.replacements)
-                for node in fed
-                for r in (registers[id(node), k] for k in range(len(node.outputs)))
-            },
-        }
 
     def _pass_fed(self, iteration: Iteration, number: int) -> bool:
         """Hand on what was fed, if it is all that a stage does and is on the GPU already."""

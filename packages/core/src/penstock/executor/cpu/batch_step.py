@@ -69,6 +69,7 @@ class HostBatchContext(PlanContext):
         sources = next((b.sources for b in inputs if b.sources is not None), None)
         seed, number = iteration.seed_of(step), iteration.number
         super().__init__(step.op.args, tensors, places, seed, number, sources)
+        self.node = step.node
         self.step = step
         self.batches = inputs
         """What the operator reads: the samples that it works on."""
@@ -122,18 +123,6 @@ class HostBatchContext(PlanContext):
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory that lives until the operator returns."""
         return self._arena.empty(shape, dtype)
-
-    def located(
-        self, error: BaseException, index: int | None = None, raised: str = ""
-    ) -> BaseException:
-        """`error` with the place of this operator and sample `index`, to be raised.
-
-        `raised` is the line of a function of the user's that it came from.
-        """
-        if index is None:
-            return located(error, self.step.node.where(raised=raised))
-        where = self.step.node.where(self.indices[index], self.source(index), raised)
-        return located(error, where)
 
     def whole(self, position: int) -> np.ndarray | None:
         """All samples of an input as one array; `None` if they do not lie in one piece."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.operators.support.planning import Samples
+from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
+    from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.guards import Guard
+    from penstock.executor.step import Step
 
 
 class Chunk:
@@ -50,6 +52,26 @@ class Chunk:
                 self.columns[r] = Samples([known.rows[k] for k in positions])
         for r, sources in self.sources.items():
             self.sources[r] = [sources[k] for k in positions]
+
+    def merge_sources(self, step: Step, positions: Sequence[int], truth: Sequence[Any]) -> None:
+        """Note where samples of a merged batch come from, if not all from the same source."""
+        if step.origin in step.outputs:
+            for position, row in zip(positions, truth, strict=True):
+                sources = self.sources.get(step.branch_origins[0 if row else 1])
+                if sources is not None:
+                    self.sources[step.origin][position] = sources[position]
+
+
+def samples_of(batch: BatchBuffer, indices: list[int]) -> Samples:
+    """Some samples of a batch; as one array where they are neighbours in it."""
+    dense = batch.dense
+    first, count = indices[0], len(indices)
+    if dense is not None and indices[-1] - first == count - 1:
+        part = dense[first : first + count]
+        is_small = part.size <= SMALL_ELEMENTS * count
+        return Samples(values=part) if is_small else Samples(whole=part)
+    rows = batch.rows
+    return Samples([rows[k] for k in indices])
 
 
 class Group:

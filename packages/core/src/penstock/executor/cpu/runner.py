@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import PenstockError, ShapeError, located
-from penstock.executor.cpu.chunk import Chunk, Group
+from penstock.executor.cpu.chunk import Chunk, Group, samples_of
 from penstock.executor.guards import chosen, spread
 from penstock.executor.loader import Loaded
+from penstock.executor.step import reads as reads_of
 from penstock.operators.support.contexts import ChunkContext, SampleContext
 from penstock.operators.support.lazy_value import LazyValue
-from penstock.operators.support.planning import SAMPLE_ERRORS, SMALL_ELEMENTS, Samples
+from penstock.operators.support.planning import SAMPLE_ERRORS, Samples
 from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class SampleRunner:
         chunk = Chunk(indices, len(self._program.plan.consumers))
         for r in self._program.reads:
             batch = self._iteration.buffers[r]
-            chunk.columns[r] = _part(batch, indices)
+            chunk.columns[r] = samples_of(batch, indices)
             if batch.sources is not None:
                 chunk.sources[r] = [batch.sources[k] for k in indices]
         for step, context in self._readers:
@@ -146,17 +147,48 @@ class SampleRunner:
             left.append((step, context))
         if not left:
             return
+        left, positions = self._hand_on(left, chunk)
         arena = self._arena
         mark = arena.mark()
-        count, begin = len(chunk.indices), 0
+        count, begin = len(positions), 0
         while begin < count:
             end = min(begin + self._group_size(), count)
-            group = Group(chunk.columns, range(begin, end))
+            group = Group(chunk.columns, positions[begin:end])
             self._through(left, group, chunk)
             group.close()
             self._scratch_bytes = (arena.mark() - mark) // (end - begin)
             arena.release(mark)
             begin = end
+
+    def _hand_on(
+        self, steps: list[tuple[Step, SampleContext]], chunk: Chunk
+    ) -> tuple[list[tuple[Step, SampleContext]], Sequence[int]]:
+        """Take all samples through the steps that hand on lazy values, which touch no pixels.
+
+        Between pixels, which drive the interpreter out of the caches, the same takes much longer.
+
+        Returns
+        -------
+        The other steps, and which samples of the chunk they have to do with.
+        """
+        count = len(chunk.indices)
+        group = Group(chunk.columns, range(count))
+        rest: list[tuple[Step, SampleContext]] = []
+        behind: set[int] = set()
+        for step, context in steps:
+            if (
+                not step.is_lazy
+                or step.chunked
+                or step.guard
+                or any(r in behind for r in reads_of(step))
+            ):
+                rest.append((step, context))
+                behind.update(step.outputs)
+                continue
+            self._do(step, context, group, chunk)
+            found = dict(zip(group.positions, group.values[step.outputs[0]], strict=True))
+            chunk.columns[step.outputs[0]] = Samples([found.get(k) for k in range(count)])
+        return rest, group.positions
 
     def _through(self, steps: list[tuple[Step, SampleContext]], group: Group, chunk: Chunk) -> None:
         """Take a group through steps on pixels, as long as it has samples."""
@@ -237,7 +269,7 @@ class SampleRunner:
             known = chunk.columns[step.inputs[2]]
             assert known is not None
             where = range(len(chunk.indices)) if places is None else places
-            _merge_sources(step, chunk, where, [known.rows[k] for k in where])
+            chunk.merge_sources(step, where, [known.rows[k] for k in where])
 
     def _do(self, step: Step, context: SampleContext, group: Group, chunk: Chunk) -> None:
         """Take a group through one step; samples that fail leave the group."""
@@ -258,7 +290,7 @@ class SampleRunner:
     ) -> tuple[Sequence[Any], list[int]]:
         """What samples of a group have in the branches that they took; and which of them failed."""
         truth, positions = group.truth(step.inputs[2]), group.positions
-        _merge_sources(step, chunk, positions, truth)
+        chunk.merge_sources(step, positions, truth)
         buffer = context.buffers[0]
         output: list[Any] = [None] * len(positions)
         failed: list[int] = []
@@ -538,29 +570,6 @@ def _lazy_producers(
 def _known(rows: Any) -> Samples:
     """What is known of the samples of a group: of lazy ones their shapes alone."""
     return Samples(shapes=rows.shapes) if isinstance(rows, LazyValue) else Samples(rows)
-
-
-def _merge_sources(
-    step: Step, chunk: Chunk, positions: Sequence[int], truth: Sequence[Any]
-) -> None:
-    """Note where samples of a merged batch come from, if not all from the same source."""
-    if step.origin in step.outputs:
-        for position, row in zip(positions, truth, strict=True):
-            sources = chunk.sources.get(step.branch_origins[0 if row else 1])
-            if sources is not None:
-                chunk.sources[step.origin][position] = sources[position]
-
-
-def _part(batch: BatchBuffer, indices: list[int]) -> Samples:
-    """Some samples of a batch; as one array where they are neighbours in it."""
-    dense = batch.dense
-    first, count = indices[0], len(indices)
-    if dense is not None and indices[-1] - first == count - 1:
-        part = dense[first : first + count]
-        is_small = part.size <= SMALL_ELEMENTS * count
-        return Samples(values=part) if is_small else Samples(whole=part)
-    rows = batch.rows
-    return Samples([rows[k] for k in indices])
 
 
 def _converted(name: str, convert: Callable[[np.ndarray], Any], value: Any) -> Any:

@@ -170,7 +170,7 @@ class FramesContext(BatchContext):
             self._frame_shapes = np.delete(sequences.shapes, loop.axis, axis=1)
         self._owner = np.repeat(np.arange(len(self._counts)), self._counts)
         super().__init__(
-            whole._node,
+            whole.node,
             whole.args,
             {},
             whole.queue,

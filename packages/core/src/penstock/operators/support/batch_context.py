@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import located
 from penstock.operators.support.planning import PlanContext, TensorArguments
 from penstock.tensors.gpu.batch import DeviceBatch, as_shapes
 from penstock.tensors.gpu.queue import Queue
@@ -42,7 +41,7 @@ class BatchContext(PlanContext):
     of_frames = False
     """Whether samples are frames of sequences, which lazy values cannot be put together of."""
 
-    __slots__ = ("_node", "queue", "threads")
+    __slots__ = ("queue", "threads")
 
     def __init__(
         self,
@@ -59,7 +58,7 @@ class BatchContext(PlanContext):
         super().__init__(args, tensors, indices, seed, iteration, sources)
         self.queue = queue
         self.threads = threads
-        self._node = node
+        self.node = node
 
     def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
         """Uninitialised memory for an output.
@@ -73,14 +72,3 @@ class BatchContext(PlanContext):
     def temp(self, shapes: Any, dtype: DTypeLike) -> DeviceBatch:
         """Uninitialised memory for what lies between input and output."""
         return self.empty(shapes, dtype)
-
-    def located(
-        self, error: BaseException, index: int | None = None, raised: str = ""
-    ) -> BaseException:
-        """`error` with the place of this operator and sample `index`, to be raised.
-
-        `raised` is the line of a function of the user's that it came from.
-        """
-        if index is None:
-            return located(error, self._node.where(raised=raised))
-        return located(error, self._node.where(self.indices[index], self.source(index), raised))

@@ -11,13 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from penstock.errors import ArgumentValueError, PenstockError, ShapeError
+from penstock.errors import ArgumentValueError, PenstockError, ShapeError, located
 from penstock.tensors.gpu.batch import shape_row, shape_rows
+
+if TYPE_CHECKING:
+    from penstock.graph.nodes import OpNode
 
 SMALL_ELEMENTS = 64
 """Samples with no more elements count as small values: they may be computed by `plan`."""
@@ -254,7 +257,10 @@ class PlanContext:
         Number of samples.
     """
 
-    __slots__ = ("_tensors", "args", "indices", "iteration", "seed", "size", "sources")
+    __slots__ = ("_tensors", "args", "indices", "iteration", "node", "seed", "size", "sources")
+
+    node: OpNode
+    """The operator in its graph; set in the contexts of whole batches."""
 
     def __init__(
         self,
@@ -318,6 +324,18 @@ class PlanContext:
     def source(self, index: int) -> str:
         """File or key that sample number `index` of those here was read from."""
         return "" if self.sources is None else self.sources[index]
+
+    def located(
+        self, error: BaseException, index: int | None = None, raised: str = ""
+    ) -> BaseException:
+        """`error` with the place of the operator and of sample `index`, to be raised; for operators
+        on whole batches.
+
+        `raised` is the line of a function of the user's that it came from.
+        """
+        if index is None:
+            return located(error, self.node.where(raised=raised))
+        return located(error, self.node.where(self.indices[index], self.source(index), raised))
 
 
 class NumberTable:
