@@ -137,7 +137,7 @@ def test_error_of_a_source():
 
 def test_errors_that_cannot_be_pickled():
     pipe = pipeline(sources.raising_odd, batch=False)
-    with pytest.raises(SourceWorkerError, match="OddError: odd one") as caught:
+    with pytest.raises(sources.OddError, match="odd one") as caught:
         pipe.run()
     assert "in raising_odd" in str(caught.value.__cause__)
 

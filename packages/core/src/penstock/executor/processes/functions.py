@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.errors import BadSampleError, WorkerProcessError
-from penstock.executor.processes.errors import PackedError
+from penstock.executor.packed_error import PackedError
 from penstock.executor.processes.graph import packed_object
 from penstock.executor.processes.inputs import Carried
 from penstock.executor.processes.messages import EMPTY, Called, CallTask, More, Refused

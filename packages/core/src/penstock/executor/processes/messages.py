@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from penstock.executor.processes.errors import PackedError
+    from penstock.executor.packed_error import PackedError
     from penstock.executor.processes.shared_pool import Place
 
 

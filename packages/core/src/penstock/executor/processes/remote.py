@@ -19,7 +19,7 @@ from penstock.errors import (
     WorkerProcessError,
     located,
 )
-from penstock.executor.processes.errors import PackedError
+from penstock.executor.packed_error import PackedError
 from penstock.executor.processes.inputs import Carried
 from penstock.executor.processes.messages import (
     ABSENT,

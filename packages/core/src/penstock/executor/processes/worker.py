@@ -16,7 +16,7 @@ from penstock.executor.cpu.arena import Arena
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.cpu.program import Program
 from penstock.executor.cpu.runner import SampleRunner
-from penstock.executor.processes.errors import PackedError
+from penstock.executor.packed_error import PackedError
 from penstock.executor.processes.graph import Graph, unpack
 from penstock.executor.processes.messages import (
     Batch,

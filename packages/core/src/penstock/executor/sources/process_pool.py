@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentValueError, SourceWorkerError, UsageError
 from penstock.executor.sources.channel import Channel
+from penstock.executor.sources.failure import raised_in
 from penstock.executor.sources.process_worker import Report, Sources, serve
 from penstock.executor.sources.segments import SegmentReader
 from penstock.operators.support.external.parallel.parcel import Part, copied, read
@@ -236,7 +237,8 @@ class ProcessPool:
         if kind == "end":
             raise StopIteration
         if kind == "failed":
-            raise content[0].error(self._place(ticket, content[0].sample))
+            packed, sample = content
+            raise raised_in(packed.unpacked(), self._place(ticket, sample))
         memory, described = content
         if memory is None:
             return []
@@ -272,11 +274,12 @@ class ProcessPool:
             worker.segments.add(content[0], file, content[1])
             return
         if kind == "broken":
+            error = content[0].unpacked()
             raise self._break(
-                f"A worker process could not unpack the sources: {content[0].headline}. What they "
-                "refer to must be found by a new process that imports the main module: not behind "
-                f'`if __name__ == "__main__":`, nor in a notebook.\n\n{content[0].text}'
-            )
+                f"A worker process could not unpack the sources: {type(error).__name__}: {error}. "
+                "What they refer to must be found by a new process that imports the main module: "
+                'not behind `if __name__ == "__main__":`, nor in a notebook.'
+            ) from error
         ticket = worker.sent.pop(content[0])
         outcome: tuple[Any, ...] = (kind, *content[1:])
         if kind == "done":

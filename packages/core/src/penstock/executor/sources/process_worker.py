@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.executor.packed_error import PackedError
 from penstock.executor.sources.channel import Channel
-from penstock.executor.sources.failure import Failure
 from penstock.executor.sources.segments import Segment, SegmentWriter
 from penstock.operators.support.external.parallel.parcel import write
 from penstock.operators.support.external.parallel.tasks import RewindTask, SourceRunner, Traits
@@ -178,7 +178,7 @@ class _Worker:
         except BaseException as error:
             if self._segment is not None:
                 self._segments.give_back([self._segment.number])
-            return ("failed", ticket, Failure.of(error, runner.at))
+            return ("failed", ticket, PackedError.of(error), runner.at)
         assert self._segment is not None
         dropped, self._segments.dropped = self._segments.dropped, []
         return ("done", ticket, self._segment.number, described, dropped)
@@ -226,7 +226,7 @@ def serve(
         try:
             runners = sources.unpack()
         except BaseException as error:
-            channel.send(("broken", Failure.of(error, None)))
+            channel.send(("broken", PackedError.of(error)))
             return
         _Worker(channel, watch, runners).run()
     except (EOFError, OSError):

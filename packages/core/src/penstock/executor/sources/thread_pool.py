@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import SourceWorkerError, UsageError
+from penstock.executor.sources.failure import raised_in
 from penstock.operators.support.external.parallel.parcel import Part, copied
 from penstock.operators.support.external.parallel.tasks import RewindTask, SourceRunner
 from penstock.operators.support.external.parallel.workers import Entry, Ticket
@@ -165,10 +166,7 @@ class ThreadPool:
             place = (
                 f"a worker thread at {at}{ticket.task}, for {self._entries[ticket.source].where}"
             )
-            if not isinstance(error, Exception):
-                raise SourceWorkerError(f"{type(error).__name__} in {place}") from error
-            error.add_note(f"raised in {place}")
-            raise error
+            raise raised_in(error, place)
         return content[0]  # type: ignore[no-any-return]
 
     def _check_open(self) -> None:

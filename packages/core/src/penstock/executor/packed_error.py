@@ -1,4 +1,4 @@
-"""Errors of samples on their way from a worker process to the parent."""
+"""Errors on their way from a worker process to the parent."""
 
 from __future__ import annotations
 
