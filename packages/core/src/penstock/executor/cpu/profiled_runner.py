@@ -22,7 +22,7 @@ _ROWS = 1024
 """Rows that a worker keeps until it answers: it has few steps and groups for a task."""
 _KEPT_NANOSECONDS = 50_000_000
 """So long what a thread notes is seen by nobody else at most, but for the step that it is at."""
-_READ_NANOSECONDS = 1_000_000
+_READ_NANOSECONDS = 4_000_000
 """A thread's time of the processor is read when so much has passed since the last time: the system
 takes longer to tell it than for all else that is noted of a step."""
 
@@ -56,6 +56,8 @@ class ProfiledRunner(SampleRunner):
         They become rows at the end of the chunk. Between two steps on pixels little else is done:
         these have the processor's caches, and what touches memory takes ten times as long there.
         """
+        self._unread: list[tuple[int, int, int, int]] = []
+        """Steps of the whole chunk before those: code, samples, the first of them, and the end."""
         self._pixel_steps: list[tuple[Step, SampleContext]] = []
         """Those that groups go through."""
         self._begin = self._worked = self._read = self._due = 0
@@ -96,11 +98,11 @@ class ProfiledRunner(SampleRunner):
 
     def _end(self, step: Step, count: int, first: int) -> None:
         """Note a step of the whole chunk. It has begun where the one before it ended."""
-        now, worked = perf_counter_ns(), thread_time_ns()
-        used = worked - self._worked
-        self._note(self._codes[id(step)], self._number, count, first, self._begin, now, used)
-        self._begin = self._read = now
-        self._worked = worked
+        now = perf_counter_ns()
+        self._unread.append((self._codes[id(step)], count, first, now))
+        if now - self._read > _READ_NANOSECONDS:
+            self._read = now
+            self._write(thread_time_ns())
 
     def _through(self, steps: list[tuple[Step, SampleContext]], group: Group, chunk: Chunk) -> None:
         do, mark, read = self._do, self._marks.append, self._read
@@ -126,21 +128,18 @@ class ProfiledRunner(SampleRunner):
             self._write(thread_time_ns())
 
     def _write(self, worked_now: int) -> None:
-        """Make rows of the marks; the thread has used `worked_now` of the processor.
+        """Make rows of what is noted; the thread has used `worked_now` of the processor.
 
         Steps share what the thread has used of the processor from one time that this was read to
         the next, as they share the time by the clock.
         """
-        marks = self._marks
-        if not marks:
-            return
-        if marks[-2] is not ...:
+        marks, unread = self._marks, self._unread
+        if not marks or marks[-2] is not ...:
             marks += (..., worked_now)
         note, number = self._note, self._number
         codes = [self._codes[id(step)] for step, _ in self._pixel_steps]
         begin, worked = self._begin, self._worked
         indices: list[int] = []
-        unread: list[tuple[int, int, int, int]] = []
         k = 0
         for what, value in zip(*[iter(marks)] * 2, strict=True):
             if what is None:
