@@ -7,7 +7,8 @@ Loops break off and are reset, files are bad, callbacks raise, pipelines are bui
 processes are killed, in an order that a seed decides. Ten times unused memory is given back, and
 what is left is measured. The exit status is 1 if it grows by more than 1 % after the first thousand
 iterations, or anything is left at the end. Linux only; threads and worker processes have a program
-of their own each.
+of their own each. These let the C library have two heaps: as a rule it makes eight for each
+processor, of which each keeps some pages for good when a thread has first used it, which may be late.
 """
 
 from __future__ import annotations
@@ -156,7 +157,9 @@ def _apart(workers: str, arguments: list[str]) -> bool:
     name, _, value = mark.partition("=")
     command = [sys.executable, "-m", "benchmarks.soak", "--only", "--workers", workers]
     status = subprocess.run(
-        [*command, *arguments], env={**os.environ, name: value}, check=False
+        [*command, *arguments],
+        env={**os.environ, "MALLOC_ARENA_MAX": "2", name: value},
+        check=False,
     ).returncode
     end = time.monotonic() + _END_SECONDS
     while (remaining := processes.with_variable(mark)) and time.monotonic() < end:

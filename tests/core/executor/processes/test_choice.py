@@ -18,6 +18,8 @@ from tests.support.processes import check, kill, numbers, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
 
+LATER = "worker processes start when"
+
 
 @pytest.fixture(autouse=True)
 def processors(monkeypatch):
@@ -61,9 +63,9 @@ def fed():
 
 def test_processes_are_chosen_from_two_threads_and_processors_on(processors):
     for count, num_threads, expected in [
-        (2, 2, ""),
-        (16, 2, ""),
-        (2, 64, ""),
+        (2, 2, LATER),
+        (16, 2, LATER),
+        (2, 64, LATER),
         (2, 1, "`num_threads` is 1"),
         (1, 16, "may use 1 processor;"),
         (1, 1, "`num_threads` is 1"),
@@ -71,7 +73,6 @@ def test_processes_are_chosen_from_two_threads_and_processors_on(processors):
         processors(count)
         found = reason(built(lambda: fed() + 1, num_threads=num_threads))
         assert expected in found
-        assert bool(expected) == bool(found)
     processors(1)
     assert reason(built(lambda: fed() + 1, workers="processes")) == ""
 
@@ -88,7 +89,7 @@ def test_there_are_not_many_more_processes_than_processors(processors):
 
 def test_the_environment_may_leave_the_choice_to_the_engine(monkeypatch):
     monkeypatch.setenv("PENSTOCK_WORKERS", "auto")
-    assert reason(built(lambda: fed() + 1)) == ""
+    assert LATER in reason(built(lambda: fed() + 1))
     monkeypatch.setenv("PENSTOCK_WORKERS", "threads")
     assert reason(built(lambda: fed() + 1)) == "as asked for"
 
@@ -102,7 +103,7 @@ def test_reading_and_draws_stay_in_threads(tmp_path):
         return jpegs, flipped, *((fn.peek_image_shape(jpegs),) if works else ())
 
     assert "nothing but reading" in reason(built(lambda: graph(False)))
-    assert reason(built(lambda: graph(True))) == ""
+    assert LATER in reason(built(lambda: graph(True)))
 
 
 def test_operators_of_the_program_stay_in_threads():

@@ -91,7 +91,7 @@ def start_processes(
 def what_carries(executor: Executor, settings: Settings) -> dict[str, Any]:
     """What `Pipeline.counters` says of it."""
     processes = executor.processes
-    why = settings.why_threads if processes is None else processes.refused
+    why = settings.why_threads if processes is None else processes.why_threads
     functions = None if processes is None else processes.functions
     return {
         "workers": "threads" if why else "processes",

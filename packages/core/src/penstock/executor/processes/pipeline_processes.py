@@ -100,7 +100,8 @@ class WorkerProcesses:
         self._made = time.process_time()
         self._starting = threading.Lock()
         """Taken by the thread that starts the processes, and never released."""
-        self._has_started = False
+        self.has_started = False
+        """Whether the processes were started; threads carry samples until then."""
         self._bindings: list[tuple[int, ...]] = [
             () if affinity is None else affinity.of(k) for k in range(count)
         ]
@@ -109,11 +110,21 @@ class WorkerProcesses:
         """Start the processes where the user wants them; do not wait for them."""
         if self.is_asked_for:
             POOL.enter(self.graph, self._bindings)
-            self._has_started = True
+            self.has_started = True
 
-    def have_started(self) -> bool:
+    @property
+    def why_threads(self) -> str:
+        """Why threads carry samples at present; empty where processes do."""
+        if self.refused or self.has_started:
+            return self.refused
+        return (
+            f"worker processes start when the program has used a processor for "
+            f"{_SHORT_RUN_SECONDS:.0f} seconds since the pipeline was built"
+        )
+
+    def begin_if_due(self) -> bool:
         """Whether the processes were started, which is done now if the run is no short one."""
-        if self._has_started:
+        if self.has_started:
             return True
         if time.process_time() - self._made < _SHORT_RUN_SECONDS:
             return False
@@ -124,7 +135,7 @@ class WorkerProcesses:
         except (OSError, MemoryError, LostWorkerError) as error:
             self.refused = f"worker processes cannot be started here: {error}"
             return False
-        self._has_started = True
+        self.has_started = True
         return True
 
     def runner(self, program: Program, own: SampleRunner) -> RemoteRunner:

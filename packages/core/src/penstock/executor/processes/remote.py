@@ -163,7 +163,7 @@ class RemoteRunner:
             Whether a worker that nobody uses is to do them, if there is one.
         """
         sent = SentSamples(iteration, indices)
-        if not self._processes.refused and self._processes.have_started():
+        if not self._processes.refused and self._processes.begin_if_due():
             self._iteration = iteration
             try:
                 self._hand_over(sent, behind, spreads=spreads)
