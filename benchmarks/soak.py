@@ -8,7 +8,7 @@ processes are killed, in an order that a seed decides. Ten times unused memory i
 what is left is measured. The exit status is 1 if it grows by more than 1 % after the first thousand
 iterations, or anything is left at the end. Linux only; threads and worker processes have a program
 of their own each. These let the C library have two heaps: as a rule it makes eight for each
-processor, of which each keeps some pages for good when a thread has first used it, which may be late.
+processor, and each keeps some pages for good once a thread has used it, which may be late.
 """
 
 from __future__ import annotations
