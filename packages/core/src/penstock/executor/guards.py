@@ -64,25 +64,25 @@ class Selection:
 def chosen(
     guard: Guard,
     known: Mapping[int, Samples] | Sequence[Samples | None],
-    found: dict[Guard, list[int] | None],
-) -> list[int] | None:
+    found: dict[Guard, Sequence[int] | None],
+) -> Sequence[int] | None:
     """The same from the columns of predicates; `None` where one of these is not known.
 
-    What guards select is kept in `found`, as others begin with them.
+    What guards select is kept in `found`, as others begin with them; what the empty guard selects
+    has to be there.
     """
     if guard in found:
         return found[guard]
-    r, wanted = guard[-1]
-    samples = known[r]
-    outer = chosen(guard[:-1], known, found) if len(guard) > 1 else None
-    if samples is None or not samples.are_there or (len(guard) > 1 and outer is None):
-        places = None
-    else:
-        dense = samples.dense
-        rows = samples.rows if dense is None else dense.tolist()
-        places = [
-            k for k in (range(len(rows)) if outer is None else outer) if bool(rows[k]) is wanted
-        ]
+    places = chosen(guard[:-1], known, found)
+    if places:
+        r, wanted = guard[-1]
+        samples = known[r]
+        if samples is None or not samples.are_there:
+            places = None
+        else:
+            dense = samples.dense
+            rows = samples.rows if dense is None else dense.tolist()
+            places = [k for k in places if bool(rows[k]) is wanted]
     found[guard] = places
     return places
 

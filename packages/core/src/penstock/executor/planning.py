@@ -34,7 +34,7 @@ class SamplePlans:
         Element type of each output.
     """
 
-    __slots__ = ("_planned", "_rows", "_shapes", "dtypes", "size")
+    __slots__ = ("_numbers", "_planned", "_rows", "_shapes", "dtypes", "size")
 
     def __init__(self, size: int, planned: Planned | None, dtypes: Sequence[np.dtype]) -> None:
         self.size = size
@@ -42,6 +42,8 @@ class SamplePlans:
         self.dtypes = dtypes
         self._rows: list[Any] | None = None
         self._shapes: Sequence[Sequence[tuple[int, ...]]] | None = None
+        self._numbers: dict[int, int] | None = None
+        """By position in the chunk which plan is whose, where some samples of it have none."""
 
     @classmethod
     def of_rows(
@@ -61,9 +63,15 @@ class SamplePlans:
         if self._planned is None:
             rows = self.rows
             table = tuple(zip(*rows, strict=True)) if type(rows[0]) is tuple else np.array(rows)
-            shapes = [np.array(each, np.int64).reshape(self.size, -1) for each in self.shapes]
-            self._planned = Planned(tuple(shapes), table)
+            self._planned = Planned(self.shape_arrays, table)
         return self._planned
+
+    @property
+    def shape_arrays(self) -> tuple[np.ndarray, ...]:
+        """Shapes of each output, int64 ``(samples, ndim)``."""
+        if self._planned is not None:
+            return self._planned.shapes
+        return tuple([np.array(each, np.int64).reshape(self.size, -1) for each in self.shapes])
 
     @property
     def values(self) -> tuple[np.ndarray, ...] | None:
@@ -111,26 +119,14 @@ class SamplePlans:
             return found[places.start : places.stop]
         return found[list(places)]
 
-    def spread(self, places: Sequence[int], count: int) -> SamplePlans:
-        """The same as plans of `count` samples, of which these are the ones at `places`."""
-        planned = self.planned
-        shapes = tuple([_spread(each, places, count) for each in planned.shapes])
-        table: Any
-        if isinstance(planned.table, np.ndarray):
-            table = _spread(planned.table, places, count)
-        else:
-            table = tuple([_spread(each, places, count) for each in planned.table])
-        return SamplePlans(count, Planned(shapes, table), self.dtypes)
+    def are_of(self, positions: Sequence[int]) -> None:
+        """Note that they are those of the samples at these positions of the chunk, not of all."""
+        self._numbers = {position: k for k, position in enumerate(positions)}
 
-
-def _spread(column: Any, places: Sequence[int], count: int) -> Any:
-    """A column, a row a sample, as rows of `count` samples: those at `places`."""
-    made: Any = [None] * count
-    if isinstance(column, np.ndarray):
-        made = np.zeros((count, *column.shape[1:]), column.dtype)
-    for row, place in zip(column, places, strict=True):
-        made[place] = row
-    return made
+    def places(self, positions: Sequence[int]) -> Sequence[int]:
+        """Which of them are those of the samples at these positions."""
+        numbers = self._numbers
+        return positions if numbers is None else [numbers[position] for position in positions]
 
 
 class Planner:
@@ -209,6 +205,27 @@ class Planner:
         """The plan of one sample of each input, where plans are not remembered."""
         return self._made(inputs, self._args, tensors, (0,), seed, 0, None)
 
+    def values(
+        self,
+        inputs: Sequence[Samples],
+        tensors: TensorArguments,
+        indices: Sequence[int],
+        seed: Any,
+        iteration: int,
+    ) -> tuple[np.ndarray, ...]:
+        """The samples at these positions of their batch, of an operator whose plan makes them.
+
+        Raises
+        ------
+        Exception
+            What is wrong with one of them, as the operator raises it.
+        """
+        planned = self._plan(PlanContext(self._args, tensors, indices, seed, iteration), *inputs)
+        if planned is None or planned.values is None:
+            raise NotPlannedError("`plan` gives values for one sample, but not for all.")
+        self._check_values(planned.values, len(indices))
+        return planned.values
+
     def _by_shape(self, samples: Samples, indices: Sequence[int]) -> SamplePlans:
         remembered = self._remembered
         assert remembered is not None
@@ -270,7 +287,7 @@ class Planner:
 
     def _check_values(self, values: tuple[np.ndarray, ...], size: int) -> None:
         for k, (each, dtype) in enumerate(zip(values, self._dtypes, strict=True)):
-            if each.dtype != dtype:
+            if each.dtype is not dtype and each.dtype != dtype:
                 raise DataTypeError(
                     f"The plan made elements of type {each.dtype} for output {k} where the "
                     f"declaration says {dtype}."

@@ -14,7 +14,6 @@ from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.guards import chosen, members, spread
 from penstock.operators.support.planning import (
     SAMPLE_ERRORS,
-    NotPlannedError,
     PlanContext,
     Samples,
 )
@@ -332,7 +331,7 @@ def _planned_whole(
     except SAMPLE_ERRORS:
         if not step.guard:
             raise
-    places = chosen(step.guard, known, {})
+    places = chosen(step.guard, known, {(): range(size)})
     if not places:
         return [np.repeat(np.zeros_like(program.examples[r]), size, axis=0) for r in step.outputs]
     return [spread(v, places, size) for v in _planned_for(places, step, known, iteration)]
@@ -348,9 +347,4 @@ def _planned_for(
     if len(places) < iteration.size:
         inputs = [each.taken(places) for each in inputs]
         tensors = {n: (each.taken(places), convert) for n, (each, convert) in tensors.items()}
-    plans = step.planner.plan(
-        inputs, tensors, places, seed=iteration.seed_of(step), iteration=iteration.number
-    )
-    if plans.values is None:
-        raise NotPlannedError("`plan` gives values for one sample of the batch, but not for all.")
-    return plans.values
+    return step.planner.values(inputs, tensors, places, iteration.seed_of(step), iteration.number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
@@ -85,12 +85,18 @@ class Group:
         For each register the samples: a list, `Rows`, or one lazy value for all of them.
     """
 
-    __slots__ = ("_branches", "_columns", "_made", "_root", "positions", "values")
+    __slots__ = ("_branches", "_columns", "_made", "_root", "_selected", "positions", "values")
 
     def __init__(
-        self, columns: list[Samples | None], positions: Sequence[int], root: Group | None = None
+        self,
+        columns: list[Samples | None],
+        positions: Sequence[int],
+        selected: Mapping[Guard, Sequence[int] | None],
+        root: Group | None = None,
     ) -> None:
         self._columns = columns
+        self._selected = selected
+        """Samples of the whole chunk that guards select, as far as that is known."""
         self.positions = positions
         self.values: dict[int, Any] = {}
         self._root = root
@@ -105,10 +111,13 @@ class Group:
             return self
         found = self._branches.get(guard)
         if found is None:
-            outer, (r, wanted) = self.branch(guard[:-1]), guard[-1]
-            truth = outer.truth(r)
-            positions = [p for k, p in enumerate(outer.positions) if truth[k] is wanted]
-            found = self._branches[guard] = Group(self._columns, positions, self)
+            outer, selected = self.branch(guard[:-1]), self._selected
+            positions, among = selected.get(guard), selected.get(guard[:-1])
+            if positions is None or among is None or len(among) != len(outer.positions):
+                r, wanted = guard[-1]
+                truth = outer.truth(r)
+                positions = [p for k, p in enumerate(outer.positions) if truth[k] is wanted]
+            found = self._branches[guard] = Group(self._columns, positions, selected, self)
         return found
 
     def of(self, register: int) -> Any:
@@ -135,6 +144,8 @@ class Group:
         root = self._root or self
         maker = root._made.get(register, root)
         values = maker.values.get(register)
+        if values is not None and len(positions) == len(maker.positions):
+            return values  # of all of them
         if values is not None:
             place = {position: k for k, position in enumerate(maker.positions)}
             return subset(values, [place[p] for p in positions])

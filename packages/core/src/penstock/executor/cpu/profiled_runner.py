@@ -11,6 +11,8 @@ from penstock.executor.cpu.runner import SampleRunner
 from penstock.profiling.rows import Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.executor.cpu.arena import Arena
     from penstock.executor.cpu.chunk import Chunk, Group
     from penstock.executor.cpu.program import Program
@@ -88,7 +90,7 @@ class ProfiledRunner(SampleRunner):
             self._end(step, count, first)
 
     def _planned(
-        self, step: Step, context: SampleContext, chunk: Chunk, places: list[int] | None
+        self, step: Step, context: SampleContext, chunk: Chunk, places: Sequence[int] | None
     ) -> SamplePlans | None:
         plans = super()._planned(step, context, chunk, places)
         # Samples are counted where their pixels are worked on, if they have any.

@@ -121,7 +121,7 @@ class SampleRunner:
         What can be worked out for all of them at once comes first, step by step.
         """
         left: list[tuple[Step, SampleContext]] = []
-        selected: dict[Guard, list[int] | None] = {}
+        selected: dict[Guard, Sequence[int] | None] = {(): range(len(chunk.indices))}
         for step, context in self._operators:
             context.indices = chunk.indices
             context.sources = chunk.sources.get(step.origin)
@@ -129,7 +129,9 @@ class SampleRunner:
             places = chosen(step.guard, chunk.columns, selected) if step.guard else None
             if places is not None and not places:
                 for r in step.outputs:
-                    chunk.columns[r] = Samples([None] * len(chunk.indices))
+                    ndim = self._program.specs[r].ndim or 0
+                    nothing = np.zeros((len(chunk.indices), ndim), np.int64)
+                    chunk.columns[r] = Samples(shapes=nothing)
                 continue
             if step.origin in step.outputs:
                 chunk.sources[step.origin] = [""] * len(chunk.indices)
@@ -138,11 +140,13 @@ class SampleRunner:
                 if plans is not None and plans.values is not None:
                     self._keep_values(step, context, plans.values, chunk, places)
                     continue
-                if plans is not None and places is not None:
-                    plans = plans.spread(places, len(chunk.indices))
                 context.plans = plans
                 if plans is not None:
-                    for r, shapes in zip(step.outputs, plans.planned.shapes, strict=True):
+                    if places is not None:
+                        plans.are_of(places)
+                    for r, shapes in zip(step.outputs, plans.shape_arrays, strict=True):
+                        if places is not None:
+                            shapes = spread(shapes, places, len(chunk.indices))
                         chunk.columns[r] = Samples(shapes=shapes)
             left.append((step, context))
         if not left:
@@ -153,7 +157,7 @@ class SampleRunner:
         count, begin = len(positions), 0
         while begin < count:
             end = min(begin + self._group_size(), count)
-            group = Group(chunk.columns, positions[begin:end])
+            group = Group(chunk.columns, positions[begin:end], selected)
             self._through(left, group, chunk)
             group.close()
             self._scratch_bytes = (arena.mark() - mark) // (end - begin)
@@ -172,7 +176,7 @@ class SampleRunner:
         The other steps, and which samples of the chunk they have to do with.
         """
         count = len(chunk.indices)
-        group = Group(chunk.columns, range(count))
+        group = Group(chunk.columns, range(count), {})
         rest: list[tuple[Step, SampleContext]] = []
         behind: set[int] = set()
         for step, context in steps:
@@ -206,7 +210,7 @@ class SampleRunner:
         return max(most // scratch, 1)
 
     def _planned(
-        self, step: Step, context: SampleContext, chunk: Chunk, places: list[int] | None
+        self, step: Step, context: SampleContext, chunk: Chunk, places: Sequence[int] | None
     ) -> SamplePlans | None:
         """The plans of a chunk, or of its samples at `places`, for a step; `None` where they have
         to be made later.
@@ -255,7 +259,7 @@ class SampleRunner:
         context: SampleContext,
         values: tuple[np.ndarray, ...],
         chunk: Chunk,
-        places: list[int] | None,
+        places: Sequence[int] | None,
     ) -> None:
         """Make what was worked out for all samples, or those at `places`, the outputs of a step."""
         indices = chunk.indices if places is None else [chunk.indices[k] for k in places]
@@ -291,24 +295,26 @@ class SampleRunner:
         """What samples of a group have in the branches that they took; and which of them failed."""
         truth, positions = group.truth(step.inputs[2]), group.positions
         chunk.merge_sources(step, positions, truth)
-        buffer = context.buffers[0]
+        buffer, indices = context.buffers[0], chunk.indices_at(positions)
         output: list[Any] = [None] * len(positions)
         failed: list[int] = []
         for r, wanted in zip(step.inputs, (True, False), strict=False):
-            places = [k for k in range(len(positions)) if truth[k] is wanted]
+            places = [k for k, holds in enumerate(truth) if holds is wanted]
             if not places:
                 continue
             if buffer is not None and r in self._program.rows:  # they are in its rows already
                 rows = buffer.rows
                 for k in places:
-                    output[k] = rows[chunk.indices[positions[k]]]
+                    output[k] = rows[indices[k]]
                 continue
             values = group.samples(r, [positions[k] for k in places])
+            if buffer is None and len(places) == len(positions):
+                return [values], failed
             for k, value in zip(places, values, strict=True):
-                index = chunk.indices[positions[k]]
                 if buffer is None:
                     output[k] = value
                     continue
+                index = indices[k]
                 try:
                     buffer.put(index, value)
                     output[k] = buffer.rows[index]
@@ -323,7 +329,7 @@ class SampleRunner:
     ) -> tuple[Sequence[Any], list[int]]:
         """What a step makes of a group, output by output; and the places of those that failed."""
         positions = group.positions
-        places = positions
+        places = positions if context.plans is None else context.plans.places(positions)
         own = False
         try:
             if step.planner is not None and step.planner.is_needed and context.plans is None:
@@ -366,7 +372,7 @@ class SampleRunner:
         failed: list[int] = []
         outputs: list[list[Any]] = [[] for _ in step.outputs]
         for k, position in enumerate(group.positions):
-            alone = Group(chunk.columns, (position,))
+            alone = Group(chunk.columns, (position,), {})
             for _, r, _ in step.tensor_args:
                 alone.values[r] = [group.of(r)[k]]
             own = [

@@ -231,26 +231,29 @@ def _blend_two(
                 a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
             )
 
-        def neighbours(offset: Any) -> Any:
-            octets = builder.load(address(kinds[0], pixels, offset, octet, 8), align=1)
-            return builder.uitofp(octets, ir.VectorType(single, 8))
+        def octets(offset: Any) -> Any:
+            return builder.load(address(kinds[0], pixels, offset, octet, 8), align=1)
+
+        def real(a: Any, b: Any, *lanes: int) -> Any:
+            return builder.uitofp(shuffle(a, b, *lanes), ir.VectorType(single, 8))
 
         right_weights = builder.load(address(kinds[4], right, first, single, 2), align=4)
         low_weights = builder.load(address(kinds[5], low, first, single, 2), align=4)
         left_weights = builder.fsub(ir.Constant(right_weights.type, [1.0, 1.0]), right_weights)
-        weights_one = shuffle(left_weights, right_weights, 0, 0, 0, 2, 2, 2, 2, 2)
-        weights_two = shuffle(left_weights, right_weights, 1, 1, 1, 3, 3, 3, 3, 3)
+        each = (0, 0, 0, 1, 1, 1, 1, 1)
+        weights_left = shuffle(left_weights, left_weights, *each)
+        weights_right = shuffle(right_weights, right_weights, *each)
 
         def across(offset_one: Any, offset_two: Any) -> Any:
-            a = builder.fmul(neighbours(offset_one), weights_one)
-            b = builder.fmul(neighbours(offset_two), weights_two)
+            a, b = octets(offset_one), octets(offset_two)
             return builder.fadd(
-                shuffle(a, b, 0, 1, 2, 8, 9, 10, 10, 10), shuffle(a, b, 3, 4, 5, 11, 12, 13, 13, 13)
+                builder.fmul(real(a, b, 0, 1, 2, 8, 9, 10, 10, 10), weights_left),
+                builder.fmul(real(a, b, 3, 4, 5, 11, 12, 13, 13, 13), weights_right),
             )
 
         top = across(one, two)
         bottom = across(builder.add(one, pitch), builder.add(two, pitch))
-        down = shuffle(low_weights, low_weights, 0, 0, 0, 1, 1, 1, 1, 1)
+        down = shuffle(low_weights, low_weights, *each)
         blended = builder.fadd(top, builder.fmul(builder.fsub(bottom, top), down))
         # A mean of bytes is never out of range: adding the largest number below one half and
         # dropping fractions rounds it.

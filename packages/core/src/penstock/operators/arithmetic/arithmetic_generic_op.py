@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -91,18 +92,26 @@ class ArithmeticGenericOp(SampleOperator):
     needs_plan = False
 
     def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
-        values = [samples.values for samples in inputs]
-        if any(each is None for each in values):
+        if not all(samples.are_there for samples in inputs):
             return Planned(self._common_shapes(inputs))
-        ndim = max(values[k].ndim for k in self._used)  # type: ignore[union-attr]
-        columns: list[Any] = list(values)
-        for k in self._used:
-            columns[k] = _with_axes(columns[k], ndim)
+        columns: list[Any] = []
+        ndim = 0
+        for k, samples in enumerate(inputs):
+            values = samples.values
+            if values is None:
+                return Planned(self._common_shapes(inputs))
+            columns.append(values)
+            if k in self._used:
+                ndim = max(ndim, values.ndim)
         if self.root.kind == "input":
             return Planned(values=columns[self.root.value])
+        for k in self._used:
+            if columns[k].ndim != ndim:
+                columns[k] = _with_axes(columns[k], ndim)
         try:
-            with np.errstate(all="ignore"):
-                found = self._column_program(ndim).run(_NewMemory(), columns, leaves=True)
+            program = self._column_program(ndim)
+            with _SILENT if program.is_quiet else np.errstate(all="ignore"):
+                found = program.run(_NEW_MEMORY, columns, leaves=True)
         except IntegerDivisionByZeroError:
             raise _division_by_zero() from None
         return Planned(values=found)
@@ -165,7 +174,7 @@ class ArithmeticGenericOp(SampleOperator):
         out = c.empty(shapes, self.numpy_dtype)
         whole = out.dense
         columns: list[Any] = [
-            rows.dense if k in self._used else None for k, rows in enumerate(inputs)
+            _column(rows) if k in self._used else None for k, rows in enumerate(inputs)
         ]
         if (
             program.is_exact
@@ -247,6 +256,18 @@ def _common_shapes(c: BatchContext, batches: Sequence[LazyBatch]) -> np.ndarray:
     return shapes
 
 
+def _column(rows: Rows) -> np.ndarray | None:
+    """Samples as one array, ``(samples, ...)``; `None` unless they are at hand as one, or are all
+    the same array, as a constant is.
+    """
+    if rows.flat is not None:
+        return rows.dense
+    first = rows[0]
+    if all(row is first for row in rows.rows):
+        return np.broadcast_to(first, (len(rows), *first.shape))
+    return None
+
+
 def _with_axes(column: np.ndarray, ndim: int) -> np.ndarray:
     """`column`, ``(samples, ...)``, with so many axes: new ones stand behind the first."""
     if column.ndim == ndim:
@@ -263,6 +284,10 @@ class _NewMemory:
 
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         return np.empty(shape, dtype)
+
+
+_NEW_MEMORY = _NewMemory()
+_SILENT = contextlib.nullcontext()
 
 
 class _ChunkMemory:

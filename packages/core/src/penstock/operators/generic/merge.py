@@ -65,6 +65,19 @@ class Merge(SampleOperator):
         """
         if not predicate.are_there:
             return None
+        truth = predicate.values
+        if truth is not None:
+            holds = truth != 0
+            if holds.all():
+                return _known(if_true)
+            if not holds.any():
+                return _known(if_false)
+            if if_true.has_arrays and if_false.has_arrays:
+                values, others = if_true.values, if_false.values
+                if values is None or others is None:
+                    return Planned(_joined(holds, if_true.shapes, if_false.shapes))
+                if values.shape == others.shape:
+                    return Planned(values=_joined(holds, values, others))
         branches = [if_true if row else if_false for row in predicate.rows]
         if if_true.are_there and if_false.are_there:
             rows = [branch.rows[k] for k, branch in enumerate(branches)]
@@ -95,6 +108,17 @@ class Merge(SampleOperator):
             np.concatenate([if_true.shapes, if_false.shapes])[place],
             if_true.dtype,
         )
+
+
+def _known(samples: Samples) -> Planned:
+    """What is known of samples, as that of an output which is the same."""
+    values = samples.values
+    return Planned(samples.shapes) if values is None else Planned(values=values)
+
+
+def _joined(holds: np.ndarray, values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Rows of `values` where `holds`, else those of `others`."""
+    return np.where(holds.reshape(-1, *[1] * (values.ndim - 1)), values, others)
 
 
 def check_predicate(predicate: Spec) -> None:

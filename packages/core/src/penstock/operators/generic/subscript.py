@@ -144,7 +144,11 @@ class TensorSubscript(SampleOperator):
             if not self.tensor_args.keys().isdisjoint(names):
                 if not names[0].startswith("at_"):
                     return None  # samples differ in shape
-                index[axis] = self._numbers(c, names[0])
+                # Numbers that NumPy itself refuses need no cutting off.
+                unsigned = self.tensor_args[names[0]].dtype == DALIDataType.UINT64
+                index[axis] = (
+                    self._numbers(c, names[0]) if unsigned else scalars(c, names[0], np.int64)
+                )
         return Planned(values=values[(np.arange(len(values)), *index)])
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:

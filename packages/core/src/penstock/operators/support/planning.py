@@ -100,7 +100,7 @@ class Samples:
         The same of others.
     """
 
-    __slots__ = ("_rows", "_shapes", "_values", "_whole")
+    __slots__ = ("_origin", "_rows", "_shapes", "_values", "_whole")
 
     def __init__(
         self,
@@ -113,6 +113,8 @@ class Samples:
         self._shapes = shapes
         self._values = values
         self._whole = whole
+        self._origin: tuple[Samples, Sequence[int] | np.ndarray] | None = None
+        """What they were `taken` from, and where they are there."""
 
     def __len__(self) -> int:
         for known in (self.dense, self._rows, self._shapes):
@@ -123,7 +125,13 @@ class Samples:
     @property
     def are_there(self) -> bool:
         """Whether the samples themselves are known, and not only their shapes."""
-        return self._rows is not None or self.dense is not None
+        known = self._rows is not None or self._origin is not None
+        return known or self.dense is not None
+
+    @property
+    def has_arrays(self) -> bool:
+        """Whether the samples, or their shapes, are at hand as one array."""
+        return isinstance(self._shapes, np.ndarray) or self.dense is not None
 
     @property
     def rows(self) -> Sequence[Any]:
@@ -134,7 +142,11 @@ class Samples:
         NotPlannedError
             If they are not there yet.
         """
-        if self._rows is None:
+        if self._rows is None and self._origin is not None:
+            origin, places = self._origin
+            rows = origin.rows
+            self._rows = [rows[k] for k in places]
+        elif self._rows is None:
             dense = self.dense
             if dense is None:
                 raise NotPlannedError("The plan reads samples that are not there yet.")
@@ -150,11 +162,17 @@ class Samples:
         """The samples at these places."""
         if self._values is not None:
             return Samples(values=self._values[places])
-        if self.are_there:
+        if self.has_arrays:
+            made = Samples(shapes=self.shapes[places])
+        elif self.are_there:
             rows = self.rows
             return Samples([rows[k] for k in places])
-        shapes = self.shape_tuples
-        return Samples(shapes=[shapes[k] for k in places])
+        else:
+            shapes = self.shape_tuples
+            return Samples(shapes=[shapes[k] for k in places])
+        if self.are_there:
+            made._origin = self, places
+        return made
 
     @property
     def shape_tuples(self) -> list[tuple[int, ...]]:
@@ -201,8 +219,11 @@ class Samples:
         """All samples as one array, ``(samples, ...)``; `None` where they are not there, are not
         small, or differ in shape.
         """
-        if self._values is None and self._rows:
-            rows = self._rows
+        shapes = self._shapes
+        if isinstance(shapes, np.ndarray) and (shapes[:1].prod(axis=1) > SMALL_ELEMENTS).any():
+            return self._values
+        if self._values is None and (self._rows or self._origin):
+            rows = self.rows
             shape = rows[0].shape
             if math.prod(shape) <= SMALL_ELEMENTS and all(row.shape == shape for row in rows):
                 self._values = np.array(rows)

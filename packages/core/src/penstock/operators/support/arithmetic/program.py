@@ -23,6 +23,8 @@ _OUT = 0
 # 512 KiB of float32: with one more of the kind it still fits into a core's own cache.
 _TILE = 1 << 17
 _TILE_OF_ALLOCATING = 1 << 14
+_FEW = 1 << 13
+"""So few elements that the set-up of a loop is what takes time."""
 
 
 class Instruction(NamedTuple):
@@ -68,12 +70,18 @@ class ArrayProgram:
         self._initial: list[Any] = [None]
         self._unused: list[tuple[int, np.dtype]] = []
         self._forward = False
+        self._is_quiet = True
         self._compile(root, _OUT)
         small = any(s.function is not None and allocates(s.function) for s in self._steps)
         self._tile = _TILE_OF_ALLOCATING if small else _TILE
         read = all(isinstance(source, int) for _, source, _ in self._operands)
         self._single = self._steps[0] if len(self._steps) == 1 and read else None
         """The only step, where it needs nothing converted or computed beforehand."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether NumPy has nothing to warn of: all numbers are integers."""
+        return self._is_quiet
 
     @property
     def is_exact(self) -> bool:
@@ -130,7 +138,10 @@ class ArrayProgram:
                     np.copyto(target, source, casting="unsafe")
                     registers[result] = target
 
-        run_tiled(run_tile, out, arrays, self._tile)
+        if 0 < out.size <= _FEW and self.is_exact:  # NumPy's own loop takes less than better ones
+            run_tile(out, arrays)
+        else:
+            run_tiled(run_tile, out, arrays, self._tile)
         return out
 
     def run_once(self, inputs: Sequence[np.ndarray], out: np.ndarray) -> bool:
@@ -177,6 +188,7 @@ class ArrayProgram:
     def _compile(self, node: Typed, memory: int) -> None:
         """Emit the steps that compute operation `node` into register `memory`."""
         types = operand_types(node)
+        self._is_quiet &= all(dtype.kind in "biu" for dtype in (node.dtype, *types))
         sources: list[int] = []
         constants: list[Any] = []
         lent: list[tuple[int, np.dtype]] = []
