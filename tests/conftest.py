@@ -41,17 +41,15 @@ os.environ.setdefault("PENSTOCK_WORKERS", "threads")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# `test:chunks` asks for them; see there.
-CHUNKS = os.environ.get("PENSTOCK_TEST_CHUNKS", "")
-
 # Of a GPU that many test processes share, it would take three quarters.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
-if CHUNKS:
-    from tests.support.chunks import set_chunks
+# `test:chunks` asks for them; the engine is not imported otherwise.
+if os.environ.get("PENSTOCK_TEST_CHUNKS"):
+    from tests.support import chunks
 
-    set_chunks(CHUNKS)
+    chunks.set_chunks(chunks.SIZES)
 
 
 def _has_gpu() -> bool:

@@ -11,7 +11,6 @@ A graph is written once, as a function of the library::
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,9 +28,7 @@ import penstock.fn
 import penstock.math
 import penstock.pipeline
 import penstock.types
-from tests.support.chunks import as_one_array
-
-IN_CHUNKS = "PENSTOCK_TEST_CHUNKS" in os.environ
+from tests.support import chunks
 
 LIBRARIES = {"dali": nvidia.dali, "penstock": penstock}
 
@@ -65,8 +62,8 @@ def run_graph(
         nodes = []
         for feed, layout in zip(feeds, layouts, strict=True):
             batch = list(feed)
-            if library == "penstock" and IN_CHUNKS:
-                batch = as_one_array(batch)
+            if library == "penstock" and chunks.are_set():
+                batch = chunks.as_one_array(batch)
             nodes.append(lib.fn.external_source(source=_returning(batch), layout=layout or None))
         result = graph(lib, *nodes)
         outputs = result if isinstance(result, (tuple, list)) else (result,)
@@ -100,7 +97,7 @@ def assert_parity(
     **options
         See `run_graph`.
     """
-    if IN_CHUNKS:  # memory of later batches follows from the shapes of earlier ones
+    if chunks.SIZES:  # memory of later batches follows from the shapes of earlier ones
         options["iterations"] = max(options.get("iterations", 1), 3)
     expected = run_graph("dali", graph, *feeds, **options)
     actual = run_graph("penstock", graph, *feeds, **options)

@@ -6,27 +6,43 @@ that: they compare what operators make of one sample, not of several in one call
 
 from __future__ import annotations
 
+import os
+import zlib
+from collections.abc import Callable
+
 import numpy as np
 
-from penstock.executor.cpu import tasks, worker_threads
+from penstock.executor.cpu import chunks, tasks, worker_threads
 from penstock.executor.cpu.runner import SampleRunner
 
+SIZES = os.environ.get("PENSTOCK_TEST_CHUNKS", "")
+"""What all tests are to take, see `set_chunks`; some of tests/parity take whole batches anyhow."""
 
-def set_chunks(sizes: str) -> None:
+
+def set_chunks(sizes: str, set_attribute: Callable[[object, str, object], None] = setattr) -> None:
     """Set how many samples a thread takes, and how many of them go through steps together.
 
     Parameters
     ----------
     sizes
         ``"CHUNK:GROUP"``, two numbers.
+    set_attribute
+        How, as that of `pytest.MonkeyPatch`, which takes it back.
     """
     chunk, group = map(int, sizes.split(":"))
+    for module in (tasks, worker_threads):
+        set_attribute(module, "chunk_size", lambda *_: chunk)
+    set_attribute(SampleRunner, "_group_size", lambda _runner: group)
 
-    def chunk_size(*_: object) -> int:
-        return chunk
 
-    tasks.chunk_size = worker_threads.chunk_size = chunk_size
-    SampleRunner._group_size = lambda _runner: group
+def are_set() -> bool:
+    """Whether `set_chunks` is in force."""
+    return tasks.chunk_size is not chunks.chunk_size
+
+
+def takes_several(test: str) -> bool:
+    """Whether a test, by its name, is one of the half that take several samples at a time."""
+    return bool(zlib.crc32(test.encode()) & 1)
 
 
 def as_one_array(batch: list[np.ndarray]) -> list[np.ndarray] | np.ndarray:
