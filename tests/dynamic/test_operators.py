@@ -17,6 +17,12 @@ from tests.support.dynamic_cases import CASES
 MODES = list(ndd.EvalMode)
 
 
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    """`dump_image` writes into the current one."""
+    monkeypatch.chdir(tmp_path)
+
+
 def member(root, name):
     for part in name.split("."):
         root = getattr(root, part)

@@ -17,6 +17,12 @@ LOSSY = ("decoders.", "resize", "rotate", "gaussian_blur", "brightness", "contra
 assert as_array
 
 
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    """`dump_image` writes into the current one."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.parametrize("case", COMPARED, ids=str)
 def test_results_are_those_of_dali(case):
     expected = dynamic_call(case, dali, nvidia.dali.types)

@@ -294,3 +294,16 @@ def test_replace_repeats_memory_of_its_own():
 def fed_images():
     encoded, label = fn.external_source(lambda: (FILES, np.arange(4)), num_outputs=2)
     return fn.decoders.image(encoded), label
+
+
+def test_a_step_on_lazy_values_reports_its_own_failures():
+    @pipeline_def(batch_size=4, num_threads=1, device_id=None, on_bad_sample="replace")
+    def p():
+        encoded = fn.external_source(lambda: FILES)
+        return fn.resize(fn.decoders.image(encoded), size=(4, 4))  # which asks for the pixels
+
+    pipe = p()
+    assert firsts(pipe.run()) == [[0, 50, 50, 200]]
+    for bad in pipe.bad_samples:
+        assert (bad.operator, bad.index) == ("fn.decoders.image", 2)
+    assert pipe.bad_samples

@@ -48,11 +48,13 @@ class PlansOne(SampleOperator):
 
     plans_values = True
     raised: Exception | None = None
+    """What is raised for `size` samples and more."""
+    size = 2
 
     def plan(self, c, *inputs):
         if c.size == 1:
             return Planned(values=inputs[0].values)
-        if self.raised is not None:
+        if self.raised is not None and c.size >= self.size:
             raise self.raised
         return Planned(inputs[0].shapes)
 
@@ -170,8 +172,11 @@ ERRORS_OF_SAMPLES = [None, ValueError(), IndexError(), ZeroDivisionError(), Runt
 
 
 def of_labels(raised, monkeypatch, source):
-    """Hand on drawn or fed labels by `PlansOne`, where several samples cannot be planned."""
+    """Hand on drawn or fed labels by `PlansOne`, where whole batches, or several samples, cannot be
+    planned.
+    """
     monkeypatch.setattr(PlansOne, "raised", raised)
+    monkeypatch.setattr(PlansOne, "size", 40 if source == "drawn" else 2)
 
     def graph():
         label = fn.random.uniform(range=(1, 9))
