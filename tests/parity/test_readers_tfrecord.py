@@ -192,6 +192,11 @@ def test_errors(root):
             "another type",
         ),
         ((["packed"], lambda t: 5), {}, "dict of"),
+        (  # DALI reads on behind the record's elements
+            (["packed"], lambda t: {"list": t.FixedLenFeature([7], t.int64, 0)}),
+            {},
+            "too large .* Expected at most 6 elements",
+        ),
     ):
         with pytest.raises(penstock.errors.PenstockError, match=words):
             run_graph("penstock", graph(root, *args, **arguments), batch_size=1)

@@ -172,9 +172,10 @@ def _element(
     if not len(values):
         return np.full(shape, feature.default_value, dtype)
     if len(values) != math.prod(shape):
+        wrong, bound = ("small", "least") if len(values) > math.prod(shape) else ("large", "most")
         raise BadSampleError(
-            f"Output tensor shape is too {'small' if len(values) > math.prod(shape) else 'large'} "
-            f"for the feature {name.decode()!r}: {list(shape)}. Expected at least {len(values)} "
-            "elements, as many as the record has; or use a `VarLenFeature`."
+            f"Output tensor shape is too {wrong} for the feature {name.decode()!r}: {list(shape)}. "
+            f"Expected at {bound} {len(values)} elements, as many as the record has; or use a "
+            "`VarLenFeature`."
         )
     return np.array(values, dtype).reshape(shape)
