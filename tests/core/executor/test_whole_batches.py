@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
+
 import numpy as np
 import pytest
 
 from penstock import errors, fn, pipeline_def, types
 from penstock.graph.branches import guarded, merge
-from penstock.operators import Input, SampleOperator, operator
+from penstock.operators import Arg, Input, IntArg, SampleOperator, StringArg, operator
 from penstock.operators.support.planning import Planned
 from penstock.operators.support.schema import Spec
 
@@ -42,20 +44,25 @@ class NumbersOfSamples(SampleOperator):
         return Planned(values=np.array([(index, c.iteration) for index in c.indices]))
 
 
-@operator("testing.plans_one", inputs=Input(), hidden=True)
+@operator(
+    "testing.plans_one",
+    inputs=Input(),
+    args=[
+        Arg("raised", StringArg, "", "Class of the error for `size` samples and more."),
+        Arg("size", IntArg, 2, "As above."),
+    ],
+    hidden=True,
+)
 class PlansOne(SampleOperator):
     """Hand on small values by a plan that can do nothing with several samples."""
 
     plans_values = True
-    raised: Exception | None = None
-    """What is raised for `size` samples and more."""
-    size = 2
 
     def plan(self, c, *inputs):
         if c.size == 1:
             return Planned(values=inputs[0].values)
-        if self.raised is not None and c.size >= self.size:
-            raise self.raised
+        if self.args.raised and c.size >= self.args.size:
+            raise getattr(builtins, self.args.raised)
         return Planned(inputs[0].shapes)
 
     def cpu(self, c, data):
@@ -168,36 +175,32 @@ def test_what_depends_on_the_number_of_a_sample_is_no_constant():
         assert pipe.run()[0].as_array().tolist() == [[k, iteration] for k in range(40)]
 
 
-ERRORS_OF_SAMPLES = [None, ValueError(), IndexError(), ZeroDivisionError(), RuntimeError()]
-
-
-def of_labels(raised, monkeypatch, source):
+def of_labels(raised, source):
     """Hand on drawn or fed labels by `PlansOne`, where whole batches, or several samples, cannot be
     planned.
     """
-    monkeypatch.setattr(PlansOne, "raised", raised)
-    monkeypatch.setattr(PlansOne, "size", 40 if source == "drawn" else 2)
 
     def graph():
         label = fn.random.uniform(range=(1, 9))
         if source == "fed":
             label = fn.external_source(lambda info: np.float32(info.idx_in_batch), batch=False)
-        return label, fn.testing.plans_one(label)
+        size = 40 if source == "drawn" else 2
+        return label, fn.testing.plans_one(label, raised=raised, size=size)
 
     return of(graph, on_bad_sample="replace")
 
 
 @pytest.mark.parametrize("source", ["drawn", "fed"])
-def test_errors_of_samples_have_each_planned_alone(monkeypatch, source):
-    for raised in ERRORS_OF_SAMPLES:
-        label, found = (o.as_array() for o in of_labels(raised, monkeypatch, source).run())
+def test_errors_of_samples_have_each_planned_alone(source):
+    for raised in ("", "ValueError", "IndexError", "ZeroDivisionError", "RuntimeError"):
+        label, found = (o.as_array() for o in of_labels(raised, source).run())
         np.testing.assert_array_equal(found, label)
 
 
 @pytest.mark.parametrize("source", ["drawn", "fed"])
-def test_faults_of_operators_show_where_samples_could_do_without(monkeypatch, source):
-    for raised in (TypeError("not callable"), NameError(), AttributeError(), AssertionError()):
-        pipe = of_labels(raised, monkeypatch, source)
-        with pytest.raises(type(raised), match=r"testing\.plans_one"):
+def test_faults_of_operators_show_where_samples_could_do_without(source):
+    for raised in ("TypeError", "NameError", "AttributeError", "AssertionError"):
+        pipe = of_labels(raised, source)
+        with pytest.raises(getattr(builtins, raised), match=r"testing\.plans_one"):
             pipe.run()
         assert not pipe.bad_samples
