@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.tensors.rows import Rows
 
@@ -43,6 +45,11 @@ class Chunk:
         if isinstance(positions, range):
             return self.indices[positions.start : positions.stop]
         return [self.indices[k] for k in positions]
+
+    def leave_out(self, register: int, ndim: int | None) -> None:
+        """Note that no sample has anything on a register, which has so many axes."""
+        nothing = np.zeros((len(self.indices), ndim or 0), np.int64)
+        self.columns[register] = Samples(shapes=nothing)
 
     def keep(self, positions: Sequence[int]) -> None:
         """Go on with these samples alone."""

@@ -129,9 +129,7 @@ class SampleRunner:
             places = chosen(step.guard, chunk.columns, selected) if step.guard else None
             if places is not None and not places:
                 for r in step.outputs:
-                    ndim = self._program.specs[r].ndim or 0
-                    nothing = np.zeros((len(chunk.indices), ndim), np.int64)
-                    chunk.columns[r] = Samples(shapes=nothing)
+                    chunk.leave_out(r, self._program.specs[r].ndim)
                 continue
             if step.origin in step.outputs:
                 chunk.sources[step.origin] = [""] * len(chunk.indices)
