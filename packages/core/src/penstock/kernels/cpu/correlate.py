@@ -1,17 +1,24 @@
-"""Weighted sums of neighbourhoods, by OpenCV."""
+"""Weighted sums of neighbourhoods, by OpenCV; small ones of bytes by a loop of its arithmetic."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
+from penstock.kernels.cpu import correlate_loops
 from penstock.kernels.cpu.bits import MAX_CHANNELS
 from penstock.kernels.cpu.opencv import cv2
+from penstock.kernels.cpu.rows import read_only
 
 _TAKEN = {"u1", "u2", "i2", "f4"}
 """Element types of inputs and, if they are those of the inputs or float32, outputs of OpenCV."""
+
+
+_SMALL = 49
+"""Weights of a small filter: OpenCV multiplies spectra for large ones."""
 
 
 def mirrored(position: int, extent: int, border: str) -> int:
@@ -29,6 +36,14 @@ def mirrored(position: int, extent: int, border: str) -> int:
     period = 2 * extent - (2 if border == "reflect_101" else 0)
     position %= period
     return position if position < extent else period - position - (border == "reflect_1001")
+
+
+@lru_cache(maxsize=1024)
+def _positions(first: int, count: int, extent: int, border: str) -> np.ndarray:
+    """What `mirrored` gives for so many positions from `first` on."""
+    found = np.array([mirrored(first + k, extent, border) for k in range(count)], np.int64)
+    found.flags.writeable = False
+    return found
 
 
 def correlate(
@@ -78,8 +93,32 @@ def correlate(
     for plane, target in zip(planes, targets, strict=True):
         if count == 3:
             _volume(plane, weights, anchor, border, fill, target)
+        elif (
+            data.dtype == out.dtype == np.uint8
+            and weights.size <= _SMALL
+            and (border != "constant" or fill == 0)
+        ):
+            _bytes(plane, weights, anchor, border, target)
         else:
             _image(plane, weights, anchor, border, fill, target)
+
+
+def _bytes(
+    data: np.ndarray, weights: np.ndarray, anchor: Sequence[int], border: str, out: np.ndarray
+) -> None:
+    """`_image` of bytes, with a small filter; constants outside are zeros."""
+    height, width, channels = data.shape
+    (y, x), (down, across) = anchor, weights.shape
+    correlate_loops.correlate_bytes(
+        read_only(data.reshape(-1)),
+        width * channels,
+        _positions(-y, out.shape[0] + down - 1, height, border),
+        _positions(-x, out.shape[1] + across - 1, width, border),
+        x,
+        channels,
+        read_only(weights),
+        out.reshape(out.shape[0], -1),
+    )
 
 
 def _image(
