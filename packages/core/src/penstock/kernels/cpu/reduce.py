@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from penstock.kernels.cpu import reduce_loops
 from penstock.kernels.cpu.normalize import (
     in_blocks,
     squared_deviations,
     sum_rest,
     totals,
 )
+from penstock.kernels.cpu.rows import read_only
 from penstock.tensors.pool import HOST_POOL
 
 Axes = tuple[int, ...]
@@ -77,14 +79,19 @@ def sums(data: np.ndarray, axes: Axes) -> np.ndarray:
     return np.sum(data, axis=axes, dtype=wide, keepdims=True)
 
 
-def _totals(data: np.ndarray, axes: Axes) -> np.ndarray:
-    """Sums in float64; those of neighbours in float32, pair by pair, if that is the type."""
+def _totals(data: np.ndarray, axes: Axes, *, squares: bool = False) -> np.ndarray:
+    """Sums in float64, of elements or of their squares."""
     outer, reduced, inner, shape = in_blocks(data.shape, axes)
-    if data.dtype != np.float32 or inner != 1 or reduced <= _FEW:
-        return totals(data, axes)
-    rows = np.ascontiguousarray(data).reshape(outer, reduced)
-    with np.errstate(invalid="ignore", over="ignore"):
-        return sum_rest(np.add.reduce(rows, axis=1).astype(np.float64).reshape(shape), axes)
+    if data.dtype == np.float32 and inner == 1 and reduced > _FEW:
+        rows = read_only(np.ascontiguousarray(data).reshape(outer, reduced))
+        found = np.empty(outer)
+        reduce_loops.sum_rows(rows, squares, found)
+        return sum_rest(found.reshape(shape), axes)
+    if squares:
+        made = HOST_POOL.empty(data.shape, data.dtype)
+        with np.errstate(invalid="ignore", over="ignore"):
+            data = np.square(data, out=made)
+    return totals(data, axes)
 
 
 def sums_of_squares(data: np.ndarray, axes: Axes) -> np.ndarray:
@@ -118,9 +125,8 @@ def spread(data: np.ndarray, centre: np.ndarray, axes: Axes, ddof: int) -> np.nd
     """
     count = math.prod(data.shape[k] for k in axes)
     if centre is ZERO and data.dtype == np.float32:
-        squares = HOST_POOL.empty(data.shape, data.dtype)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return _totals(np.square(data, out=squares), axes) / (count - ddof)
+            return _totals(data, axes, squares=True) / (count - ddof)
     shape: Sequence[int] = (1,) * data.ndim
     if centre.size != 1:
         shape = [1 if k in axes else extent for k, extent in enumerate(data.shape)]
