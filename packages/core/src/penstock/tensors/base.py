@@ -34,11 +34,44 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-class TensorBase:
+class Typed:
+    """Elements of one type, which may be taken for those of another."""
+
+    __slots__ = ("_dtype",)
+    _dtype: DALIDataType
+
+    @property
+    def dtype(self) -> DALIDataType:
+        """Element type."""
+        return self._dtype
+
+    def _set_dtype(self, dtype: DALIDataType) -> None:
+        """Take the bytes for elements of another type of the same size."""
+        raise NotImplementedError
+
+    def reinterpret(self, new_type: DataTypeLike) -> None:
+        """Take the same bytes for elements of another type of the same size.
+
+        Parameters
+        ----------
+        new_type
+            The type, as `penstock.types.as_data_type` takes it.
+
+        Raises
+        ------
+        DataTypeError
+            If the sizes differ.
+        """
+        wanted = as_data_type(new_type)
+        check_same_size(self._dtype, wanted)
+        self._set_dtype(wanted)
+        self._dtype = wanted
+
+
+class TensorBase(Typed):
     """A tensor somewhere, with a layout. Sub-classes know the memory and its shape."""
 
-    __slots__ = ("__weakref__", "_dtype", "_layout", "_source")
-    _dtype: DALIDataType
+    __slots__ = ("__weakref__", "_layout", "_source")
     _layout: str
     _source: str
 
@@ -47,10 +80,6 @@ class TensorBase:
 
     def _set_extents(self, shape: Shape) -> None:
         """Take the elements for a tensor of another shape."""
-        raise NotImplementedError
-
-    def _set_dtype(self, dtype: DALIDataType) -> None:
-        """Take the bytes for elements of another type of the same size."""
         raise NotImplementedError
 
     def as_cpu(self) -> TensorCPU:
@@ -67,11 +96,6 @@ class TensorBase:
     def ndim(self) -> int:
         """Number of axes."""
         return len(self._extents())
-
-    @property
-    def dtype(self) -> DALIDataType:
-        """Element type."""
-        return self._dtype
 
     def layout(self) -> str:
         """One letter for each axis, or "" if nothing is known about them."""
@@ -128,33 +152,14 @@ class TensorBase:
         self._layout = "".join(c for i, c in enumerate(self._layout) if i not in gone)
         return True
 
-    def reinterpret(self, new_type: DataTypeLike) -> None:
-        """Take the same bytes for elements of another type of the same size.
-
-        Parameters
-        ----------
-        new_type
-            The type, as `penstock.types.as_data_type` takes it.
-
-        Raises
-        ------
-        DataTypeError
-            If the sizes differ.
-        """
-        wanted = as_data_type(new_type)
-        check_same_size(self._dtype, wanted)
-        self._set_dtype(wanted)
-        self._dtype = wanted
-
 
 TensorT = TypeVar("TensorT", bound=TensorBase)
 
 
-class TensorListBase(Generic[TensorT]):
+class TensorListBase(Typed, Generic[TensorT]):
     """A batch somewhere, with the layout of its samples. Sub-classes know the memory."""
 
-    __slots__ = ("__weakref__", "_dtype", "_layout", "_ndim", "_sources")
-    _dtype: DALIDataType
+    __slots__ = ("__weakref__", "_layout", "_ndim", "_sources")
     _ndim: int
     _layout: str
     _sources: Sequence[str] | None
@@ -170,21 +175,12 @@ class TensorListBase(Generic[TensorT]):
         """The batch of the samples `numbers`."""
         raise NotImplementedError
 
-    def _set_dtype(self, dtype: DALIDataType) -> None:
-        """Take the bytes for elements of another type of the same size."""
-        raise NotImplementedError
-
     def _repr_html_(self) -> str:
         return _html.of_batch(repr(self), self)
 
     def ndim(self) -> int:
         """Number of axes of a sample."""
         return self._ndim
-
-    @property
-    def dtype(self) -> DALIDataType:
-        """Element type."""
-        return self._dtype
 
     def layout(self) -> str:
         """Layout of a sample, or "" if nothing is known about the axes."""
@@ -260,24 +256,6 @@ class TensorListBase(Generic[TensorT]):
             )
         layout = f"N{self._layout}"
         return extents, layout if len(layout) == len(extents) else ""
-
-    def reinterpret(self, new_type: DataTypeLike) -> None:
-        """Take the same bytes for elements of another type of the same size.
-
-        Parameters
-        ----------
-        new_type
-            The type, as `penstock.types.as_data_type` takes it.
-
-        Raises
-        ------
-        DataTypeError
-            If the sizes differ.
-        """
-        wanted = as_data_type(new_type)
-        check_same_size(self._dtype, wanted)
-        self._set_dtype(wanted)
-        self._dtype = wanted
 
 
 def check_count(count: int) -> None:

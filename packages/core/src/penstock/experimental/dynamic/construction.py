@@ -16,7 +16,7 @@ from penstock.errors import (
     UsageError,
 )
 from penstock.experimental.dynamic import calling
-from penstock.experimental.dynamic.devices import DeviceLike
+from penstock.experimental.dynamic.devices import Device, DeviceLike
 from penstock.experimental.dynamic.devices import device as as_device
 from penstock.experimental.dynamic.dtypes import BY_TYPE_ID, DType
 from penstock.experimental.dynamic.dtypes import dtype as as_dtype
@@ -72,13 +72,20 @@ def tensor_reference(
         reference, fresh = _data_reference(data, wanted, copy)
     if wanted is not None and BY_TYPE_ID[reference.spec.dtype] != wanted:
         reference, fresh = _cast(reference, wanted), True
+    return _placed(reference, layout, place, copies=copy and not fresh)
+
+
+def _placed(
+    reference: ValueReference, layout: str | None, place: Device | None, *, copies: bool
+) -> ValueReference:
+    """The same with a layout, on a device; a copy where it is asked for and not made yet."""
     if layout:
         reference = _with_layout(reference, layout)
     if place is not None:
         here = reference.device == ("cpu" if place.device_type == "cpu" else place.device_id)
         if not here:
-            reference, fresh = _moved(reference, place), True
-    return _copied(reference) if copy and not fresh else reference
+            return _moved(reference, place)
+    return _copied(reference) if copies else reference
 
 
 def _handle_reference(data: Any, pad: bool) -> ValueReference | None:
@@ -251,13 +258,7 @@ def batch_reference(
         reference, fresh = _cast(reference, wanted), True
     if layout is not None and not isinstance(layout, str):
         raise LayoutError(f"`layout` is a string with one letter for each axis, got {layout!r}.")
-    if layout:
-        reference = _with_layout(reference, layout)
-    if place is not None:
-        here = reference.device == ("cpu" if place.device_type == "cpu" else place.device_id)
-        if not here:
-            reference, fresh = _moved(reference, place), True
-    return _copied(reference) if copy and not fresh else reference
+    return _placed(reference, layout, place, copies=copy and not fresh)
 
 
 def _samples_reference(data: Any, wanted: DType | None, copy: bool) -> tuple[ValueReference, bool]:
