@@ -227,6 +227,15 @@ def reads(step: Step) -> list[int]:
     return [*step.inputs, *(r for _, r, _ in step.tensor_args), *(r for r, _ in step.guard)]
 
 
+def check_count(step: Step, results: tuple[Any, ...]) -> None:
+    """Check that an operator has made as many outputs as it declares."""
+    if len(results) != len(step.outputs):
+        raise ShapeError(
+            f"The operator made {len(results)} outputs where its declaration says "
+            f"{len(step.outputs)}; a tuple has one element for each of them."
+        )
+
+
 def with_place(node: OpNode, function: Callable[..., Any], *args: Any) -> Any:
     """Call `function`, in a worker; an error from it says that it belongs to `node`."""
     try:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import PenstockError, ShapeError, located
+from penstock.errors import PenstockError, located
 from penstock.executor.cpu.chunk import Chunk, Group, samples_of
 from penstock.executor.guards import chosen, spread
 from penstock.executor.loader import Loaded
+from penstock.executor.step import check_count
 from penstock.executor.step import reads as reads_of
 from penstock.operators.support.contexts import ChunkContext, SampleContext
 from penstock.operators.support.lazy_value import LazyValue
@@ -407,7 +408,7 @@ class SampleRunner:
         if step.materialises and isinstance(found, LazyValue):
             found = found.materialise(several)
         results = found if isinstance(found, tuple) else (found,)
-        _check_count(step, results)
+        check_count(step, results)
         for buffer, rows in zip(context.buffers, results, strict=True):
             if buffer is None or any(rows is own for own in several.handed):
                 continue
@@ -480,7 +481,7 @@ class SampleRunner:
         self, step: Step, context: SampleContext, result: Any, outputs: list[list[Any]]
     ) -> None:
         results = result if isinstance(result, tuple) else (result,)
-        _check_count(step, results)
+        check_count(step, results)
         for value, buffer, output in zip(results, context.buffers, outputs, strict=True):
             if buffer is not None:
                 buffer.put(context.index, value)
@@ -582,14 +583,6 @@ def _converted(name: str, convert: Callable[[np.ndarray], Any], value: Any) -> A
     except (TypeError, ValueError) as error:
         kind = type(error) if isinstance(error, PenstockError) else ValueError
         raise kind(f"Argument `{name}`: {error}") from error
-
-
-def _check_count(step: Step, results: tuple[Any, ...]) -> None:
-    if len(results) != len(step.outputs):
-        raise ShapeError(
-            f"The operator made {len(results)} outputs where its declaration says "
-            f"{len(step.outputs)}; a tuple has one element for each of them."
-        )
 
 
 def _located(error: BaseException, step: Step, index: int, source: str) -> BaseException:
