@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 
 from penstock.kernels.compilation import njit
+from penstock.kernels.cpu import philox
 
 LEFT, FOUND, WHOLE, EXHAUSTED = range(4)
 """What came of some attempts: more are left, a window was found, no crop was chosen, or there are
 no more and the best window is given."""
+
+_AHEAD = 2
+"""Attempts whose numbers are drawn together, where they are drawn as they are needed."""
 
 
 @njit(nogil=True)
@@ -206,8 +210,11 @@ def draw_windows(
     boxes: np.ndarray,
     firsts: np.ndarray,
     units: np.ndarray,
+    samples: np.ndarray,
+    key: philox.Key,
     packed: bool,
     first: int,
+    block: int,
     attempts: int,
     total: int,
     options: np.ndarray,
@@ -229,28 +236,42 @@ def draw_windows(
     ----------
     left
         int64: the samples that have no window yet; `units` has a row for each of them.
+    units
+        As of `_draw_window`; without columns, numbers are drawn as they are needed.
+    samples, key
+        Whose numbers these are: positions in the batch, int64, and the generator's key.
+    block
+        How many attempts there are.
     found
         What came of it, for each sample.
     """
     for place in range(len(left)):
         k = left[place]
         begin, end = firsts[k], firsts[k + 1]
-        found[k] = _draw_window(
-            boxes[begin:end],
-            units[place],
-            packed,
-            first,
-            attempts,
-            total,
-            options,
-            states[k],
-            scaling,
-            aspects,
-            data[k],
-            crop[k],
-            overlap,
-            every,
-            prune,
-            windows[k],
-            kept[begin:end],
-        )
+        at, own = first, units[place]
+        found[k] = LEFT
+        while found[k] == LEFT and at < first + block:
+            tried = block
+            if not units.shape[1]:
+                tried, numbers = min(_AHEAD, first + block - at), 1 + 2 * data.shape[1]
+                own = philox.uniforms(tried * numbers, at * numbers, samples[k], key)
+            found[k] = _draw_window(
+                boxes[begin:end],
+                own,
+                packed,
+                at,
+                attempts,
+                total,
+                options,
+                states[k],
+                scaling,
+                aspects,
+                data[k],
+                crop[k],
+                overlap,
+                every,
+                prune,
+                windows[k],
+                kept[begin:end],
+            )
+            at += tried

@@ -27,7 +27,7 @@ def _float32(value: float) -> float:
     return float(np.float32(value))
 
 
-def _key(seed: int, iteration: int) -> tuple[int, int, int, int]:
+def key_of(seed: int, iteration: int) -> tuple[int, int, int, int]:
     """A `penstock.kernels.cpu.philox.Key`."""
     return iteration & _WORD, iteration >> 32, seed & _WORD, (seed >> 32) & _WORD
 
@@ -71,7 +71,7 @@ def sample_uniforms(
         philox_draws.unit(out, stride, _place(seed, iteration, sample))
         return out[0, offset:]
     return philox.uniforms(  # type: ignore[no-any-return]
-        count, offset, sample, _key(seed, iteration)
+        count, offset, sample, key_of(seed, iteration)
     )
 
 
@@ -83,7 +83,7 @@ def uniforms_of(
         found = [sample_uniforms(seed, iteration, k, count, offset) for k in samples.tolist()]
         return np.array(found).reshape(len(samples), count)
     out = np.empty((len(samples), count))
-    philox.uniforms_of(out, offset, samples, _key(seed, iteration))
+    philox.uniforms_of(out, offset, samples, key_of(seed, iteration))
     return out
 
 
@@ -130,7 +130,7 @@ def fill_uniform(
         return
     kernels = few_draws if _are_few(out) else philox
     fill = kernels.uniform_float32 if out.dtype == np.float32 else kernels.uniform_float64
-    fill(out, float(low), float(high), first_sample, _key(seed, iteration))
+    fill(out, float(low), float(high), first_sample, key_of(seed, iteration))
 
 
 def fill_normal(
@@ -155,7 +155,7 @@ def fill_normal(
         return
     kernels = few_draws if _are_few(out) else normal
     fill = kernels.normal_float32 if out.dtype == np.float32 else kernels.normal_float64
-    fill(out, float(mean), float(stddev), first_sample, _key(seed, iteration))
+    fill(out, float(mean), float(stddev), first_sample, key_of(seed, iteration))
 
 
 def fill_index(
@@ -175,7 +175,7 @@ def fill_index(
         philox_draws.index(out, np.uint64(count), packed, _place(seed, iteration, first_sample))
         return
     kernels = few_draws if _are_few(out) else philox
-    kernels.index_int64(out, count, first_sample, _key(seed, iteration))
+    kernels.index_int64(out, count, first_sample, key_of(seed, iteration))
 
 
 def sample_words(
@@ -221,7 +221,9 @@ def fill_bernoulli(
         philox_draws.bernoulli(out, threshold, _place(seed, iteration, first_sample))
         return
     kernels = few_draws if _are_few(out) else philox
-    kernels.bernoulli_uint8(out, round(probability * 2.0**32), first_sample, _key(seed, iteration))
+    kernels.bernoulli_uint8(
+        out, round(probability * 2.0**32), first_sample, key_of(seed, iteration)
+    )
 
 
 def fill_beta(
@@ -242,4 +244,4 @@ def fill_beta(
         place = _place(seed, iteration, first_sample)
         philox_beta.beta(out, _float32(alpha), _float32(beta), single, place)
         return
-    beta_kernel.beta(out, float(alpha), float(beta), first_sample, _key(seed, iteration))
+    beta_kernel.beta(out, float(alpha), float(beta), first_sample, key_of(seed, iteration))

@@ -11,8 +11,8 @@ import numpy as np
 from penstock.errors import ArgumentValueError, MisusedArgumentError, ShapeError
 from penstock.kernels.cpu import bbox_crop as _cpu
 from penstock.kernels.cpu import bbox_rows as _rows
-from penstock.kernels.cpu.philox_state import is_of_pipeline
-from penstock.kernels.cpu.random import uniforms_of, units_behind
+from penstock.kernels.cpu.philox_state import DrawSeed, is_of_pipeline
+from penstock.kernels.cpu.random import key_of, uniforms_of, units_behind
 from penstock.operators.support.argument_types import (
     BoolArg,
     FloatArg,
@@ -292,13 +292,17 @@ class RandomBBoxCrop(SampleOperator):
         kept, found = np.zeros(len(boxes), np.bool_), np.zeros(count, np.int64)
         indices, taken = np.array(c.indices, np.int64), np.zeros(count, np.int64)
         packed = is_of_pipeline(c.seed)
-        first, block, left = 0, _FIRST_BLOCK, np.arange(count)
+        # Other numbers than DALI's are drawn in the loop, as they are needed.
+        lazily = type(c.seed) is not DrawSeed
+        first, block, left = 0, _BLOCK if lazily else _FIRST_BLOCK, np.arange(count)
         while len(left):
             if packed:
                 block = -(-block // args.num_attempts) * args.num_attempts
                 units = units_behind(
                     c.seed, c.iteration, indices[left], taken[left], block * numbers
                 )
+            elif lazily:
+                units = np.empty((len(left), 0))
             else:
                 units = uniforms_of(
                     c.seed, c.iteration, indices[left], block * numbers, first * numbers
@@ -308,8 +312,11 @@ class RandomBBoxCrop(SampleOperator):
                 boxes,
                 firsts,
                 units,
+                indices,
+                key_of(c.seed, c.iteration),
                 packed,
                 first,
+                block,
                 args.num_attempts,
                 total,
                 self._options,
