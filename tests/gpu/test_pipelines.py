@@ -71,6 +71,24 @@ def test_there_and_back(make, depth):
         assert_same([hop.at(i) for i in range(4)], [(v + 1) * 2 for v in make(iteration)])
 
 
+def test_plans_read_inputs_that_are_on_the_cpu():
+    shapes = [[2, 3], [3, 2], [6, 1], [1, 6]]
+    moves = [np.float32([[1, 0, k], [0, 1, 0]]) for k in range(4)]
+
+    def define():
+        data = fn.external_source(source=lambda: [np.arange(6, dtype=np.float32)] * 4).gpu()
+        wanted = fn.external_source(source=lambda: [np.int32(shape) for shape in shapes])
+        images = fn.external_source(source=Counting(lambda _: np.ones((4, 5, 6, 3), np.uint8)))
+        moved = fn.warp_affine(
+            images.gpu(), fn.external_source(source=lambda: moves), fill_value=7, inverse_map=False
+        )
+        return fn.reshape(data, wanted), moved
+
+    reshaped, moved = pipe_of(define).run()
+    assert [each.shape for each in samples(reshaped)] == [tuple(shape) for shape in shapes]
+    assert [int((each[0, :, 0] == 7).sum()) for each in samples(moved)] == [0, 1, 2, 3]
+
+
 def test_many_batches_kept(gpu_runtime):
     pipe = pipe_of(lambda: (fn.external_source(source=Counting(dense)) + 0).gpu())
     kept = [pipe.run()[0] for _ in range(20)]

@@ -102,7 +102,9 @@ class WarpAffine(WarpingOperator):
             self._constant_matrix(data.ndim - 1)
         return made
 
-    def plan(self, c: PlanContext, data: Samples, transform: Any = None) -> Planned | None:
+    def plan(
+        self, c: PlanContext, data: Samples, transform: Samples | None = None
+    ) -> Planned | None:
         """Without its second input, which is on a GPU, of the shapes alone."""
         shapes = data.shapes
         rank = shapes.shape[1] - 1
@@ -111,7 +113,7 @@ class WarpAffine(WarpingOperator):
             matrices = np.broadcast_to(self._constant_matrix(rank), (len(shapes), rank, rank + 1))
             return self.planned(shapes, canvas, matrices)
         if transform is not None:
-            if isinstance(transform, Samples) and not transform.are_there:
+            if not transform.are_there:
                 return None
             found = transform.dense
             if found is None:

@@ -427,7 +427,8 @@ def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
     return _plan_batch(op, c, *inputs)
 
 
-def _plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
+def _plan_batch(op: Any, c: Any, *batches: Any) -> Planned:
+    inputs = [_as_samples(batch) for batch in batches]
     try:
         planned: Planned = op.plan(c, *inputs)
         return planned
@@ -470,13 +471,17 @@ class Alone:
         return PlanContext(args, {}, place, c.seed, c.iteration, [c.source(index)])
 
 
+def _as_samples(batch: Any) -> Any:
+    """A batch as `plan` takes it: on a GPU it is as it is, with shapes alone."""
+    rows = None if isinstance(batch, Samples) else getattr(batch, "rows", None)
+    return batch if rows is None else Samples(rows, whole=batch.dense)
+
+
 def sample_of(batch: Any, index: int) -> Samples:
     """One sample of a batch, alone."""
-    rows: Sequence[Any] | None = None
-    if not isinstance(batch, Samples) or batch.are_there:
-        rows = getattr(batch, "rows", None)
-    if rows is not None:
-        return Samples(rows[index : index + 1])
+    batch = _as_samples(batch)
+    if isinstance(batch, Samples) and batch.are_there:
+        return Samples(batch.rows[index : index + 1])
     shapes: np.ndarray = batch.shapes
     return Samples(shapes=shapes[index : index + 1])
 
