@@ -3,13 +3,11 @@
     hatch run bench:interpreter                     all cases, one thread
     hatch run bench:interpreter --case audio --threads 2 --top 20
 
-Each case runs in a process of its own. py-spy looks at it 500 times a second and tells
-which thread holds the interpreter's lock (GIL), if any does; the share of looks at which one does,
-over the rate of samples, is the time that the lock is held for a sample. It includes the consumer.
-
-A thread also holds the lock while another program has its processor. Linux tells how long threads
-ran and how long they waited for a processor; only the share of the former counts, so that other
-load hardly changes the figure.
+Each case runs in threads of a process of its own, in which each thread reads the clock of its own
+processor time whenever it takes and drops the interpreter's lock (GIL): what waits for a processor
+meanwhile does not count, so that other load hardly changes the figure. It includes the consumer.
+Where the lock is held, py-spy tells, with `--top`: it stops the program for each look, so that its
+shares are of use and times by it would not be.
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ from collections import Counter
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.support import audio_chain, graphs
 from benchmarks.support.harness import checked_cases
+from benchmarks.support.lock_time import LockTime, built, preloaded
 
 BATCH_SIZE = 64
 LOOKS_PER_SECOND = 500
@@ -57,11 +55,22 @@ CASES: dict[str, Callable[[Any, Path], Any]] = {
 }
 
 
-def _run(case: str, root: Path, threads: int, connection: Connection) -> None:
-    """Iterate until told to stop; tell the samples and seconds between looks."""
+class Held(NamedTuple):
+    """One round of a case: samples a second, and for a sample, of the lock, microseconds, takes."""
+
+    rate: float
+    microseconds: float
+    takes: float
+
+
+def _run(
+    case: str, root: Path, threads: int, seconds: float, library: Path, connection: Connection
+) -> None:
+    """Iterate for so long, after telling that it begins, and tell what was counted."""
+    lock = LockTime(library)
     import penstock
 
-    pipe = penstock.Pipeline(BATCH_SIZE, threads, None, seed=1)
+    pipe = penstock.Pipeline(BATCH_SIZE, threads, None, seed=1, workers="threads")
     with pipe:
         outputs = CASES[case](penstock, root)
         pipe.set_outputs(*(outputs if isinstance(outputs, tuple) else (outputs,)))
@@ -69,50 +78,47 @@ def _run(case: str, root: Path, threads: int, connection: Connection) -> None:
     for _ in range(8):
         pipe.run()
     connection.send("ready")
-    samples, start = 0, time.perf_counter()
-    while not connection.poll():
+    (held, takes), samples, start = lock.read(), 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
         samples += len(pipe.run()[0])
-    connection.send((samples, time.perf_counter() - start))
+    held_now, takes_now = lock.read()
+    connection.send(
+        Held(samples / elapsed, (held_now - held) / samples, (takes_now - takes) / samples)
+    )
 
 
-def held(case: str, root: Path, threads: int, seconds: float) -> tuple[float, float, Counter[str]]:
-    """Samples a second, microseconds of a processor with the lock held for a sample, and where."""
+def held(
+    case: str, root: Path, threads: int, seconds: float, library: Path, *, look: bool = False
+) -> tuple[Held, Counter[str]]:
+    """What is held in one round; if `look`, where, by how often it was seen there."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_run, args=(case, root, threads, there))
-    process.start()
+    # A look stops the program, so that the clock has to go on for longer.
+    span = 2 * seconds if look else seconds
+    process = context.Process(target=_run, args=(case, root, threads, span, library, there))
+    with preloaded(library):
+        process.start()
     there.close()
     here.recv()
-    with tempfile.NamedTemporaryFile(suffix=".txt") as out:
-        command = [py_spy(), "record", "--gil", "--pid", str(process.pid)]
-        command += ["--rate", str(LOOKS_PER_SECOND), "--duration", str(round(seconds))]
-        command += ["--format", "raw", "--output", out.name]
-        before = _scheduled(process.pid)
-        subprocess.run(command, check=True, capture_output=True)
-        after = _scheduled(process.pid)
-        stacks = Path(out.name).read_text().splitlines()
-    here.send("stop")
-    samples, elapsed = here.recv()
+    looks = _places(process.pid, seconds) if look else Counter()
+    found = here.recv()
     process.join()
+    return found, looks
+
+
+def _places(process: int | None, seconds: float) -> Counter[str]:
+    """Where threads of a process hold the lock, by how often they were seen there."""
+    with tempfile.NamedTemporaryFile(suffix=".txt") as out:
+        command = [py_spy(), "record", "--gil", "--pid", str(process)]
+        command += ["--rate", str(LOOKS_PER_SECOND), "--duration", str(max(round(seconds), 1))]
+        command += ["--format", "raw", "--output", out.name]
+        subprocess.run(command, check=True, capture_output=True)
+        stacks = Path(out.name).read_text().splitlines()
     looks: Counter[str] = Counter()
     for line in stacks:
         stack, _, count = line.rpartition(" ")
         looks[stack.rpartition(";")[2]] += int(count)
-    share = looks.total() / (LOOKS_PER_SECOND * round(seconds))
-    ran, waited = np.sum(
-        [np.subtract(now, before.get(thread, (0, 0))) for thread, now in after.items()], axis=0
-    )
-    share *= ran / (ran + waited)
-    return samples / elapsed, 1e6 * share * elapsed / samples, looks
-
-
-def _scheduled(process: int) -> dict[str, tuple[int, int]]:
-    """Nanoseconds that each thread of a process ran, and waited for a processor, so far."""
-    found = {}
-    for thread in Path(f"/proc/{process}/task").iterdir():
-        ran, waited, _ = (thread / "schedstat").read_text().split()
-        found[thread.name] = int(ran), int(waited)
-    return found
+    return looks
 
 
 def py_spy() -> str:
@@ -141,17 +147,19 @@ def main() -> None:
     from examples.dynamic.speech import write_speech
 
     table = Table(title=f"{args.threads} thread(s), batch {BATCH_SIZE}, medians of {args.rounds}")
-    for column in ("case", "samples/s", "interpreter held, us a sample"):
+    for column in ("case", "samples/s", "interpreter held, us a sample", "taken, times a sample"):
         table.add_column(column, justify="left" if column == "case" else "right")
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
+        library = built(root)
         write_dataset(root / "images", 32)
         write_speech(root / "speech", 64)
         for case in checked_cases(args.case, list(CASES)):
-            rounds = [held(case, root, args.threads, args.seconds) for _ in range(args.rounds)]
-            rate = statistics.median(r[0] for r in rounds)
-            table.add_row(case, f"{rate:,.0f}", f"{statistics.median(r[1] for r in rounds):.1f}")
-            looks = sum((r[2] for r in rounds), Counter[str]())
+            measured = [root, args.threads, args.seconds, library]
+            rounds = [held(case, *measured)[0] for _ in range(args.rounds)]
+            rate, microseconds, takes = (statistics.median(r) for r in zip(*rounds, strict=True))
+            table.add_row(case, f"{rate:,.0f}", f"{microseconds:.1f}", f"{takes:.1f}")
+            looks = held(case, *measured, look=True)[1] if args.top else Counter()
             for place, count in looks.most_common(args.top):
                 table.add_row("", "", f"{100 * count / looks.total():4.1f} %  {place}")
     Console(width=160).print(table)
