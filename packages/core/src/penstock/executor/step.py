@@ -53,8 +53,9 @@ class Step:
     """The samples that it does."""
     reduces: bool = False
     """Whether it finds out what the operator then works with sample by sample."""
-    merges: bool = False
-    """Whether it joins branches: see `OpSchema.merges`."""
+    branches: tuple[tuple[int, Guard], ...] = ()
+    """Of a step that joins branches (see `OpSchema.merges`), the register of each, and which
+    samples take it."""
     chunked: bool = False
     """Whether samples go through `function` several at a time."""
     read: tuple[bool, ...] = ()
@@ -65,8 +66,8 @@ class Step:
     """Whether lazy values that it returns are computed at once."""
     origin: int = -1
     """The register that tells where samples were read from; -1 for none."""
-    branch_origins: tuple[int, int] = (-1, -1)
-    """The same for either input of a step that joins branches."""
+    branch_origins: tuple[int, ...] = ()
+    """The same for each of `branches`."""
 
 
 class StepMaker:
@@ -201,6 +202,10 @@ class StepMaker:
             planner = Planner(op, arguments, specs, constant=not planned_args)
             if op.needs_plan:
                 sample_args = tuple(a for a in tensor_args if a[0] in op.unplanned)
+        guard, branches = self.plan.guard(node), ()
+        if node.schema.merges:
+            one, other, predicate = inputs
+            branches = ((one, (*guard, (predicate, True))), (other, (*guard, (predicate, False))))
         return Step(
             node=node,
             op=op,
@@ -215,8 +220,8 @@ class StepMaker:
             planner=planner,
             planned_args=planned_args,
             sample_args=sample_args,
-            guard=self.plan.guard(node),
-            merges=node.schema.merges,
+            guard=guard,
+            branches=branches,
             chunked=chunked,
             read=tuple(self.plan.consumers[r] > 0 for r in outputs),
         )
@@ -224,7 +229,12 @@ class StepMaker:
 
 def reads(step: Step) -> list[int]:
     """The registers that a step reads."""
-    return [*step.inputs, *(r for _, r, _ in step.tensor_args), *(r for r, _ in step.guard)]
+    guards = (step.guard, *(guard for _, guard in step.branches))
+    return [
+        *step.inputs,
+        *(r for _, r, _ in step.tensor_args),
+        *dict.fromkeys(r for guard in guards for r, _ in guard),
+    ]
 
 
 def check_count(step: Step, results: tuple[Any, ...]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.errors import located
 from penstock.operators.support.planning import SMALL_ELEMENTS, Samples
 from penstock.tensors.rows import Rows
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.guards import Guard
     from penstock.executor.step import Step
+    from penstock.operators.support.contexts import SampleContext
 
 
 class Chunk:
@@ -60,13 +62,23 @@ class Chunk:
         for r, sources in self.sources.items():
             self.sources[r] = [sources[k] for k in positions]
 
-    def merge_sources(self, step: Step, positions: Sequence[int], truth: Sequence[Any]) -> None:
-        """Note where samples of a merged batch come from, if not all from the same source."""
-        if step.origin in step.outputs:
-            for position, row in zip(positions, truth, strict=True):
-                sources = self.sources.get(step.branch_origins[0 if row else 1])
-                if sources is not None:
-                    self.sources[step.origin][position] = sources[position]
+    def fail(self, error: BaseException, step: Step, context: SampleContext, position: int) -> None:
+        """Note that a step has failed for a sample."""
+        context.position = position
+        index = self.indices[position]
+        try:
+            raise located(error, step.node.where(index, context.source))
+        except BaseException as found:
+            self.failures.append((index, found))
+
+    def merge_sources(self, step: Step, branch: int, positions: Sequence[int]) -> None:
+        """Note where the samples of one branch of a merged batch come from, if not all of them
+        come from the same source.
+        """
+        sources = self.sources.get(step.branch_origins[branch])
+        if step.origin in step.outputs and sources is not None:
+            for position in positions:
+                self.sources[step.origin][position] = sources[position]
 
 
 def samples_of(batch: BatchBuffer, indices: list[int]) -> Samples:
@@ -113,7 +125,9 @@ class Group:
         """The branch in which a register is made."""
 
     def branch(self, guard: Guard) -> Group:
-        """The samples of the group that `guard` selects."""
+        """The samples of the group, or of what it is a branch of, that `guard` selects."""
+        if self._root is not None:
+            return self._root.branch(guard)
         if not guard:
             return self
         found = self._branches.get(guard)

@@ -20,6 +20,7 @@ from penstock.operators.support.schema import Spec
 from penstock.tensors.pool import HostPool
 
 if TYPE_CHECKING:
+    from penstock.executor.guards import Guard
     from penstock.executor.plan import Plan, Stage
 
 
@@ -82,6 +83,7 @@ class Program:
                 with_place(node, self._add, node)
         self.chunk_seconds = _CHUNK_SECONDS + _STEP_SECONDS * sum(bool(s.guard) for s in self.steps)
         self._pass_on()
+        self._flatten_merges()
         self._write_to_merged()
         self.is_light = all(step.is_light for step in self.steps)
         """Whether samples pass through without any work on their data."""
@@ -198,7 +200,8 @@ class Program:
                 step.planner = None
                 continue
             asked.update(step.inputs, (r for _, r, _ in step.planned_args))
-            asked.update(r for r, _ in step.guard)
+            for guard in (step.guard, *(guard for _, guard in step.branches)):
+                asked.update(r for r, _ in guard)
 
     def _trace_sources(self) -> list[tuple[int, int]]:
         """Find out where samples of each register were read from: where those of the first input
@@ -211,9 +214,10 @@ class Program:
             elif step.inputs:
                 found = [origins.get(r, -1) for r in step.inputs]
                 step.origin = next((r for r in found if r != -1), -1)
-                if step.merges:
-                    step.branch_origins = found[0], found[1]
-                    step.origin = found[0] if found[0] == found[1] else step.outputs[0]
+                if step.branches:
+                    step.branch_origins = tuple([origins.get(r, -1) for r, _ in step.branches])
+                    same = len(set(step.branch_origins)) == 1
+                    step.origin = step.branch_origins[0] if same else step.outputs[0]
             origins.update(dict.fromkeys(step.outputs, step.origin))
             if step.is_reader and step.op.index.own_sources:
                 origins.update((r, r) for r in step.outputs[: step.op.pieces])
@@ -278,19 +282,41 @@ class Program:
         r = self.rows.get(r, r)
         return r if self.plan.leaves_stage[r] else None
 
+    def _flatten_merges(self) -> None:
+        """Let one step join the branches of merges whose result only another merge reads, such as
+        those of `elif`: each sample is then joined once.
+        """
+        merges = {step.outputs[0]: step for step in self.steps if step.branches}
+        inner = set()
+        for step in merges.values():  # those that it reads came before
+            branches: list[tuple[int, Guard]] = []
+            for r, guard in step.branches:
+                read = merges.get(r)
+                if (
+                    read is None
+                    or read.guard != guard
+                    or self.plan.consumers[r] > 1
+                    or self.plan.leaves_stage[r]
+                ):
+                    branches.append((r, guard))
+                else:
+                    inner.add(r)
+                    branches += read.branches
+            step.branches = tuple(branches)
+            step.inputs = tuple([r for r, _ in branches])
+        self.steps = [s for s in self.steps if not inner.intersection(s.outputs)]
+
     def _write_to_merged(self) -> None:
         """Let the last step of a branch write to the rows of the merged batch, where nobody else
         reads what it makes: then there is nothing to be copied.
         """
         maker_of = {r: step for step in self.steps for r in step.outputs}
         for merge in reversed(self.steps):
-            if not merge.merges:
-                continue
-            for r, holds in zip(merge.inputs, (True, False), strict=False):
+            for r, guard in merge.branches:
                 maker = maker_of.get(r)
                 if (
                     maker is not None
-                    and (merge.inputs[2], holds) in maker.guard
+                    and set(maker.guard).issuperset(guard[len(merge.guard) :])
                     and self.plan.consumers[r] == 1
                     and not self.plan.leaves_stage[r]
                 ):

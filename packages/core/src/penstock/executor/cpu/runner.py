@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.errors import PenstockError, located
 from penstock.executor.cpu.chunk import Chunk, Group, samples_of
+from penstock.executor.cpu.merging import join_ahead, merged
 from penstock.executor.guards import chosen, spread
 from penstock.executor.loader import Loaded
 from penstock.executor.step import check_count
@@ -134,7 +135,12 @@ class SampleRunner:
                 continue
             if step.origin in step.outputs:
                 chunk.sources[step.origin] = [""] * len(chunk.indices)
-            if step.planner is not None and (places is not None or not step.guard):
+            if step.branches and step.planner is not None:
+                values = join_ahead(step, chunk, selected)
+                if values is not None:
+                    self._keep_values(step, context, values, chunk, places)
+                    continue
+            elif step.planner is not None and (places is not None or not step.guard):
                 plans = self._planned(step, context, chunk, places)
                 if plans is not None and plans.values is not None:
                     self._keep_values(step, context, plans.values, chunk, places)
@@ -268,18 +274,13 @@ class SampleRunner:
             if places is not None:
                 each = spread(each, places, len(chunk.indices))
             chunk.columns[r] = Samples(values=each)
-        if step.merges:
-            known = chunk.columns[step.inputs[2]]
-            assert known is not None
-            where = range(len(chunk.indices)) if places is None else places
-            chunk.merge_sources(step, where, [known.rows[k] for k in where])
 
     def _do(self, step: Step, context: SampleContext, group: Group, chunk: Chunk) -> None:
         """Take a group through one step; samples that fail leave the group."""
         if not group.positions:
             return
-        if step.merges:
-            results, failed = self._merged(step, context, group, chunk)
+        if step.branches:
+            results, failed = merged(step, context, group, chunk, self._program)
         else:
             inputs = [group.of(r) for r in step.inputs]
             results, failed = self._results(step, context, inputs, group, chunk)
@@ -287,41 +288,6 @@ class SampleRunner:
             group.put(r, values)
         if failed:
             group.drop(failed)
-
-    def _merged(
-        self, step: Step, context: SampleContext, group: Group, chunk: Chunk
-    ) -> tuple[Sequence[Any], list[int]]:
-        """What samples of a group have in the branches that they took; and which of them failed."""
-        truth, positions = group.truth(step.inputs[2]), group.positions
-        chunk.merge_sources(step, positions, truth)
-        buffer, indices = context.buffers[0], chunk.indices_at(positions)
-        output: list[Any] = [None] * len(positions)
-        failed: list[int] = []
-        for r, wanted in zip(step.inputs, (True, False), strict=False):
-            places = [k for k, holds in enumerate(truth) if holds is wanted]
-            if not places:
-                continue
-            if buffer is not None and r in self._program.rows:  # they are in its rows already
-                rows = buffer.rows
-                for k in places:
-                    output[k] = rows[indices[k]]
-                continue
-            values = group.samples(r, [positions[k] for k in places])
-            if buffer is None and len(places) == len(positions):
-                return [values], failed
-            for k, value in zip(places, values, strict=True):
-                if buffer is None:
-                    output[k] = value
-                    continue
-                index = indices[k]
-                try:
-                    buffer.put(index, value)
-                    output[k] = buffer.rows[index]
-                except BaseException as error:  # whatever it is, somebody waits for the batch
-                    context.position = positions[k]
-                    chunk.failures.append((index, _located(error, step, index, context.source)))
-                    failed.append(k)
-        return [output], failed
 
     def _results(
         self, step: Step, context: SampleContext, inputs: list[Any], group: Group, chunk: Chunk
@@ -355,9 +321,7 @@ class SampleRunner:
             return self._each(step, context, inputs, group, chunk, places)
         except BaseException as error:  # whatever it is, somebody waits for the batch
             if len(positions) == 1:
-                index = chunk.indices[positions[0]]
-                context.position = positions[0]
-                chunk.failures.append((index, _located(error, step, index, context.source)))
+                chunk.fail(error, step, context, positions[0])
                 return [[None]] * len(step.outputs), [0]
         finally:
             if own:
@@ -470,8 +434,7 @@ class SampleRunner:
                 else:
                     self._store_several(step, context, result, outputs)
             except BaseException as error:  # whatever it is, somebody waits for the batch
-                index = indices[position]
-                chunk.failures.append((index, _located(error, step, index, context.source)))
+                chunk.fail(error, step, context, position)
                 failed.append(k)
                 for output in outputs:
                     output[k:] = [None]
@@ -547,8 +510,7 @@ class SampleRunner:
                 sources[k] = step.op.index.source(entry)
                 self._store_several(step, context, step.function(context, entry), stored)
             except BaseException as error:  # whatever it is, somebody waits for the batch
-                index = chunk.indices[k]
-                chunk.failures.append((index, _located(error, step, index, sources[k])))
+                chunk.fail(error, step, context, k)
                 failed.add(k)
             else:
                 for column, (value,) in zip(columns, stored, strict=True):
@@ -583,11 +545,3 @@ def _converted(name: str, convert: Callable[[np.ndarray], Any], value: Any) -> A
     except (TypeError, ValueError) as error:
         kind = type(error) if isinstance(error, PenstockError) else ValueError
         raise kind(f"Argument `{name}`: {error}") from error
-
-
-def _located(error: BaseException, step: Step, index: int, source: str) -> BaseException:
-    """`error` with the place where it happened."""
-    try:
-        raise located(error, step.node.where(index, source))
-    except BaseException as found:
-        return found

@@ -117,7 +117,7 @@ class GpuProgram:
             for r in step.outputs
         }
         """Kinds of lazy value that may go to the next operator as they are."""
-        self._guarded = any(step.guard or step.merges for step in self._steps)
+        self._guarded = any(step.guard or step.branches for step in self._steps)
         self._leaving = [r for step in self._steps for r in step.outputs if plan.leaves_stage[r]]
         dropped: list[list[int]] = [[] for _ in self._steps]
         for r, number in last.items():
@@ -265,7 +265,7 @@ class GpuProgram:
         """Where the samples of the iteration were read from that a step works on."""
         if not step.inputs:
             return None
-        if not step.merges:
+        if not step.branches:
             return next((s for r in step.inputs if (s := sources.get(r)) is not None), None)
         origin, other = (sources.get(r) for r in step.inputs[:2])
         if other is None or other is origin:
@@ -328,9 +328,7 @@ class GpuProgram:
 
 def _read_by(step: Step, position: int) -> Guard:
     """The samples of input `position` that a step reads."""
-    if step.merges and position < 2:
-        return (*step.guard, (step.inputs[2], position == 0))
-    return step.guard
+    return step.branches[position][1] if position < len(step.branches) else step.guard
 
 
 def _no_function(*_: Any) -> Any:

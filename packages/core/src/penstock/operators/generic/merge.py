@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,31 +66,12 @@ class Merge(SampleOperator):
         """
         if not predicate.are_there:
             return None
-        truth = predicate.values
-        if truth is not None:
-            holds = truth != 0
-            if holds.all():
-                return _known(if_true)
-            if not holds.any():
-                return _known(if_false)
-            if if_true.has_arrays and if_false.has_arrays:
-                values, others = if_true.values, if_false.values
-                if values is None or others is None:
-                    return Planned(_joined(holds, if_true.shapes, if_false.shapes))
-                if values.shape == others.shape:
-                    return Planned(values=_joined(holds, values, others))
-        branches = [if_true if row else if_false for row in predicate.rows]
-        if if_true.are_there and if_false.are_there:
-            rows = [branch.rows[k] for k, branch in enumerate(branches)]
-            values = Samples(rows).values
-            if values is not None:
-                return Planned(values=values)
-            return Planned(Samples(rows).shapes)
-        shapes = [
-            branch.rows[k].shape if branch.are_there else branch.shape_tuples[k]
-            for k, branch in enumerate(branches)
-        ]
-        return Planned(Samples(shapes=shapes).shapes)
+        values = predicate.values
+        truth = [bool(row) for row in predicate.rows] if values is None else values != 0
+        holds = np.array(truth, bool)
+        return joined(
+            [(if_true, np.flatnonzero(holds)), (if_false, np.flatnonzero(~holds))], c.size
+        )
 
     def gpu(
         self, c: BatchContext, if_true: DeviceBatch, if_false: DeviceBatch, predicate: Any
@@ -110,15 +92,34 @@ class Merge(SampleOperator):
         )
 
 
-def _known(samples: Samples) -> Planned:
-    """What is known of samples, as that of an output which is the same."""
-    values = samples.values
-    return Planned(samples.shapes) if values is None else Planned(values=values)
+def joined(
+    parts: Sequence[tuple[Samples | None, Sequence[int] | np.ndarray]], count: int
+) -> Planned | None:
+    """What is known of `count` samples that come from several branches; `None` if nothing.
 
-
-def _joined(holds: np.ndarray, values: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Rows of `values` where `holds`, else those of `others`."""
-    return np.where(holds.reshape(-1, *[1] * (values.ndim - 1)), values, others)
+    Parameters
+    ----------
+    parts
+        For each branch what is known of all samples, and the places of those that took it.
+    """
+    found, known = [], None
+    for samples, places in parts:
+        if len(places):
+            if samples is None:
+                return None
+            found.append((samples.taken(places) if len(places) < count else samples, places))
+    if all(own.are_there for own, _ in found):
+        values = [own.values for own, _ in found]
+        if len({None if each is None else each.shape[1:] for each in values}) == 1:
+            known = values
+    rows = [own.shapes for own, _ in found] if known is None or known[0] is None else known
+    if len(found) == 1 and len(found[0][1]) == count:
+        made = rows[0]
+    else:
+        made = np.zeros((count, *rows[0].shape[1:]), rows[0].dtype)
+        for (_, places), own in zip(found, rows, strict=True):
+            made[places] = own
+    return Planned(made) if rows is not known else Planned(values=made)
 
 
 def check_predicate(predicate: Spec) -> None:

@@ -1,0 +1,81 @@
+"""Joins the branches of samples: what is known ahead of their data, and then the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.executor.guards import chosen
+from penstock.operators.generic.merge import joined
+from penstock.operators.support.planning import Samples
+
+if TYPE_CHECKING:
+    from penstock.executor.cpu.chunk import Chunk, Group
+    from penstock.executor.cpu.program import Program
+    from penstock.executor.guards import Guard
+    from penstock.executor.step import Step
+    from penstock.operators.support.contexts import SampleContext
+
+
+def join_ahead(
+    step: Step, chunk: Chunk, selected: dict[Guard, Sequence[int] | None]
+) -> tuple[np.ndarray, ...] | None:
+    """Take in what is known of branches that `step` joins.
+
+    Returns
+    -------
+    Its outputs for the samples that it does, where they are small values that are known.
+    """
+    parts: list[tuple[Samples | None, Sequence[int]]] = []
+    for r, guard in step.branches:
+        places = chosen(guard, chunk.columns, selected)
+        if places is None:
+            return None
+        parts.append((chunk.columns[r], places))
+    planned = joined(parts, len(chunk.indices))
+    if planned is None:
+        return None
+    if planned.values is None:
+        chunk.columns[step.outputs[0]] = Samples(shapes=planned.shapes[0])
+        return None
+    for k, (_, own) in enumerate(parts):
+        chunk.merge_sources(step, k, own)
+    places = selected[step.guard]
+    return planned.values if not step.guard else tuple([v[places] for v in planned.values])
+
+
+def merged(
+    step: Step, context: SampleContext, group: Group, chunk: Chunk, program: Program
+) -> tuple[Sequence[Any], list[int]]:
+    """What samples of a group have in the branches that they took; and which of them failed."""
+    positions, buffer = group.positions, context.buffers[0]
+    output: list[Any] = [None] * len(positions)
+    failed: list[int] = []
+    place = {position: k for k, position in enumerate(positions)}
+    for branch, (r, guard) in enumerate(step.branches):
+        own = group.branch(guard).positions
+        if not own:
+            continue
+        chunk.merge_sources(step, branch, own)
+        if buffer is not None and r in program.rows:  # they are in its rows already
+            rows = buffer.rows
+            for position in own:
+                output[place[position]] = rows[chunk.indices[position]]
+            continue
+        values = group.samples(r, own)
+        if buffer is None and len(own) == len(positions):
+            return [values], failed
+        for position, value in zip(own, values, strict=True):
+            if buffer is None:
+                output[place[position]] = value
+                continue
+            index = chunk.indices[position]
+            try:
+                buffer.put(index, value)
+                output[place[position]] = buffer.rows[index]
+            except BaseException as error:  # whatever it is, somebody waits for the batch
+                chunk.fail(error, step, context, position)
+                failed.append(place[position])
+    return [output], failed
