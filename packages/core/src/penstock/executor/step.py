@@ -202,7 +202,8 @@ class StepMaker:
             planner = Planner(op, arguments, specs, constant=not planned_args)
             if op.needs_plan:
                 sample_args = tuple(a for a in tensor_args if a[0] in op.unplanned)
-        guard, branches = self.plan.guard(node), ()
+        guard = self.plan.guard(node)
+        branches: tuple[tuple[int, Guard], ...] = ()
         if node.schema.merges:
             one, other, predicate = inputs
             branches = ((one, (*guard, (predicate, True))), (other, (*guard, (predicate, False))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from penstock import math
 from penstock.auto_aug.core._args import accepted, forbid_unused_kwargs
 from penstock.auto_aug.core._augmentation import Augmentation
 from penstock.errors import ArgumentValueError
@@ -33,17 +34,24 @@ def select(
     given = {key: value for key, value in op_kwargs.items() if key not in _BINS}
     forbid_unused_kwargs(ops, given, "select")
 
-    def run(first: int, last: int) -> DataNode:
-        if last - first == 1:
+    last = len(ops) - 1
+    number = math.min(math.max(selected_op_idx, 0), last)
+    # Halves of halves are told apart by bits of the number, which serve all of them.
+    are_lower = [number & (1 << k) == 0 for k in range(last.bit_length())]
+
+    def run(first: int, level: int) -> DataNode:
+        if level == 0:
             op = ops[first]
             takes = (*_BINS, *accepted(op.op))
             return op(*op_args, **{k: v for k, v in op_kwargs.items() if k in takes})
-        middle = (first + last) // 2
-        is_before = selected_op_idx < middle
-        with guarded(is_before):
-            before = run(first, middle)
-        with guarded(is_before, holds=False):
-            behind = run(middle, last)
-        return merge(is_before, before, behind)
+        half = 1 << (level - 1)
+        if first + half > last:  # there is no upper half
+            return run(first, level - 1)
+        is_lower = are_lower[level - 1]
+        with guarded(is_lower):
+            lower = run(first, level - 1)
+        with guarded(is_lower, holds=False):
+            upper = run(first + half, level - 1)
+        return merge(is_lower, lower, upper)
 
-    return run(0, len(ops))
+    return run(0, len(are_lower))

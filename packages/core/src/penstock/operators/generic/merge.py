@@ -102,24 +102,25 @@ def joined(
     parts
         For each branch what is known of all samples, and the places of those that took it.
     """
-    found, known = [], None
+    found = []
     for samples, places in parts:
         if len(places):
             if samples is None:
                 return None
             found.append((samples.taken(places) if len(places) < count else samples, places))
+    rows: list[np.ndarray] = []
     if all(own.are_there for own, _ in found):
-        values = [own.values for own, _ in found]
-        if len({None if each is None else each.shape[1:] for each in values}) == 1:
-            known = values
-    rows = [own.shapes for own, _ in found] if known is None or known[0] is None else known
+        rows = [values for own, _ in found if (values := own.values) is not None]
+    are_values = len(rows) == len(found) and len({each.shape[1:] for each in rows}) == 1
+    if not are_values:
+        rows = [own.shapes for own, _ in found]
     if len(found) == 1 and len(found[0][1]) == count:
         made = rows[0]
     else:
         made = np.zeros((count, *rows[0].shape[1:]), rows[0].dtype)
         for (_, places), own in zip(found, rows, strict=True):
             made[places] = own
-    return Planned(made) if rows is not known else Planned(values=made)
+    return Planned(values=made) if are_values else Planned(made)
 
 
 def check_predicate(predicate: Spec) -> None:
