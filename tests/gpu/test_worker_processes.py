@@ -70,6 +70,7 @@ def test_to_the_gpu_and_back_to_a_worker():
 
 def test_what_a_gpu_reads_is_page_locked_and_shared():
     from penstock.executor.processes.shared_pool import SHARED_POOL
+    from penstock.tensors.addresses import addresses_of
 
     seen = []
 
@@ -92,7 +93,8 @@ def test_what_a_gpu_reads_is_page_locked_and_shared():
     assert seen
     for rows in seen:
         assert all(is_pinned(row) for row in rows)
-        assert SHARED_POOL.places_of(rows) is not None
+        sizes = np.array([row.nbytes for row in rows])
+        assert SHARED_POOL.places_of(addresses_of(rows), sizes) is not None
 
 
 def test_memory_is_unlocked_when_it_is_given_up(emulated_gpu):

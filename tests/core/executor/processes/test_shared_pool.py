@@ -78,14 +78,16 @@ def test_ranges_never_overlap_and_are_joined_again(sizes, rng):
 
 def test_places_are_found_for_arrays_of_the_pool_only():
     from penstock.executor.processes.shared_pool import SharedPool
+    from penstock.tensors.addresses import addresses_of
 
     pool = SharedPool()
     own = pool.empty((3, 5), np.int32)
-    number, offsets = pool.places_of([own[1], own[2]])
+    sizes = np.array([20, 20])
+    number, offsets = pool.places_of(addresses_of([own[1], own[2]]), sizes)
     place = pool.place_of(own)
     assert (number, offsets.tolist()) == (place.file, [place.offset + 20, place.offset + 40])
-    assert pool.places_of([own[0], np.zeros(5, np.int32)]) is None
-    assert pool.places_of([own[:, 1]]) is None
+    assert pool.places_of(addresses_of([own[0], np.zeros(5, np.int32)]), sizes) is None
+    assert pool.places_of(addresses_of([own[2]]), np.array([1 << 60])) is None
     with pytest.raises(ValueError, match="not in shared memory"):
         pool.place_of(np.zeros(5))
 

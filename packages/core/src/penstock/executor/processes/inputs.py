@@ -21,44 +21,43 @@ _SMALL_BYTES = 1024
 class Carried:
     """A batch that workers read, where they can read it. Once for each batch."""
 
-    __slots__ = ("_copied", "_file", "_offsets", "_shapes", "_values", "buffer")
+    __slots__ = ("_copied", "_file", "_kept", "_offsets", "_shapes", "_values", "buffer")
 
     def __init__(self, buffer: BatchBuffer) -> None:
         self.buffer = buffer
         self._values: np.ndarray | None = None
-        self._copied: tuple[Rows, Rows, np.ndarray] | None = None
-        """Samples that are to be copied to shared memory, where to, and their bytes."""
+        self._copied: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        """Where samples are that are to be copied to shared memory, where to, and their bytes."""
+        self._kept: tuple[Rows, Rows] | None = None
+        """Whose memory these are."""
         self._file: int | None = None
         dense = buffer.dense
         if dense is not None and dense[:1].nbytes <= _SMALL_BYTES:
             self._values = dense
             return
-        rows: list[np.ndarray] = buffer.rows  # type: ignore[assignment]
-        # Nobody reads what is in the place of a sample that has failed or took another branch.
-        any_row = next((row for row in rows if row is not None), None)
-        if any_row is None:
-            self._values = np.empty((len(rows), 0), buffer.dtype)
+        rows = _rows(buffer, dense)
+        if rows is None:
+            self._values = np.empty((len(buffer.rows), 0), buffer.dtype)
             return
-        rows = [any_row if row is None else row for row in rows]
-        self._shapes = np.array([row.shape for row in rows], np.int64).reshape(len(rows), -1)
+        self._shapes, addresses = rows.shapes, rows.addresses
         self._offsets = np.zeros(len(rows), np.int64)
+        sizes = rows.sizes * buffer.dtype.itemsize
         # A sample without elements is nowhere, and needs no place.
-        filled = [k for k, row in enumerate(rows) if row.size]
-        if not filled:
+        filled = sizes > 0
+        if not filled.any():
             return
-        found = SHARED_POOL.places_of([rows[k] for k in filled])
+        found = SHARED_POOL.places_of(addresses[filled], sizes[filled])
         if found is not None:
             self._file, self._offsets[filled] = found
             return
-        copies = pack_rows(self._shapes, any_row.dtype, SHARED_POOL.empty)
+        copies = pack_rows(self._shapes, buffer.dtype, SHARED_POOL.empty)
         assert copies.flat is not None
         assert copies.begins is not None
         place = SHARED_POOL.place_of(copies.flat)
         self._file = place.file
         self._offsets = place.offset + copies.begins * copies.flat.itemsize
-        origins = Rows(rows)
-        _ = origins.addresses  # found by one thread: rows with gaps are packed for it
-        self._copied = origins, copies, copies.sizes * copies.flat.itemsize
+        self._kept = rows, copies
+        self._copied = addresses, copies.addresses, sizes
 
     def see_to(self, samples: slice) -> None:
         """Copy samples that workers could not read, before they are asked to.
@@ -66,8 +65,7 @@ class Carried:
         Each thread copies those of its own task, so that all of them share the work.
         """
         if self._copied is not None:
-            rows, copies, sizes = self._copied
-            copy_pieces(rows.addresses[samples], copies.addresses[samples], sizes[samples])
+            copy_pieces(*(column[samples] for column in self._copied))
 
     def whole(self) -> Input:
         """Where all samples are."""
@@ -75,3 +73,14 @@ class Carried:
         if self._values is not None:
             return Input(self._values, None, None, None, dtype, sources)
         return Input(None, self._file, self._offsets, self._shapes, dtype, sources)
+
+
+def _rows(buffer: BatchBuffer, dense: np.ndarray | None) -> Rows | None:
+    """The samples of a batch; `None` if there is none."""
+    if dense is not None and dense.flags.c_contiguous:
+        return Rows.of_array(dense)
+    # Nobody reads what is in the place of a sample that has failed or took another branch.
+    any_row = next((row for row in buffer.rows if row is not None), None)
+    if any_row is None:
+        return None
+    return Rows([any_row if row is None else row for row in buffer.rows])

@@ -125,13 +125,14 @@ class SharedPool(HostPool):
                 return Place(file.number, address - file.address, array.nbytes)
         raise ValueError("the array is not in shared memory")
 
-    def places_of(self, arrays: list[np.ndarray]) -> tuple[int, np.ndarray] | None:
-        """Number of the file, and an offset for each array; `None` if any lies elsewhere."""
+    def places_of(self, addresses: np.ndarray, sizes: np.ndarray) -> tuple[int, np.ndarray] | None:
+        """Number of the file, and offsets of pieces of so many bytes at such addresses; `None` if
+        any lies elsewhere.
+        """
         file = self._current
-        if file is None or not all(a.flags.c_contiguous for a in arrays):
+        if file is None:
             return None
-        offsets = (addresses_of(arrays) - np.uint64(file.address)).astype(np.int64)
-        sizes = np.array([a.nbytes for a in arrays])
+        offsets = (addresses - np.uint64(file.address)).astype(np.int64)
         if ((offsets < 0) | (offsets + sizes > file.size)).any():
             return None
         return file.number, offsets
