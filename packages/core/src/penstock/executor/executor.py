@@ -140,7 +140,6 @@ class Executor:
             redraws=on_bad_sample == "skip" and bool(plan.readers),
             shares_streams=shares_streams(plan),
             ahead=Ahead(depth, most_ahead or depth),
-            places=0 if processes is None else processes.count,
         )
         self.consumer = self._schedule.consumer
         self._batch_reader: BatchReader | None = None

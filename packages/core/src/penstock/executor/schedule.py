@@ -71,8 +71,6 @@ class Schedule:
         Whether any thread of the engine launches stages on the GPU.
     ahead
         Limits the iterations in progress.
-    places
-        How many worker processes carry samples.
     """
 
     def __init__(
@@ -85,14 +83,9 @@ class Schedule:
         redraws: bool,
         shares_streams: bool,
         ahead: Ahead,
-        places: int,
     ) -> None:
         self.monitor = monitor
         self.ahead = ahead
-        self.places = places
-        """How many more worker processes may be at work. Samples that are sent to one which nobody
-        uses take a place, and leave it to those that are sent to the same one behind them.
-        """
         self.queue: deque[Iteration] = deque()
         """Scheduled and not yet handed over, oldest first."""
         self.consumer = Consumer()
@@ -164,16 +157,6 @@ class Schedule:
             i.state is not SCHEDULED and i.state is not DONE and i.stage <= last for i in self.queue
         )
 
-    def is_full(self, program: Program) -> bool:
-        """Whether no further thread is to begin with samples of a program."""
-        return program.concurrency.is_full() or (program.is_sent and self.places <= 0)
-
-    def take_place(self) -> bool:
-        """Have another worker process at work, if there is one; whether there is."""
-        is_free = self.places > 0
-        self.places -= is_free
-        return is_free
-
     def begin(self, iteration: Iteration) -> None:
         """Have the calling thread begin an iteration."""
         iteration.change(BEGINNING)
@@ -200,7 +183,7 @@ class Schedule:
             if state is RUNNING:
                 program = iteration.program
                 assert program is not None
-                if self.is_full(program):
+                if program.concurrency.is_full():
                     first_is_full |= iteration.stage == 0 and not program.is_sent
                     continue
                 if iteration.next >= iteration.size and not iteration.queue:

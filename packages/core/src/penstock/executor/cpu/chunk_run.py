@@ -29,7 +29,6 @@ class ChunkRun:
         "elsewhere",
         "failed",
         "failures",
-        "has_place",
         "is_counted",
         "iteration",
         "program",
@@ -51,8 +50,6 @@ class ChunkRun:
         """What a worker process was sent, where it is not done in the thread."""
         self.is_counted = not behind
         """Whether its thread counts, for its sake, as one at work; see `Concurrency`."""
-        self.has_place = False
-        """Whether it has one of `Schedule.places`."""
         self.beside = program.concurrency.busy
         """How many chunks were worked on when it began."""
         self.started = time.perf_counter()

@@ -13,7 +13,7 @@ from penstock.executor.cpu.chunk_run import ChunkRun
 if TYPE_CHECKING:
     from penstock.executor.cpu.tasks import CpuTasks
     from penstock.executor.cpu.worker import Worker
-    from penstock.executor.schedule import Schedule
+    from penstock.executor.monitor import Monitor
     from penstock.executor.threads import Rest
 
 WORKERS_A_THREAD = 8
@@ -34,19 +34,17 @@ class Dispatcher:
     ----------
     tasks
         What there is to do.
-    schedule
-        Under whose lock tasks are found, and where places for worker processes are.
+    monitor
+        Under whose lock tasks are found.
     worker
         The thread.
     first
         A chunk that a worker process has been sent.
     """
 
-    def __init__(
-        self, tasks: CpuTasks, schedule: Schedule, worker: Worker, first: ChunkRun
-    ) -> None:
+    def __init__(self, tasks: CpuTasks, monitor: Monitor, worker: Worker, first: ChunkRun) -> None:
         self._tasks = tasks
-        self._schedule = schedule
+        self._monitor = monitor
         self._worker = worker
         self._pending = [first]
         """Chunks that have been sent, in that order."""
@@ -96,11 +94,9 @@ class Dispatcher:
     def _send_another(self, workers: int) -> bool:
         """Do what else there is to do, if anything; samples are sent to one of so many workers."""
         tasks, pending = self._tasks, self._pending
-        schedule = self._schedule
-        with schedule.monitor.lock:
-            closed, is_short = schedule.monitor.closed, len(pending) <= workers
+        with self._monitor.lock:
+            closed, is_short = self._monitor.closed, len(pending) <= workers
             task = None if closed else tasks.find_more(is_short=is_short)
-            has_place = task is not None and task[2] is not None and schedule.take_place()
         if task is None:
             return False
         do, iteration, samples = task
@@ -108,16 +104,13 @@ class Dispatcher:
             do(iteration, None, self._worker)
             return True
         run = ChunkRun(iteration, samples, behind=True)
-        run.has_place = has_place
-        ahead = _least_busy(pending)
-        tasks.start(run, self._worker, ahead)
+        ahead, count = _least_busy(pending)
+        tasks.start(run, self._worker, ahead, spreads=count < workers)
         if run.sent is None:
             tasks.end(run, None)
-            return True
-        if not has_place and ahead is not None:  # it has the worker of the one before
-            run.has_place, ahead.has_place = ahead.has_place, False
-        pending.append(run)
-        self._sent += 1
+        else:
+            pending.append(run)
+            self._sent += 1
         return True
 
     def _next_answered(self) -> ChunkRun:
@@ -140,11 +133,15 @@ class Dispatcher:
         return answered.popleft()
 
 
-def _least_busy(pending: list[ChunkRun]) -> ChunkRun | None:
-    """The last chunk of the worker process that has been sent the fewest."""
+def _least_busy(pending: list[ChunkRun]) -> tuple[ChunkRun | None, int]:
+    """The last chunk of the worker process that has been sent the fewest, and how many processes
+    there are.
+    """
     last: dict[int, tuple[int, ChunkRun]] = {}
     for run in pending:
         if run.sent is not None and run.sent.worker is not None:
             key = id(run.sent.worker)
             last[key] = last[key][0] + 1 if key in last else 1, run
-    return min(last.values(), key=operator.itemgetter(0))[1] if last else None
+    if not last:
+        return None, 0
+    return min(last.values(), key=operator.itemgetter(0))[1], len(last)

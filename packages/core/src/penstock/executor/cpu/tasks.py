@@ -101,7 +101,7 @@ class CpuTasks:
                 program = iteration.program
                 assert program is not None
                 concurrency = program.concurrency
-                if not program.is_sent if behind else schedule.is_full(program):
+                if not program.is_sent if behind else concurrency.is_full():
                     first_is_full |= iteration.stage == 0 and not program.is_sent
                     continue
                 if iteration.next >= iteration.size and not iteration.queue:
@@ -111,12 +111,10 @@ class CpuTasks:
                 samples = iteration.take(chunk_size(iteration, program, threads, batches))
                 if samples:
                     iteration.in_flight += 1
-                    if behind:
-                        return self._run, iteration, samples
-                    concurrency.enter()
-                    has_place = program.is_sent and schedule.take_place()
-                    schedule.wake_worker()
-                    return self._run_with_place if has_place else self._run, iteration, samples
+                    if not behind:
+                        concurrency.enter()
+                        schedule.wake_worker()
+                    return self._run, iteration, samples
             elif state is SCHEDULED:
                 if first_is_full or schedule.first_stream or not schedule.may_begin():
                     return None
@@ -168,24 +166,16 @@ class CpuTasks:
         """Carry samples through their stage, and go on with the iteration if they were the last; or
         send them to a worker process, and return what waits for it.
         """
-        return self._started(ChunkRun(iteration, samples), worker)
-
-    def _run_with_place(
-        self, iteration: Iteration, samples: list[int], worker: Worker
-    ) -> Rest | None:
-        """The same for samples that have one of `Schedule.places`."""
         run = ChunkRun(iteration, samples)
-        run.has_place = True
-        return self._started(run, worker)
-
-    def _started(self, run: ChunkRun, worker: Worker) -> Rest | None:
         self.start(run, worker, None)
         if run.sent is not None:
-            return Dispatcher(self, self._schedule, worker, run).go_on
+            return Dispatcher(self, self._schedule.monitor, worker, run).go_on
         self.end(run, None)
         return None
 
-    def start(self, run: ChunkRun, worker: Worker, ahead: ChunkRun | None) -> None:
+    def start(
+        self, run: ChunkRun, worker: Worker, ahead: ChunkRun | None, *, spreads: bool = True
+    ) -> None:
         """Carry samples, or send them to a worker process; see `RemoteRunner.send`."""
         worked = time.thread_time()
         try:
@@ -199,7 +189,7 @@ class CpuTasks:
             else:
                 run.runner = runner
                 behind = None if ahead is None else ahead.sent
-                run.sent = runner.send(run.iteration, run.samples, behind, spreads=run.has_place)
+                run.sent = runner.send(run.iteration, run.samples, behind, spreads=spreads)
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             run.failed = error
         run.worked = time.thread_time() - worked
@@ -231,7 +221,6 @@ class CpuTasks:
         schedule = self._schedule
         with schedule.monitor.lock:
             iteration.in_flight -= 1
-            schedule.places += run.has_place
             is_sent = bool(run.elsewhere)
             if program.is_sent is not is_sent and run.failed is None:
                 program.is_sent = is_sent
