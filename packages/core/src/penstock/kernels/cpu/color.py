@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from penstock.kernels.cpu import color_loops, half
@@ -57,5 +59,5 @@ def transform_pixels(
         source, target = source.reshape(1, -1, channels), target.reshape(1, -1, made)
         loop(source, numbers, shifted, reverses, low, high, target)
         return
-    for outer in np.ndindex(source.shape[:-3]):
+    for outer in product(*map(range, source.shape[:-3])):
         loop(source[outer], numbers, shifted, reverses, low, high, target[outer])

@@ -98,8 +98,17 @@ def planned_taps(
 ) -> Taps:
     """Taps of `count` of the wanted pixels of an axis, from number `first` on.
 
-    With `mirror`, they come in the opposite order.
+    With `mirror`, they come in the opposite order. Those of the sizes that training has are
+    remembered for every extent of an image's side.
     """
+    usual = axis[0] <= _USUAL_SIZE and count <= _USUAL_COUNT
+    find = _usual_taps if usual else _found_taps
+    return find(axis, first, count, antialias, stepwise, mirror)
+
+
+def _found_taps(
+    axis: PlannedAxis, first: int, count: int, antialias: bool, stepwise: bool, mirror: bool
+) -> Taps:
     in_size, out_size, start, end, kind, begin, _, step = axis
     begin += step * first
     if mirror:
@@ -108,23 +117,14 @@ def planned_taps(
     return axis_taps(sampling, begin, count, step)
 
 
+_usual_taps = lru_cache(maxsize=2048)(_found_taps)  # some 10 KB each
+
+
 def axis_taps(sampling: AxisSampling, begin: int, count: int, step: int = 1) -> Taps:
     """Taps of output pixels ``begin, begin + step, ...``, `count` of them; `step` is 1 or -1.
 
-    The taps of an output pixel do not depend on which others are asked for. Those of the sizes
-    that training has are remembered for every extent of an image's side.
+    The taps of an output pixel do not depend on which others are asked for.
     """
-    if sampling.in_size <= _USUAL_SIZE and count <= _USUAL_COUNT:
-        return _usual_taps(sampling, begin, count, step)
-    return _taps(sampling, begin, count, step)
-
-
-@lru_cache(maxsize=2048)  # some 10 KB each
-def _usual_taps(sampling: AxisSampling, begin: int, count: int, step: int) -> Taps:
-    return _taps(sampling, begin, count, step)
-
-
-def _taps(sampling: AxisSampling, begin: int, count: int, step: int) -> Taps:
     in_size, out_size, start, end, kind, antialias, stepwise = sampling
     if kind == Filter.NEAREST:
         first = np.empty(count, np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
@@ -269,7 +270,7 @@ class CropMirrorNormalize(SampleOperator):
         self, source: np.ndarray, target: np.ndarray, coefficients: Coefficients
     ) -> None:
         means, factors, planes = coefficients
-        for outer in np.ndindex(source.shape[:-3]):
+        for outer in product(*map(range, source.shape[:-3])):
             given, wanted = source[outer], target[outer]
             if self._pixels_in:
                 self._kernel(given, means, factors, wanted)

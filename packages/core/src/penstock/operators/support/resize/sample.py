@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class SampleResampler:
             for k, axis in enumerate(axes)
         ]
         rows, columns = taps[-2:]
-        for outer in np.ndindex(source.shape[: self.first]):
+        for outer in product(*map(range, source.shape[: self.first])):
             if len(axes) == 3:
                 self._volume(c, source[outer], taps, out[outer], rounds_to)
             else:
