@@ -13,6 +13,8 @@ from penstock.tensors._repr import shapes_text
 from penstock.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
+    from penstock.tensors.rows import Rows
+
     Shape = tuple[int, ...]
 
 
@@ -27,7 +29,7 @@ class BatchMemory:
         The whole batch as one array, outermost axis samples; None unless it is one.
     """
 
-    __slots__ = ("_flat", "_rows", "dense")
+    __slots__ = ("_flat", "_packed", "_rows", "dense")
 
     def __init__(
         self,
@@ -38,6 +40,14 @@ class BatchMemory:
         self.dense = dense
         self._rows = rows
         self._flat = flat
+        self._packed: list[Rows] = []
+
+    @classmethod
+    def of_packed(cls, packed: list[Rows]) -> BatchMemory:
+        """The memory of two samples or more, one after the other; arrays are made when needed."""
+        made = cls(None)
+        made._packed = packed
+        return made
 
     @classmethod
     def of_rows(cls, rows: list[np.ndarray]) -> BatchMemory:
@@ -69,15 +79,18 @@ class BatchMemory:
         """One array a sample. Not to be changed."""
         if self._rows is None:
             dense = self.dense
-            assert dense is not None
-            if dense.ndim == 1:  # iterating would give NumPy scalars, which are copies
+            if dense is None:
+                self._rows = [row for part in self._packed for row in part.rows]
+            elif dense.ndim == 1:  # iterating would give NumPy scalars, which are copies
                 self._rows = [dense[i, ...] for i in range(len(dense))]
             else:
                 self._rows = list(dense)
         return self._rows
 
     def __len__(self) -> int:
-        return len(self.dense) if self.dense is not None else len(self.rows)
+        if self.dense is not None:
+            return len(self.dense)
+        return sum(map(len, self._packed)) if self._rows is None else len(self._rows)
 
     @property
     def size(self) -> int:
@@ -90,6 +103,8 @@ class BatchMemory:
         """Shape of each sample."""
         if self.dense is not None:
             return [self.dense.shape[1:]] * len(self.dense)
+        if self._rows is None:
+            return [tuple(shape) for part in self._packed for shape in part.shapes.tolist()]
         return [row.shape for row in self.rows]
 
     @property

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from penstock.tensors.gpu.tensor_list import TensorListGPU
+    from penstock.tensors.rows import Rows
 
 
 class TensorListCPU(TensorListBase[TensorCPU]):
@@ -191,6 +192,18 @@ class TensorListCPU(TensorListBase[TensorCPU]):
         if dtype is None:
             dtype = DALIDataType.NO_TYPE
         return cls._make(BatchMemory.of_rows(arrays), layout, dtype, ndim, sources)
+
+    @classmethod
+    def _from_packed(
+        cls,
+        packed: list[Rows],
+        layout: str,
+        dtype: DALIDataType,
+        sources: Sequence[str] | None,
+    ) -> TensorListCPU:
+        """For the engine: the batch over two samples or more, of which no arrays are made yet."""
+        ndim = packed[0].shapes.shape[1]
+        return cls._make(BatchMemory.of_packed(packed), layout, dtype, ndim, sources)
 
     def __len__(self) -> int:
         return len(self._memory)

@@ -6,12 +6,12 @@ import math
 import operator
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.errors import DataTypeError, ShapeError
-from penstock.executor.cpu.packed_rows import PackedRows
+from penstock.executor.cpu.packed_rows import PackedRows, RowSegment
 from penstock.kernels.cpu import copy_rows
 from penstock.operators.support.schema import Spec
 from penstock.tensors.gpu.runtime import Event
@@ -32,9 +32,9 @@ _LARGEST_GUESS_BYTES = 1 << 28
 _UNDECIDED = (-1,)
 """In place of the shape of rows, where the first one was too large to go by."""
 
-_OUTSIDE, _INSIDE, _SHARED = range(3)
-"""Where a row is: in memory of its own, in the memory of the whole batch, or in that of another
-batch.
+_OUTSIDE, _INSIDE, _SHARED, _PACKED = range(4)
+"""Where a row is: in memory of its own, in the memory of the whole batch, in that of another batch,
+or in a segment.
 """
 
 
@@ -49,30 +49,6 @@ class ShapeStatistics:
         """The shape that all rows of the last batch had."""
         self.bytes = 0
         """What the rows of a ragged batch that is uploaded take, and some more."""
-
-
-class RowSegment(NamedTuple):
-    """Samples that follow one another in memory, each at a multiple of 64 bytes.
-
-    Attributes
-    ----------
-    first
-        Number of the first.
-    memory
-        All of it, flat.
-    begins
-        int64 ``(samples,)``: the element of `memory` that each begins with.
-    shapes
-        int64 ``(samples, ndim)``.
-    rows
-        The samples.
-    """
-
-    first: int
-    memory: np.ndarray
-    begins: np.ndarray
-    shapes: np.ndarray
-    rows: list[np.ndarray]
 
 
 class BatchBuffer:
@@ -98,6 +74,7 @@ class BatchBuffer:
         "_rows_lock",
         "_segments",
         "_shared",
+        "_unmade",
         "_whole",
         "event",
         "sources",
@@ -116,7 +93,9 @@ class BatchBuffer:
     ) -> None:
         self._rows: list[np.ndarray | None] = [None] * size
         self._pending = False
-        """Whether rows are `_INSIDE` that are no arrays of their own yet; set after `_in_dense`."""
+        """Whether there are rows that are no arrays of their own yet; set after `_in_dense`."""
+        self._unmade: list[tuple[Sequence[int], Rows]] = []
+        """The `_PACKED` ones of these, and their positions."""
         self.sources: list[str] | None = None
         self.spec = spec
         self.event: Event | None = None
@@ -130,7 +109,7 @@ class BatchBuffer:
         self._dense: np.ndarray | None = None
         self._row_shape: tuple[int, ...] | None = None
         self._in_dense = bytearray(size)
-        """For each row `_INSIDE`, `_OUTSIDE` or `_SHARED`."""
+        """For each row `_INSIDE`, `_OUTSIDE`, `_SHARED` or `_PACKED`."""
         self._lock = threading.Lock()
         self._rows_lock = threading.Lock()
         """Guards `_pending`, and rows that are made of the whole batch."""
@@ -162,17 +141,21 @@ class BatchBuffer:
         """The samples; `None` where there is none yet. Arrays are made when somebody asks."""
         if self._pending:
             with self._rows_lock:  # whoever else asks meanwhile waits until all are there
-                dense, inside, rows = self._dense, self._in_dense, self._rows
-                assert dense is not None
-                for index, row in enumerate(rows):
-                    if row is None and inside[index] == _INSIDE:
-                        rows[index] = dense[index, ...]
-                self._pending = False
+                dense, places, rows = self._dense, self._in_dense, self._rows
+                if dense is not None:
+                    for index, row in enumerate(rows):
+                        if row is None and places[index] == _INSIDE:
+                            rows[index] = dense[index, ...]
+                for indices, packed in self._unmade:  # the latest of a sample is its own
+                    for index, row in zip(indices, packed.rows, strict=True):
+                        if places[index] == _PACKED:
+                            rows[index] = row
+                self._unmade, self._pending = [], False
         return self._rows
 
     @rows.setter
     def rows(self, rows: list[np.ndarray | None]) -> None:
-        self._rows, self._pending = rows, False
+        self._rows, self._unmade, self._pending = rows, [], False
 
     @property
     def pool(self) -> HostPool:
@@ -262,12 +245,8 @@ class BatchBuffer:
             found = pack_rows(shapes, self._dtype, self._pool.empty)
             assert found.flat is not None
             assert found.begins is not None
-            segment = RowSegment(indices[0], found.flat, found.begins, shapes, found.rows)
-            self._segments.append(segment)
-            rows, places = self.rows, self._in_dense
-            for index, row in zip(indices, found.rows, strict=True):
-                rows[index] = row
-                places[index] = _OUTSIDE
+            self._segments.append(RowSegment(indices[0], found.flat, found.begins, shapes, found))
+            self._note(indices, found)
             return found
         begins = np.array(indices, np.int64) * math.prod(shape)
         found = Rows.of_memory(dense.reshape(-1), begins, shapes)
@@ -280,6 +259,11 @@ class BatchBuffer:
         self._row_shape = values.shape[1:]
         self._in_dense = bytearray([_INSIDE]) * len(values)
         self._rows, self._pending = [None] * len(values), True
+
+    def are_inside(self, indices: Sequence[int]) -> list[bool]:
+        """Of each of these samples, whether it is in the memory of the whole batch."""
+        places = self._in_dense
+        return [places[index] == _INSIDE for index in indices]
 
     def own_rows(self, indices: Sequence[int]) -> list[np.ndarray]:
         """Which of these samples lie in ordinary memory that this batch has allocated."""
@@ -296,6 +280,7 @@ class BatchBuffer:
         places = self._in_dense
         found = [] if self._dense is None else [self._dense]
         rows = enumerate(self._rows)
+        found += [segment.memory for segment in self._segments]
         return found + [row for k, row in rows if row is not None and places[k] == _OUTSIDE]
 
     def adopt_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
@@ -355,18 +340,23 @@ class BatchBuffer:
 
     def note_rows(self, indices: Sequence[int]) -> None:
         """Record that these samples were written to the memory from `expect_rows`."""
-        count = len(indices)
-        if not count:
-            return
+        if len(indices):
+            self._note(indices, None)
+
+    def _note(self, indices: Sequence[int], packed: Rows | None) -> None:
+        """Record that these samples are `_PACKED`, or `_INSIDE`, and no arrays of their own yet."""
+        count, place = len(indices), _INSIDE if packed is None else _PACKED
         with self._rows_lock:
             if indices[-1] - indices[0] == count - 1:  # they follow one another
                 part = slice(indices[0], indices[-1] + 1)
                 self._rows[part] = [None] * count
-                self._in_dense[part] = bytes([_INSIDE]) * count
+                self._in_dense[part] = bytes([place]) * count
             else:
                 for index in indices:
                     self._rows[index] = None
-                    self._in_dense[index] = _INSIDE
+                    self._in_dense[index] = place
+            if packed is not None:
+                self._unmade.append((indices, packed))
             self._pending = True
 
     def take_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
@@ -413,7 +403,7 @@ class BatchBuffer:
         found = sorted(segments, key=lambda segment: segment.first)
         rows: list[np.ndarray | None] = []
         for segment in found:
-            rows += segment.rows
+            rows += segment.rows.rows
         # A sample may have got other memory since.
         same = len(rows) == len(self.rows) and all(map(operator.is_, rows, self.rows))
         return found if same else None
@@ -534,9 +524,23 @@ class BatchBuffer:
             if self._packed is not None:
                 history.bytes = max(self._packed.wanted * 5 // 4, history.bytes * 15 // 16)
 
-    def _learn_shapes(self) -> None:
-        shapes = {row.shape for row in self.rows if row is not None}
+    def _packed_rows(self) -> list[Rows] | None:
+        """All samples, in order, where they are `_PACKED` and no arrays of their own yet."""
+        with self._rows_lock:
+            unmade = sorted(self._unmade, key=lambda part: part[0][0])
+            order = [index for indices, _ in unmade for index in indices]
+            if len(self) < 2 or not self._are_all(_PACKED) or order != list(range(len(self))):
+                return None
+        return [rows for _, rows in unmade]
+
+    def _learn_shapes(self, packed: list[Rows] | None = None) -> None:
         history = self._history
+        if packed is not None:
+            first = packed[0].shapes[0]
+            history.ragged = any((rows.shapes != first).any() for rows in packed)
+            history.shape = None if history.ragged else tuple(first.tolist())
+            return
+        shapes = {row.shape for row in self.rows if row is not None}
         history.ragged = len(shapes) > 1
         history.shape = None if history.ragged else next(iter(shapes), None)
 
@@ -562,11 +566,14 @@ class BatchBuffer:
             return TensorListCPU._from_dense(whole, layout, self.sources, self.spec.dtype)
         # Memory for a whole batch of the first sample's shape would be wasted on ragged data, so
         # the next batch does without it, until all shapes are found equal again.
-        self._learn_shapes()
+        packed = self._packed_rows()
+        self._learn_shapes(packed)
         if self._row_shape is _UNDECIDED and not self._history.ragged:
             self._gather()
             assert self._dense is not None
             return TensorListCPU._from_dense(self._dense, layout, self.sources, self.spec.dtype)
+        if packed is not None:
+            return TensorListCPU._from_packed(packed, layout, self.spec.dtype, self.sources)
         return TensorListCPU._from_samples(
             self.rows,  # type: ignore[arg-type]
             layout,

@@ -4,12 +4,38 @@ from __future__ import annotations
 
 import math
 import threading
+from typing import NamedTuple
 
 import numpy as np
 
 from penstock.tensors.pool import HostPool
+from penstock.tensors.rows import Rows
 
 _ALIGNMENT = 64
+
+
+class RowSegment(NamedTuple):
+    """Samples that follow one another in memory, each at a multiple of 64 bytes.
+
+    Attributes
+    ----------
+    first
+        Number of the first.
+    memory
+        All of it, flat.
+    begins
+        int64 ``(samples,)``: the element of `memory` that each begins with.
+    shapes
+        int64 ``(samples, ndim)``.
+    rows
+        The samples.
+    """
+
+    first: int
+    memory: np.ndarray
+    begins: np.ndarray
+    shapes: np.ndarray
+    rows: Rows
 
 
 class PackedRows:

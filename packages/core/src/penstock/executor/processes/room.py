@@ -136,16 +136,16 @@ class WorkerBuffer(BatchBuffer):
     def column(self, indices: list[int], room: Room) -> Column:
         """Where these samples are."""
         sources = None if self.sources is None else [self.sources[index] for index in indices]
-        inside = self._in_dense
-        if all(map(inside.__getitem__, indices)):
+        inside = self.are_inside(indices)
+        if all(inside):
             return Column(None, [], [], sources)
         places: list[tuple[int, int]] = []
         shapes: list[tuple[int, ...]] = []
-        for index in indices:
-            row = None if inside[index] else self.rows[index]
+        for index, is_inside in zip(indices, inside, strict=True):
+            row = None if is_inside else self.rows[index]
             shapes.append(() if row is None else row.shape)
             if row is None:
-                places.append((IN_PLACE if inside[index] else ABSENT, 0))
+                places.append((IN_PLACE if is_inside else ABSENT, 0))
             else:
                 places.append(room.find(row))
         blocks, offsets = zip(*places, strict=True) if places else ((), ())

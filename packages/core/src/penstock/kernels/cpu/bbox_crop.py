@@ -188,6 +188,8 @@ def _draw_window(
             own, common = _common(boxes, b, low, high)
             metric = common / own if overlap else common / (own + volume - common)
             least, most = min(least, metric), max(most, metric)
+            if total < 0 and (not least >= state[0] if every else most >= state[0]):
+                break  # the others change nothing, where nobody asks for the best window
         metric = least if every else most
         if len(boxes) and not metric >= state[0]:
             good = False

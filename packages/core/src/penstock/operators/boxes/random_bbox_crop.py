@@ -31,6 +31,8 @@ from penstock.types import DALIDataType
 
 _FIRST_BLOCK, _BLOCK = 12, 64
 """Attempts that are drawn at once, for a sample, and then for those that have no window yet."""
+_LAZY_BLOCK = 4096
+"""Attempts between which somebody may interrupt, where numbers are drawn as they are needed."""
 
 
 @operator(
@@ -294,7 +296,7 @@ class RandomBBoxCrop(SampleOperator):
         packed = is_of_pipeline(c.seed)
         # Other numbers than DALI's are drawn in the loop, as they are needed.
         lazily = type(c.seed) is not DrawSeed
-        first, block, left = 0, _BLOCK if lazily else _FIRST_BLOCK, np.arange(count)
+        first, block, left = 0, _LAZY_BLOCK if lazily else _FIRST_BLOCK, np.arange(count)
         while len(left):
             if packed:
                 block = -(-block // args.num_attempts) * args.num_attempts
@@ -332,8 +334,10 @@ class RandomBBoxCrop(SampleOperator):
                 kept,
                 found,
             )
-            taken[left] += states[left, -1].astype(np.int64)
-            first, block, left = first + block, _BLOCK, np.flatnonzero(found == _cpu.LEFT)
+            if packed:
+                taken[left] += states[left, -1].astype(np.int64)
+            first, left = first + block, np.flatnonzero(found == _cpu.LEFT)
+            block = _LAZY_BLOCK if lazily else _BLOCK
         if not args.quiet and (found == _cpu.EXHAUSTED).any():
             warnings.warn(
                 f"Could not find a valid cropping window in {total} attempts; the best one is "

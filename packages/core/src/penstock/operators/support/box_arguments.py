@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,12 +11,14 @@ import numpy as np
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
 
 
+@functools.cache
 def columns(
     layout: str | None, ndim: int, *, ltrb: bool | None
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Which numbers of a box are where it begins and ends, and whether the latter are extents.
 
-    Without `layout`, ends follow begins, or extents if `ltrb` is false.
+    The arrays are kept, and not to be changed. Without `layout`, ends follow begins, or extents if
+    `ltrb` is false.
 
     Raises
     ------

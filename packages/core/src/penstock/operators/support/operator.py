@@ -42,7 +42,7 @@ class HostBatch(Protocol):
 
     @property
     def segments(self) -> Sequence[Any] | None:
-        """Few segments of page-locked memory with all samples; `executor.cpu.batch.RowSegment`."""
+        """Few segments of page-locked memory with all samples: `cpu.packed_rows.RowSegment`."""
 
     def __len__(self) -> int:
         """Number of samples."""
