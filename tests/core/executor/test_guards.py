@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -337,6 +339,20 @@ def test_the_last_step_of_a_branch_writes_to_the_merged_batch():
     step = out.strides[0]
     places = {out.ctypes.data + k * step for k in range(SIZE)}
     assert set(rows[:3]) <= places
+
+
+@pytest.mark.in_threads
+@pytest.mark.parametrize(("limit", "is_shared"), [(-1, True), (2, False), (9, True)])
+def test_a_branch_that_all_samples_take_is_handed_on(limit, is_shared):
+    @pipeline_def(batch_size=SIZE, num_threads=2, device_id=None)
+    def pipe():
+        x, y = [fn.external_source(itertools.repeat(np.full((SIZE, 9), k))) for k in range(2)]
+        return merge(fed(np.arange(SIZE) > limit), x, y), x, y
+
+    for _ in range(2):
+        merged, *branches = [batch.as_array() for batch in pipe().run()]
+        assert merged[:, 0].tolist() == [int(k <= limit) for k in range(SIZE)]
+        assert any(np.shares_memory(merged, each) for each in branches) is is_shared
 
 
 @pytest.mark.parametrize("limit", [2, 9])

@@ -135,3 +135,20 @@ def test_rows_are_all_there_before_another_thread_sees_any():
     assert [row.tolist() for row in buffer.rows] == values.tolist()
     readers[0].join()
     assert [row.tolist() for row in found] == values.tolist()
+
+
+def test_arrays_of_packed_rows_are_made_when_somebody_asks():
+    buffer = BatchBuffer(4, Spec(types.INT32, 1), ShapeStatistics(), HostPool())
+    shapes = np.array([[2], [1]], np.int64)
+    first, last = buffer.rows_for([0, 1], shapes), buffer.rows_for([2, 3], shapes)
+    first.flat[:], last.flat[:] = 1, 2
+    batch = buffer.tensor_list()
+    assert len(batch) == 4
+    assert batch.shape() == [(2,), (1,), (2,), (1,)]
+    assert first._rows is None
+    assert [row.tolist() for row in map(np.asarray, batch)] == [[1, 1], [1], [2, 2], [2]]
+    # Memory that a sample gets later is its own.
+    buffer.rows_for([1, 2], shapes + 1).flat[:] = 3
+    buffer.row(3, (2,))[:] = 4
+    assert [row.tolist() for row in buffer.rows] == [[1, 1], [3, 3, 3], [3, 3], [4, 4]]
+    assert buffer.tensor_list().shape() == [(2,), (3,), (2,), (2,)]

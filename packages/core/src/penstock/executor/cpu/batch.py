@@ -448,7 +448,7 @@ class BatchBuffer:
 
     def _shared_dense(self) -> np.ndarray | None:
         """The whole batch, if it is another one looked at in another way."""
-        origin, count = self._shared, len(self.rows)
+        origin, count = self._shared, len(self)
         dense = origin.dense if origin is not None and self._are_all(_SHARED) else None
         if dense is None:
             return None

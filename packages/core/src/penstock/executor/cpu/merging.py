@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.chunk import Chunk, Group
     from penstock.executor.cpu.program import Program
     from penstock.executor.guards import Guard
+    from penstock.executor.iteration import Iteration
     from penstock.executor.step import Step
     from penstock.operators.support.contexts import SampleContext
 
@@ -47,7 +48,12 @@ def join_ahead(
 
 
 def merged(
-    step: Step, context: SampleContext, group: Group, chunk: Chunk, program: Program
+    step: Step,
+    context: SampleContext,
+    group: Group,
+    chunk: Chunk,
+    program: Program,
+    iteration: Iteration,
 ) -> tuple[Sequence[Any], list[int]]:
     """What samples of a group have in the branches that they took; and which of them failed."""
     positions, buffer = group.positions, context.buffers[0]
@@ -67,15 +73,34 @@ def merged(
         values = group.samples(r, own)
         if buffer is None and len(own) == len(positions):
             return [values], failed
+        origin = None if buffer is None else _branch_of_all(r, guard, program, iteration)
         for position, value in zip(own, values, strict=True):
             if buffer is None:
                 output[place[position]] = value
                 continue
             index = chunk.indices[position]
             try:
+                if origin is not None and buffer.share(index, value, origin):
+                    output[place[position]] = value
+                    continue
                 buffer.put(index, value)
                 output[place[position]] = buffer.rows[index]
             except BaseException as error:  # whatever it is, somebody waits for the batch
                 chunk.fail(error, step, context, position)
                 failed.append(place[position])
     return [output], failed
+
+
+def _branch_of_all(register: int, guard: Guard, program: Program, iteration: Iteration) -> Any:
+    """The batch of a branch if all samples of the batch take it; `None` where nobody knows.
+
+    Then the merged batch may be the same memory; else it is to lie in one piece. What is known are
+    the batches that were there before the stage.
+    """
+    if register not in program.reads:
+        return None
+    for r, wanted in guard:
+        truth = iteration.buffers[r].dense if r in program.reads else None
+        if truth is None or not ((truth != 0) == wanted).all():
+            return None
+    return iteration.buffers[register]

@@ -280,7 +280,7 @@ class SampleRunner:
         if not group.positions:
             return
         if step.branches:
-            results, failed = merged(step, context, group, chunk, self._program)
+            results, failed = merged(step, context, group, chunk, self._program, self._iteration)
         else:
             inputs = [group.of(r) for r in step.inputs]
             results, failed = self._results(step, context, inputs, group, chunk)

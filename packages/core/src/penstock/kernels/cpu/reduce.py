@@ -103,8 +103,8 @@ def sums_of_squares(data: np.ndarray, axes: Axes) -> np.ndarray:
 def mean(data: np.ndarray, axes: Axes) -> np.ndarray:
     """Arithmetic means, float64; of nothing not-a-numbers."""
     count = math.prod(data.shape[k] for k in axes)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return _totals(data, axes) / count
+    total = _totals(data, axes)
+    return total / count if count else np.full(total.shape, np.nan)
 
 
 def mean_of_integers(total: np.ndarray, count: int) -> np.ndarray:
