@@ -31,6 +31,22 @@ class SignedBin(NamedTuple):
     sign: DataNode
 
 
+class NumberedBin(SignedBin):
+    """A signed bin whose number is known among the bins of all magnitudes and of their negatives:
+    augmentations that are chosen from share it.
+    """
+
+    number: DataNode
+    bins: int
+
+    @classmethod
+    def of(cls, signed: SignedBin, bins: int) -> NumberedBin:
+        """`signed`, of so many bins."""
+        found = cls(*signed)
+        found.number, found.bins = signed.sign * bins + signed.bin, bins
+        return found
+
+
 def signed_bin(
     magnitude_bin: int | DataNode,
     random_sign: DataNode | None = None,
@@ -166,8 +182,10 @@ class Augmentation:
             )
         magnitudes = self._get_magnitudes(bins)
         assert magnitudes is not None
-        sign = None
+        sign, number = None, None
         if isinstance(magnitude_bin, SignedBin):
+            if isinstance(magnitude_bin, NumberedBin) and magnitude_bin.bins == len(magnitudes):
+                number = magnitude_bin.number
             magnitude_bin, sign = magnitude_bin
         elif self.randomly_negate:
             warnings.warn(
@@ -185,7 +203,7 @@ class Augmentation:
         index = magnitude_bin
         if sign is not None and self.randomly_negate:
             params = np.concatenate([params, self._map_mags_to_params(-magnitudes)])
-            index = sign * len(magnitudes) + index
+            index = sign * len(magnitudes) + index if number is None else number
         on_gpu = self.param_device == "gpu" or (
             self.param_device == "auto" and getattr(data, "device", "cpu") == "gpu"
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock import math
 from penstock.auto_aug.core._args import accepted, forbid_unused_kwargs
-from penstock.auto_aug.core._augmentation import Augmentation
+from penstock.auto_aug.core._augmentation import Augmentation, NumberedBin, SignedBin
 from penstock.errors import ArgumentValueError
 from penstock.graph.branches import guarded, merge
 from penstock.graph.data_node import DataNode
@@ -34,6 +34,10 @@ def select(
     given = {key: value for key, value in op_kwargs.items() if key not in _BINS}
     forbid_unused_kwargs(ops, given, "select")
 
+    magnitude, bins = map(op_kwargs.get, _BINS)
+    negating = sum(op.randomly_negate for op in ops)
+    if isinstance(magnitude, SignedBin) and isinstance(bins, int) and negating > 1:
+        op_kwargs["magnitude_bin"] = NumberedBin.of(magnitude, bins)
     last = len(ops) - 1
     number = math.min(math.max(selected_op_idx, 0), last)
     # Halves of halves are told apart by bits of the number, which serve all of them.

@@ -37,7 +37,7 @@ def equalize(source: np.ndarray, out: np.ndarray, pixels: int, channels: int) ->
     """
     size = pixels * channels
     # Neighbours often have the same level: their counts are not to wait for each other.
-    copies = 4 if channels == 1 else 1
+    copies = 4 if channels == 1 else 2 if channels == 3 else 1
     histograms = np.empty((channels * copies, _LEVELS), np.int64)
     tables = np.empty((channels, _LEVELS), np.uint8)
     for start in range(0, source.size, size):
@@ -45,10 +45,18 @@ def equalize(source: np.ndarray, out: np.ndarray, pixels: int, channels: int) ->
         histograms[:] = 0
         if channels == 3:
             red, green, blue = histograms[0], histograms[1], histograms[2]
-            for i in range(0, size, 3):
+            red_too, green_too, blue_too = histograms[3], histograms[4], histograms[5]
+            for i in range(0, size - 5, 6):
                 red[taken[np.uintp(i)]] += 1
                 green[taken[np.uintp(i + 1)]] += 1
                 blue[taken[np.uintp(i + 2)]] += 1
+                red_too[taken[np.uintp(i + 3)]] += 1
+                green_too[taken[np.uintp(i + 4)]] += 1
+                blue_too[taken[np.uintp(i + 5)]] += 1
+            if size % 6:
+                red[taken[size - 3]] += 1
+                green[taken[size - 2]] += 1
+                blue[taken[size - 1]] += 1
         else:
             step = channels * copies
             for i in range(0, size - step + 1, step):
@@ -58,7 +66,7 @@ def equalize(source: np.ndarray, out: np.ndarray, pixels: int, channels: int) ->
                 histograms[np.uintp(i % step), taken[np.uintp(i)]] += 1
         for channel in range(channels):
             for k in range(1, copies):
-                histograms[channel] += histograms[channel + k]
+                histograms[channel] += histograms[channel + k * channels]
             _fill_table(histograms[channel], pixels, tables[channel])
         if channels == 3:
             red_to, green_to, blue_to = tables[0], tables[1], tables[2]

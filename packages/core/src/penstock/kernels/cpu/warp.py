@@ -84,6 +84,7 @@ def _linear(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: float
         channels == 3
         and source.dtype == out.dtype == np.uint8
         and min(height, width) >= 2
+        and max(height, width) <= 2**24
         and source.size >= 16
         and source.size < 2**31
     ):

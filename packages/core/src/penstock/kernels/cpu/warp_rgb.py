@@ -30,8 +30,8 @@ def linear_rgb(
     Parameters
     ----------
     source, out
-        Contiguous uint8 ``(H, W, 3)``; `source` of at least 2 rows, 2 columns and 16 bytes, and
-        less than 2**31 bytes.
+        Contiguous uint8 ``(H, W, 3)``; `source` of at least 2 rows, 2 columns and 16 bytes, less
+        than 2**31 bytes, and no more rows or columns than float32 can count.
     clamp
         Whether neighbours outside of the image are the nearest ones inside; else they are `fill`.
     """
@@ -103,6 +103,7 @@ def _locate(
     """
     zero, half, one = np.float32(0), np.float32(0.5), np.float32(1)
     last_x, last_y = np.float32(width - 2), np.float32(height - 2)
+    end_x, end_y = np.float32(width), np.float32(height)
     pitch = np.int32(width * 3)
     for i in range(count):
         at_x, at_y = x[i] - half, y[i] - half
@@ -114,7 +115,7 @@ def _locate(
         if not clamp:
             # Weights of 0 to 1 without moving: every neighbour is inside.
             inside = right[i] == at_x - x0 and low[i] == at_y - y0
-            outside = at_x < -one or at_y < -one or at_x >= width or at_y >= height
+            outside = at_x < -one or at_y < -one or at_x >= end_x or at_y >= end_y
             offset = offset if inside else (_OUTSIDE if outside else _BORDER)
         offsets[i] = offset
 

@@ -149,6 +149,9 @@ class TensorSubscript(SampleOperator):
                 index[axis] = (
                     self._numbers(c, names[0]) if unsigned else scalars(c, names[0], np.int64)
                 )
+        at = index[0] if len(index) == 2 else None
+        if isinstance(at, np.ndarray) and not values.strides[0]:  # a table that all samples share
+            return Planned(values=values[0].take(at, axis=0))
         return Planned(values=values[(np.arange(len(values)), *index)])
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
