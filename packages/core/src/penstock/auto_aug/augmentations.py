@@ -11,12 +11,12 @@ from penstock import fn, types
 from penstock.auto_aug.core import augmentation
 from penstock.graph.capture import make_node
 from penstock.graph.data_node import DataNode
+from penstock.operators.generic.levels import LEVELS, LUMA
 from penstock.operators.support.registry import find
 from penstock.types import DALIDataType
+from penstock.types.arrays import is_array
 
 _UINT8, _FLOAT, _INT16 = DALIDataType.UINT8, DALIDataType.FLOAT, DALIDataType.INT16
-_LEVELS = np.arange(256, dtype=np.uint8).reshape(256, 1, 1)
-_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 def warp_x_param(magnitude: float) -> np.ndarray:
@@ -63,7 +63,7 @@ def _by_level(function: Callable[[Any], Any], data: DataNode) -> Any:
     """``function(data)``, of single pixels: on the CPU computed for each level, once a sample."""
     if data.device != "cpu":
         return function(data)
-    table = function(fn.copy(types.Constant(_LEVELS, device="cpu")))
+    table = function(fn.copy(types.Constant(LEVELS, device="cpu")))
     return make_node(find("_map_levels"), (data, table), {}).outputs[0]
 
 
@@ -151,13 +151,16 @@ def brightness(data: DataNode, parameter: Any) -> Any:
 @augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
 def contrast(data: DataNode, parameter: Any) -> Any:
     """Multiply distances from the mean luma of the image."""
+    is_node = isinstance(parameter, DataNode)
+    if data.device == "cpu":
+        if not is_node:
+            factor = np.asarray(parameter, None if is_array(parameter) else np.float32)
+            parameter = fn.copy(types.Constant(factor, device="cpu"))
+        return make_node(find("_contrast"), (data, parameter), {}).outputs[0]
     means = fn.reductions.mean(data, axis_names="HW", keep_dims=True)
-    center = fn.reductions.sum(means * _LUMA, axis_names="C", keep_dims=True)
-    if data.device == "gpu" and isinstance(parameter, DataNode):
-        parameter = parameter.gpu()
-    return _by_level(
-        lambda levels: fn.cast(center + (levels - center) * parameter, dtype=_UINT8), data
-    )
+    center = fn.reductions.sum(means * LUMA, axis_names="C", keep_dims=True)
+    factor = parameter.gpu() if is_node else parameter
+    return fn.cast(center + (data - center) * factor, dtype=_UINT8)
 
 
 @augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
@@ -217,16 +220,14 @@ def equalize(data: DataNode, _: Any) -> Any:
 @augmentation
 def auto_contrast(data: DataNode, _: Any) -> Any:
     """Stretch the levels of each channel to the whole range."""
+    if data.device == "cpu":
+        return make_node(find("_auto_contrast"), (data,), {}).outputs[0]
     low = fn.reductions.min(data, axis_names="HW", keep_dims=True)
     high = fn.reductions.max(data, axis_names="HW", keep_dims=True)
     extent = high - low
     flat = fn.cast(extent == 0, dtype=_FLOAT)
     scale = 255.0 / (extent + flat)
-
-    def stretched(levels: Any) -> Any:
-        return fn.cast((levels - low) * scale * (1 - flat) + levels * flat, dtype=_UINT8)
-
-    return _by_level(stretched, data)
+    return fn.cast((data - low) * scale * (1 - flat) + data * flat, dtype=_UINT8)
 
 
 @augmentation

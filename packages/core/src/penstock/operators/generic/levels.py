@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import ShapeError
+from penstock.kernels.cpu import reduce
+from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.levels import map_levels
 from penstock.operators.support.operator import SampleContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Input, Spec
 from penstock.types import DALIDataType
+
+LEVELS = np.arange(256, dtype=np.uint8).reshape(256, 1, 1)
+LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+"""The shares of the channels in what an eye takes for brightness."""
 
 
 @operator(
@@ -42,20 +48,101 @@ class MapLevels(SampleOperator):
 
     def cpu(self, c: SampleContext, data: np.ndarray, table: np.ndarray) -> np.ndarray:
         out = c.out
-        tables = table.reshape(-1, *table.shape[-3:])
-        frames = len(tables) > 1
-        if tables.shape[1:3] != (256, 1) or (frames and data.shape[:1] != tables.shape[:1]):
-            raise ShapeError(
-                f"The levels of data of shape {data.shape} cannot be mapped by a table of shape "
-                f"{table.shape}. Images have the layout HWC, sequences FHWC."
-            )
-        for source, into, own in zip(
-            data if frames else [data], out if frames else [out], tables, strict=True
-        ):
-            if tables.shape[3] not in (1, source.shape[-1]):
-                raise ShapeError(
-                    f"There are tables for {tables.shape[3]} channels, and the data has "
-                    f"{source.shape[-1]}. Images have the layout HWC, sequences FHWC."
-                )
-            map_levels(source, own[:, 0], into)
+        _map(data, table, out)
         return out
+
+
+def _map(data: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    tables = table.reshape(-1, *table.shape[-3:])
+    frames = len(tables) > 1
+    if tables.shape[1:3] != (256, 1) or (frames and data.shape[:1] != tables.shape[:1]):
+        raise ShapeError(
+            f"The levels of data of shape {data.shape} cannot be mapped by a table of shape "
+            f"{table.shape}. Images have the layout HWC, sequences FHWC."
+        )
+    for source, into, own in zip(
+        data if frames else [data], out if frames else [out], tables, strict=True
+    ):
+        if tables.shape[3] not in (1, source.shape[-1]):
+            raise ShapeError(
+                f"There are tables for {tables.shape[3]} channels, and the data has "
+                f"{source.shape[-1]}. Images have the layout HWC, sequences FHWC."
+            )
+        map_levels(source, own[:, 0], into)
+
+
+class _OfImages(SampleOperator):
+    """Replaces levels by what follows from all those of the image."""
+
+    def infer(self, data: Spec, *parameters: Spec) -> Spec:
+        return data
+
+    def plan(self, c: PlanContext, data: Samples, *parameters: Samples) -> Planned:
+        return Planned(data.shapes)
+
+    def cpu(self, c: SampleContext, data: np.ndarray, *parameters: np.ndarray) -> np.ndarray:
+        out = c.out
+        if data.size:
+            levels = self.levels(data, (data.ndim - 3, data.ndim - 2), *parameters)
+            table = np.empty(levels.shape, np.uint8)
+            converter(levels.dtype, table.dtype)(levels, table)
+            _map(data, table, out)
+        return out
+
+    def levels(
+        self, data: np.ndarray, axes: tuple[int, int], *parameters: np.ndarray
+    ) -> np.ndarray:
+        """What each level becomes, real ``(256, 1, channels or 1)``, with frames in front."""
+        raise NotImplementedError
+
+
+_IMAGES = Input(
+    "data",
+    "Images, or sequences of them.",
+    layouts=("HWC", "FHWC"),
+    dtypes=(DALIDataType.UINT8,),
+)
+
+
+@operator(
+    "_contrast",
+    inputs=(_IMAGES, Input("factor", "What distances from the mean luma are multiplied with.")),
+    output_docs=("The images with another contrast.",),
+    hidden=True,
+    devices=("cpu",),
+    written="an augmentation",
+)
+class Contrast(_OfImages):
+    """Multiplies the distances of levels from the mean luma of the image."""
+
+    def levels(
+        self, data: np.ndarray, axes: tuple[int, int], *parameters: np.ndarray
+    ) -> np.ndarray:
+        (factor,) = parameters
+        means = reduce.mean(data, axes).astype(np.float32) * LUMA
+        center = means.sum(axis=-1, dtype=np.float64, keepdims=True).astype(np.float32)
+        factor = factor if factor.dtype.kind == "f" else factor.astype(np.float32)
+        levels: np.ndarray = center + (LEVELS - center) * factor
+        return levels
+
+
+@operator(
+    "_auto_contrast",
+    inputs=_IMAGES,
+    output_docs=("The images with all levels of each channel.",),
+    hidden=True,
+    devices=("cpu",),
+    written="an augmentation",
+)
+class AutoContrast(_OfImages):
+    """Stretches the levels of each channel to the whole range."""
+
+    def levels(
+        self, data: np.ndarray, axes: tuple[int, int], *parameters: np.ndarray
+    ) -> np.ndarray:
+        low = reduce.extremes(data, axes, largest=False)
+        extent = reduce.extremes(data, axes, largest=True) - low
+        flat = (extent == 0).astype(np.float32)
+        scale = np.float32(255) / (extent + flat)
+        levels: np.ndarray = (LEVELS - low) * scale * (1 - flat) + LEVELS * flat
+        return levels
