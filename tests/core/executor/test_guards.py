@@ -16,6 +16,7 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
+from penstock.executor.cpu.merging import merged
 from penstock.graph.branches import guarded, merge
 from penstock.operators import BatchOperator, Input, SampleOperator, operator
 from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
@@ -300,16 +301,55 @@ def test_where_samples_come_from_follows_the_branch(tmp_path):
     def definition():
         one, label = fn.readers.file(files=[str(tmp_path / f"a{k}") for k in range(SIZE)])
         other, _ = fn.readers.file(files=[str(tmp_path / f"b{k}") for k in range(SIZE)])
-        p = label[0] % 2
+        p, q = label[0] % 2, label[0] < 3
         with guarded(p):
-            one = one + fn.cast(label * 0, dtype=types.UINT8)
+            odd = one + fn.cast(label * 0, dtype=types.UINT8)
         with guarded(p, holds=False):
-            other = fn.slice(other, start=[0], shape=[1], axes=[0])
-        return fn.get_property(merge(p, one, other), key="source_info")
+            with guarded(q):
+                same = one | one
+            with guarded(q, holds=False):
+                other = fn.slice(other, start=[0], shape=[1], axes=[0])
+            other = merge(q, same, other)
+        return fn.get_property(merge(p, odd, other), key="source_info")
 
     (found,) = outputs(definition, runs=1)
     names = [bytes(row).decode() for row in found]
-    assert [name[-2:] for name in names] == ["b0", "a1", "b2", "a3", "b4", "a5"]
+    assert [name[-2:] for name in names] == ["a0", "a1", "a2", "a3", "b4", "a5"]
+
+
+@pytest.mark.in_threads
+@pytest.mark.parametrize("pixels", [False, True])
+@pytest.mark.parametrize("bad", [False, True])
+def test_branches_of_branches_are_joined_by_one_step(monkeypatch, pixels, bad):
+    joining = []
+
+    def noted(step, *rest):
+        joining.append(step)
+        return merged(step, *rest)
+
+    monkeypatch.setattr("penstock.executor.cpu.runner.merged", noted)
+
+    def definition():
+        x = fed([np.full(100, k, np.float32) for k in range(SIZE)])
+        number = x[0] if pixels else numbers()
+        if number < 1:
+            y = x - bad
+            y = fn.testing.not_negative(y[0]) + y
+        elif number < 2:
+            y = x * 20
+        elif number < 4:
+            y = x
+        else:
+            y = x * 40 if number < 5 else x * 50
+        return y + 1 if pixels else y, number
+
+    traits = {"enable_conditionals": True, "on_bad_sample": "replace" if bad else "raise"}
+    y, _ = outputs(definition, runs=1, threads=1, **traits)
+    wanted = [0, 20, 2, 3, 160, 250]
+    if bad:
+        wanted[0] = 20
+    assert [row[-1] for row in y] == [value + pixels for value in wanted]
+    assert len({id(step) for step in joining}) == 1
 
 
 def test_the_last_step_of_a_branch_writes_to_the_merged_batch():

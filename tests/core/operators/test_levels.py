@@ -7,7 +7,7 @@ import pytest
 
 from penstock import Pipeline, fn
 from penstock.auto_aug import augmentations as a
-from penstock.errors import DataTypeError, ShapeError
+from penstock.errors import DataTypeError, LayoutError, ShapeError
 from penstock.kernels.cpu.levels import map_levels
 
 RANDOM = np.random.default_rng(0)
@@ -66,5 +66,27 @@ def test_what_has_no_levels():
     with pytest.raises(DataTypeError, match=r"UINT8.*\n.*an augmentation"):
         run(lambda x: a.invert.op(x, None), np.zeros((2, 3, 3), np.float32))
     planes = RANDOM.integers(0, 256, (3, 9, 8), np.uint8)
-    with pytest.raises(ShapeError):
-        run(lambda x: a.auto_contrast.op(x, None), planes, "CHW")
+    for op in (a.auto_contrast, a.contrast):
+        with pytest.raises(LayoutError):
+            run(lambda x, op=op: op.op(x, 1.5), planes, "CHW")
+    for data in (planes, np.moveaxis(planes, 0, 2)):  # of eight channels, and of three
+        for shape in ((2,), (4, 1, 1, 1)):
+            with pytest.raises(ShapeError, match="HWC|shape"):
+                run(lambda x, shape=shape: a.contrast.op(x, np.ones(shape, np.float32)), data)
+
+
+@pytest.mark.parametrize("factor", [1.7, -0.5, 2, np.array([0.5, 1, 1.5], np.float32)])
+def test_contrast(factor):
+    frames = RANDOM.integers(30, 200, (2, 9, 8, 3)).astype(np.uint8)
+    for data, layout in ((frames[1], "HWC"), (frames, "FHWC"), (frames[0, :0], "HWC")):
+        means = data.reshape(-1, data.shape[-3] * 8, 3).mean(1) if data.size else np.zeros((1, 3))
+        center = (means @ [0.299, 0.587, 0.114]).reshape(-1, 1, 1, 1)
+        wanted = np.clip(center + (data - center) * factor, 0, 255).reshape(data.shape)
+        for given in (factor, "fed"):
+
+            def graph(x, given=given):
+                is_fed = isinstance(given, str)
+                edge = fn.external_source(lambda: [np.asarray(factor)]) if is_fed else given
+                return a.contrast.op(x, edge)
+
+            np.testing.assert_allclose(run(graph, data, layout), wanted, atol=0.51)

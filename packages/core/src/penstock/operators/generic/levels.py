@@ -8,6 +8,7 @@ from penstock.errors import ShapeError
 from penstock.kernels.cpu import reduce
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.levels import map_levels
+from penstock.operators.support.arithmetic.shapes import not_broadcastable
 from penstock.operators.support.operator import SampleContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Input, Spec
@@ -83,7 +84,10 @@ class _OfImages(SampleOperator):
     def cpu(self, c: SampleContext, data: np.ndarray, *parameters: np.ndarray) -> np.ndarray:
         out = c.out
         if data.size:
-            levels = self.levels(data, (data.ndim - 3, data.ndim - 2), *parameters)
+            try:
+                levels = self.levels(data, (data.ndim - 3, data.ndim - 2), *parameters)
+            except ValueError:
+                raise not_broadcastable([data.shape, *(p.shape for p in parameters)]) from None
             table = np.empty(levels.shape, np.uint8)
             converter(levels.dtype, table.dtype)(levels, table)
             _map(data, table, out)

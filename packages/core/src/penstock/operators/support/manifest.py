@@ -8,10 +8,12 @@ OPERATORS: dict[str, Listed] = {
     entry.name: entry
     for entry in (
         Listed("_arithmetic_generic_op", "arithmetic.arithmetic_generic_op", internal=True),
+        Listed("_auto_contrast", "generic.levels", internal=True),
         Listed("_conditional.merge", "generic.merge", internal=True),
         Listed("_conditional.not_", "generic.logical", internal=True),
         Listed("_conditional.validate_logical", "generic.logical", internal=True),
         Listed("_constant_tensor", "generic.constant", internal=True),
+        Listed("_contrast", "generic.levels", internal=True),
         Listed("_copy_to_cpu", "transfer.copy_between_devices", internal=True),
         Listed("_copy_to_gpu", "transfer.copy_between_devices", internal=True),
         Listed("_map_levels", "generic.levels", internal=True),
