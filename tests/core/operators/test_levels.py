@@ -71,7 +71,7 @@ def test_what_has_no_levels():
             run(lambda x, op=op: op.op(x, 1.5), planes, "CHW")
     for data in (planes, np.moveaxis(planes, 0, 2)):  # of eight channels, and of three
         for shape in ((2,), (4, 1, 1, 1)):
-            with pytest.raises(ShapeError, match="HWC|shape"):
+            with pytest.raises(ShapeError, match=r"HWC|shape"):
                 run(lambda x, shape=shape: a.contrast.op(x, np.ones(shape, np.float32)), data)
 
 
