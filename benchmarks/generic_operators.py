@@ -33,7 +33,7 @@ def _boxes(*shape: int) -> np.ndarray:
 
 _IMAGES = (255, 32, 240, 320, 3)
 _PLANES = (255, 32, 240, 320)
-_VIDEOS = (255, 16, 16, 64, 64, 3)
+_VIDEOS = (255, 64, 8, 64, 64, 3)
 _MASKS = (21, 32, 128, 128)
 _LABELS = (10, 256, 1)
 _ANCHORS = _boxes(2000).reshape(-1).tolist()
@@ -66,10 +66,10 @@ CASES: dict[str, tuple[tuple[int, ...] | np.ndarray, Graph]] = {
         _MASKS,
         lambda lib, x: lib.fn.one_hot(x, num_classes=21, axis=0),
     ),
-    "element_extract": (_VIDEOS, lambda lib, x: lib.fn.element_extract(x, element_map=[0, 8])),
+    "element_extract": (_VIDEOS, lambda lib, x: lib.fn.element_extract(x, element_map=[0, 4])),
     "sequence_rearrange": (
         _VIDEOS,
-        lambda lib, x: lib.fn.sequence_rearrange(x, new_order=list(range(15, -1, -1))),
+        lambda lib, x: lib.fn.sequence_rearrange(x, new_order=list(range(7, -1, -1))),
     ),
     "permute_batch": (
         _IMAGES,
@@ -121,7 +121,7 @@ CASES: dict[str, tuple[tuple[int, ...] | np.ndarray, Graph]] = {
         )
     },
     "random_bbox_crop": (
-        _boxes(32, 10),
+        _boxes(64, 10),
         lambda lib, x: lib.fn.random_bbox_crop(
             x,
             np.arange(10, dtype=np.int32),
@@ -132,7 +132,7 @@ CASES: dict[str, tuple[tuple[int, ...] | np.ndarray, Graph]] = {
         ),
     ),
     "box_encoder": (
-        _boxes(32, 10),
+        _boxes(64, 10),
         lambda lib, x: lib.fn.box_encoder(x, np.arange(10, dtype=np.int32), anchors=_ANCHORS),
     ),
 }

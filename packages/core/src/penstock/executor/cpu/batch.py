@@ -94,8 +94,8 @@ class BatchBuffer:
         self._rows: list[np.ndarray | None] = [None] * size
         self._pending = False
         """Whether there are rows that are no arrays of their own yet; set after `_in_dense`."""
-        self._unmade: list[tuple[Sequence[int], Rows]] = []
-        """The `_PACKED` ones of these, and their positions."""
+        self._unmade: list[tuple[Sequence[int], Rows, int]] = []
+        """The `_PACKED` and `_SHARED` ones of these: positions, samples, and which they are."""
         self.sources: list[str] | None = None
         self.spec = spec
         self.event: Event | None = None
@@ -146,9 +146,9 @@ class BatchBuffer:
                     for index, row in enumerate(rows):
                         if row is None and places[index] == _INSIDE:
                             rows[index] = dense[index, ...]
-                for indices, packed in self._unmade:  # the latest of a sample is its own
+                for indices, packed, place in self._unmade:  # the latest of a sample is its own
                     for index, row in zip(indices, packed.rows, strict=True):
-                        if places[index] == _PACKED:
+                        if places[index] == place:
                             rows[index] = row
                 self._unmade, self._pending = [], False
         return self._rows
@@ -246,7 +246,7 @@ class BatchBuffer:
             assert found.flat is not None
             assert found.begins is not None
             self._segments.append(RowSegment(indices[0], found.flat, found.begins, shapes, found))
-            self._note(indices, found)
+            self._note(indices, _PACKED, found)
             return found
         begins = np.array(indices, np.int64) * math.prod(shape)
         found = Rows.of_memory(dense.reshape(-1), begins, shapes)
@@ -341,11 +341,11 @@ class BatchBuffer:
     def note_rows(self, indices: Sequence[int]) -> None:
         """Record that these samples were written to the memory from `expect_rows`."""
         if len(indices):
-            self._note(indices, None)
+            self._note(indices, _INSIDE, None)
 
-    def _note(self, indices: Sequence[int], packed: Rows | None) -> None:
-        """Record that these samples are `_PACKED`, or `_INSIDE`, and no arrays of their own yet."""
-        count, place = len(indices), _INSIDE if packed is None else _PACKED
+    def _note(self, indices: Sequence[int], place: int, packed: Rows | None) -> None:
+        """Record where these samples are, which are no arrays of their own yet."""
+        count = len(indices)
         with self._rows_lock:
             if indices[-1] - indices[0] == count - 1:  # they follow one another
                 part = slice(indices[0], indices[-1] + 1)
@@ -356,7 +356,7 @@ class BatchBuffer:
                     self._rows[index] = None
                     self._in_dense[index] = place
             if packed is not None:
-                self._unmade.append((indices, packed))
+                self._unmade.append((indices, packed, place))
             self._pending = True
 
     def take_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
@@ -439,25 +439,37 @@ class BatchBuffer:
         self._in_dense[index] = _SHARED
         return True
 
-    def share_rest(self, indices: Sequence[int], values: Rows) -> None:
-        """Store `values` so, too: they are in one piece of memory with the first of them."""
-        rows, places = self.rows, self._in_dense
-        for index, value in zip(indices, values.rows, strict=True):
-            rows[index] = value
-            places[index] = _SHARED
+    def share_all(self, indices: Sequence[int], values: Rows, origin: BatchBuffer) -> bool:
+        """Store `values` so, too, if the first of them is a view of what `origin` has."""
+        flat, whole = values.flat, origin.dense
+        if flat is None or whole is None or flat.base is None or whole[:1].base is not flat.base:
+            if not self.share(indices[0], values[0], origin):
+                return False
+            for index, value in zip(indices[1:], values[1:], strict=True):
+                if not self.share(index, value, origin):
+                    self.put(index, value)
+            return True
+        if flat.dtype != self._dtype or values.shapes.shape[1] != self._ndim:
+            return False
+        with self._lock:
+            if self._shared is not origin and self._shared is not None:
+                return False
+            self._shared = origin
+        self._note(indices, _SHARED, values)
+        return True
 
-    def _shared_dense(self) -> np.ndarray | None:
+    def _shared_dense(self, packed: list[Rows] | None) -> np.ndarray | None:
         """The whole batch, if it is another one looked at in another way."""
         origin, count = self._shared, len(self)
         dense = origin.dense if origin is not None and self._are_all(_SHARED) else None
         if dense is None:
             return None
-        first = self.rows[0]
-        assert first is not None
-        same = all(r is not None and r.shape == first.shape for r in self.rows)
-        if not (same and first.nbytes * count == dense.nbytes):
+        shapes = self._shapes(packed)
+        size = math.prod(next(iter(shapes))) * self._dtype.itemsize
+        if len(shapes) != 1 or count * size != dense.nbytes:
             return None
-        return dense.view(first.dtype).reshape((count, *first.shape))
+        shape = shapes.pop()
+        return dense.view(self._dtype).reshape((count, *shape))
 
     def replaced(self, replacements: Mapping[int, int]) -> BatchBuffer:
         """A copy of the batch in which other samples take the place of failed ones.
@@ -525,22 +537,25 @@ class BatchBuffer:
                 history.bytes = max(self._packed.wanted * 5 // 4, history.bytes * 15 // 16)
 
     def _packed_rows(self) -> list[Rows] | None:
-        """All samples, in order, where they are `_PACKED` and no arrays of their own yet."""
+        """All samples, in order, where they are in few pieces and no arrays of their own yet."""
         with self._rows_lock:
             unmade = sorted(self._unmade, key=lambda part: part[0][0])
-            order = [index for indices, _ in unmade for index in indices]
-            if len(self) < 2 or not self._are_all(_PACKED) or order != list(range(len(self))):
+            order = [index for indices, _, _ in unmade for index in indices]
+            places = {place for _, _, place in unmade}
+            if len(self) < 2 or len(places) != 1 or order != list(range(len(self))):
                 return None
-        return [rows for _, rows in unmade]
+            if not self._are_all(places.pop()):
+                return None
+        return [rows for _, rows, _ in unmade]
+
+    def _shapes(self, packed: list[Rows] | None) -> set[tuple[int, ...]]:
+        """The shapes that samples have."""
+        if packed is None:
+            return {row.shape for row in self.rows if row is not None}
+        return {tuple(shape) for rows in packed for shape in rows.shapes.tolist()}
 
     def _learn_shapes(self, packed: list[Rows] | None = None) -> None:
-        history = self._history
-        if packed is not None:
-            first = packed[0].shapes[0]
-            history.ragged = any((rows.shapes != first).any() for rows in packed)
-            history.shape = None if history.ragged else tuple(first.tolist())
-            return
-        shapes = {row.shape for row in self.rows if row is not None}
+        shapes, history = self._shapes(packed), self._history
         history.ragged = len(shapes) > 1
         history.shape = None if history.ragged else next(iter(shapes), None)
 
@@ -558,15 +573,15 @@ class BatchBuffer:
             return self._copied_from_gpu()
         layout = self.spec.layout
         whole = self.dense
+        packed = None if whole is not None else self._packed_rows()
         if whole is None:
-            whole = self._shared_dense()
+            whole = self._shared_dense(packed)
         elif self._history.shape != self._row_shape:
             self._history.shape = self._row_shape
         if whole is not None:
             return TensorListCPU._from_dense(whole, layout, self.sources, self.spec.dtype)
         # Memory for a whole batch of the first sample's shape would be wasted on ragged data, so
         # the next batch does without it, until all shapes are found equal again.
-        packed = self._packed_rows()
         self._learn_shapes(packed)
         if self._row_shape is _UNDECIDED and not self._history.ragged:
             self._gather()

@@ -377,16 +377,10 @@ class SampleRunner:
             if buffer is None or any(rows is own for own in several.handed):
                 continue
             origin = self._iteration.buffers[step.inputs[0]] if step.inputs else None
-            if origin is None or not buffer.share(indices[0], rows[0], origin):
+            if origin is None or not buffer.share_all(indices, rows, origin):
                 for value in rows if rows.flat is None else rows[:1]:
                     buffer.check(value.shape, value.dtype)
                 buffer.put_rows(indices, rows)
-            elif rows.flat is not None:
-                buffer.share_rest(indices, rows)
-            else:
-                for index, value in zip(indices[1:], rows[1:], strict=True):
-                    if not buffer.share(index, value, origin):
-                        buffer.put(index, value)
         return results
 
     def _each(

@@ -6,7 +6,7 @@ import bisect
 import math
 import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.executor.processes.messages import Output
     from penstock.executor.processes.shared_pool import Place
     from penstock.operators.support.schema import Spec
+    from penstock.tensors.rows import Rows
 
 
 class Files:
@@ -153,4 +154,8 @@ class WorkerBuffer(BatchBuffer):
 
     def share(self, index: int, value: np.ndarray, origin: BatchBuffer) -> bool:
         """Nothing is shared: the other batch may be elsewhere in the parent."""
+        return False
+
+    def share_all(self, indices: Sequence[int], values: Rows, origin: BatchBuffer) -> bool:
+        """The same of several samples."""
         return False

@@ -31,3 +31,24 @@ def copy_pieces(sources: np.ndarray, targets: np.ndarray, sizes: np.ndarray) -> 
     """
     for k in range(len(sizes)):
         copy_bytes(targets[k], sources[k], sizes[k])
+
+
+@njit(nogil=True)
+def copy_elements(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    steps: np.ndarray,
+    begins: np.ndarray,
+    counts: np.ndarray,
+    taken: np.ndarray,
+) -> None:
+    """Fill samples at `targets` with chosen elements of those at `sources`, of ``steps[k]`` bytes.
+
+    Sample `k` has the elements ``taken[begins[k] : begins[k] + counts[k]]``. Addresses are uint64,
+    all else int64.
+    """
+    for k in range(len(targets)):
+        step = np.uint64(steps[k])
+        for j in range(counts[k]):
+            source = sources[k] + np.uint64(taken[begins[k] + j]) * step
+            copy_bytes(targets[k] + np.uint64(j) * step, source, steps[k])

@@ -168,9 +168,13 @@ class SequenceRearrange(SampleOperator):
 
     def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
         out = c.out()
-        step = volumes(out.shapes[:, 1:]) * out.dtype.itemsize
-        pieces = _pieces(c.table[0], step, data.addresses, out.addresses)
-        _cpu.copy_pieces(*pieces)
+        steps, counts = volumes(out.shapes[:, 1:]) * out.dtype.itemsize, out.shapes[:, 0]
+        if self.tensor_args:
+            begins = np.cumsum(counts) - counts
+            taken = np.array([k for order in c.table[0] for k in order], np.int64)
+        else:  # all have the same elements
+            begins, taken = np.zeros_like(counts), np.array(self.args.new_order, np.int64)
+        _cpu.copy_elements(data.addresses, out.addresses, steps, begins, counts, taken)
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
