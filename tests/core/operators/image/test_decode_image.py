@@ -33,6 +33,7 @@ def back_end(request, monkeypatch):
             nvimagecodec.module()
         except ImportError:
             pytest.skip("nvImageCodec is not installed")
+    monkeypatch.setattr(stored, "_CALL", 0)  # regions of images that are as small as these
     monkeypatch.setenv("PENSTOCK_DECODER", request.param)
     backend.has_nvimagecodec.cache_clear()
     yield request.param
