@@ -46,7 +46,12 @@ def test_tables_of_levels_and_of_channels():
 def test_what_becomes_of_pixels(op, function):
     frames = RANDOM.integers(0, 256, (2, 9, 8, 3), np.uint8)
     argument = None if op is a.invert else 100
-    for data, layout in ((frames[0], "HWC"), (frames, "FHWC"), (frames[0, :, :, :1], "HWC")):
+    for data, layout in (
+        (frames[0], "HWC"),
+        (frames, "FHWC"),
+        (frames[0, :, :, :1], "HWC"),
+        (frames[0, :, :, 0], "HW"),
+    ):
         parameter = None if argument is None else np.uint8(argument)
         got = run(lambda x, p=parameter: op.op(x, p), data, layout)
         np.testing.assert_array_equal(got, function(data.astype(int)))

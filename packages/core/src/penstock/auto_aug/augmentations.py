@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,12 +58,20 @@ def solarize_add_shift(shift: float) -> np.ndarray:
     return np.array(min(int(shift), 255), np.uint8)
 
 
-def _by_level(function: Callable[[Any], Any], data: DataNode) -> Any:
-    """``function(data)``, of single pixels: on the CPU computed for each level, once a sample."""
-    if data.device != "cpu":
-        return function(data)
-    table = function(fn.copy(types.Constant(LEVELS, device="cpu")))
-    return make_node(find("_map_levels"), (data, table), {}).outputs[0]
+def _on_cpu(name: str, data: DataNode, *parameters: Any) -> Any:
+    """The operator that finds a table of levels for each image; parameters may be numbers."""
+    edges = [
+        each
+        if isinstance(each, DataNode)
+        else fn.copy(types.Constant(np.asarray(each, _dtype(each)), device="cpu"))
+        for each in parameters
+    ]
+    return make_node(find(name), (data, *edges), {}).outputs[0]
+
+
+def _dtype(value: Any) -> Any:
+    """The element type of a number or an array, as arithmetic has it."""
+    return None if is_array(value) or isinstance(value, np.generic) else np.float32
 
 
 def _warp(data: DataNode, matrix: Any, fill_value: Any, interp_type: Any) -> DataNode:
@@ -151,15 +158,11 @@ def brightness(data: DataNode, parameter: Any) -> Any:
 @augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=shift_enhance_range)
 def contrast(data: DataNode, parameter: Any) -> Any:
     """Multiply distances from the mean luma of the image."""
-    is_node = isinstance(parameter, DataNode)
     if data.device == "cpu":
-        if not is_node:
-            factor = np.asarray(parameter, None if is_array(parameter) else np.float32)
-            parameter = fn.copy(types.Constant(factor, device="cpu"))
-        return make_node(find("_contrast"), (data, parameter), {}).outputs[0]
+        return _on_cpu("_contrast", data, parameter)
     means = fn.reductions.mean(data, axis_names="HW", keep_dims=True)
     center = fn.reductions.sum(means * LUMA, axis_names="C", keep_dims=True)
-    factor = parameter.gpu() if is_node else parameter
+    factor = parameter.gpu() if isinstance(parameter, DataNode) else parameter
     return fn.cast(center + (data - center) * factor, dtype=_UINT8)
 
 
@@ -186,29 +189,28 @@ def posterize(data: DataNode, mask: Any) -> Any:
 @augmentation(mag_range=(256, 0), param_device="auto")
 def solarize(data: DataNode, threshold: Any) -> Any:
     """Invert levels from a threshold on."""
-
-    def solarized(levels: Any) -> Any:
-        dark = levels < threshold
-        return fn.cast(dark * levels + (dark ^ True) * (255 - levels), dtype=_UINT8)
-
-    return _by_level(solarized, data)
+    if data.device == "cpu":
+        return _on_cpu("_solarize", data, threshold)
+    dark = data < threshold
+    return fn.cast(dark * data + (dark ^ True) * (255 - data), dtype=_UINT8)
 
 
 @augmentation(mag_range=(0, 110), mag_to_param=solarize_add_shift, param_device="auto")
 def solarize_add(data: DataNode, shift: Any) -> Any:
     """Add to levels below 128."""
-
-    def shifted(levels: Any) -> Any:
-        dark = levels < 128
-        return fn.cast(fn.cast(levels, dtype=_INT16) + dark * shift, dtype=_UINT8)
-
-    return _by_level(shifted, data)
+    if data.device == "cpu":
+        return _on_cpu("_solarize_add", data, shift)
+    dark = data < 128
+    return fn.cast(fn.cast(data, dtype=_INT16) + dark * shift, dtype=_UINT8)
 
 
 @augmentation
 def invert(data: DataNode, _: Any) -> Any:
     """Invert levels."""
-    return _by_level(lambda levels: fn.cast(255 - levels, dtype=_UINT8), data)
+    if data.device == "cpu":
+        table = fn.copy(types.Constant(255 - LEVELS, device="cpu"))
+        return make_node(find("_map_levels"), (data, table), {}).outputs[0]
+    return fn.cast(255 - data, dtype=_UINT8)
 
 
 @augmentation
@@ -221,7 +223,7 @@ def equalize(data: DataNode, _: Any) -> Any:
 def auto_contrast(data: DataNode, _: Any) -> Any:
     """Stretch the levels of each channel to the whole range."""
     if data.device == "cpu":
-        return make_node(find("_auto_contrast"), (data,), {}).outputs[0]
+        return _on_cpu("_auto_contrast", data)
     low = fn.reductions.min(data, axis_names="HW", keep_dims=True)
     high = fn.reductions.max(data, axis_names="HW", keep_dims=True)
     extent = high - low

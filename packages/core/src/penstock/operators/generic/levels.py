@@ -17,12 +17,13 @@ from penstock.types import DALIDataType
 LEVELS = np.arange(256, dtype=np.uint8).reshape(256, 1, 1)
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 """The shares of the channels in what an eye takes for brightness."""
+_DATA = Input("data", "Images, or sequences of them.", dtypes=(DALIDataType.UINT8,))
 
 
 @operator(
     "_map_levels",
     inputs=(
-        Input("data", "Images, or sequences of them.", dtypes=(DALIDataType.UINT8,)),
+        _DATA,
         Input(
             "table",
             "What each level becomes: shape (256, 1, 1), or the last extent that of the data, for "
@@ -73,7 +74,9 @@ def _map(data: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
 
 
 class _OfImages(SampleOperator):
-    """Replaces levels by what follows from all those of the image."""
+    """Replaces levels by what follows from all those of the image, or from a parameter: only the
+    samples that are augmented have a table worked out.
+    """
 
     def infer(self, data: Spec, *parameters: Spec) -> Spec:
         return data
@@ -149,4 +152,39 @@ class AutoContrast(_OfImages):
         flat = (extent == 0).astype(np.float32)
         scale = np.float32(255) / (extent + flat)
         levels: np.ndarray = (LEVELS - low) * scale * (1 - flat) + LEVELS * flat
+        return levels
+
+
+@operator(
+    "_solarize",
+    inputs=(_DATA, Input("threshold", "The first level that is inverted.")),
+    output_docs=("The images with bright levels inverted.",),
+    hidden=True,
+    devices=("cpu",),
+    written="an augmentation",
+)
+class Solarize(_OfImages):
+    """Inverts levels from a threshold on."""
+
+    def levels(
+        self, data: np.ndarray, axes: tuple[int, int], *parameters: np.ndarray
+    ) -> np.ndarray:
+        return np.where(parameters[0] > LEVELS, LEVELS, 255 - LEVELS)
+
+
+@operator(
+    "_solarize_add",
+    inputs=(_DATA, Input("shift", "What is added to dark levels.")),
+    output_docs=("The images with dark levels raised.",),
+    hidden=True,
+    devices=("cpu",),
+    written="an augmentation",
+)
+class SolarizeAdd(_OfImages):
+    """Adds to levels below 128."""
+
+    def levels(
+        self, data: np.ndarray, axes: tuple[int, int], *parameters: np.ndarray
+    ) -> np.ndarray:
+        levels: np.ndarray = LEVELS.astype(np.int16) + (LEVELS < 128) * parameters[0]
         return levels

@@ -18,6 +18,8 @@ OPERATORS: dict[str, Listed] = {
         Listed("_copy_to_gpu", "transfer.copy_between_devices", internal=True),
         Listed("_map_levels", "generic.levels", internal=True),
         Listed("_shape", "generic.shape", internal=True),
+        Listed("_solarize", "generic.levels", internal=True),
+        Listed("_solarize_add", "generic.levels", internal=True),
         Listed("_subscript_dim_check", "generic.subscript", internal=True),
         Listed("_tensor_subscript", "generic.subscript", internal=True),
         Listed("audio_decoder", "audio.decode_audio", deprecated="decoders.audio", dynamic=False),
