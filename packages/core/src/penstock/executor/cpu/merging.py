@@ -10,6 +10,7 @@ import numpy as np
 from penstock.executor.guards import chosen
 from penstock.operators.generic.merge import joined
 from penstock.operators.support.planning import Samples
+from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.chunk import Chunk, Group
@@ -74,6 +75,10 @@ def merged(
         if buffer is None and len(own) == len(positions):
             return [values], failed
         origin = None if buffer is None else _branch_of_all(r, guard, program, iteration)
+        if buffer is not None and origin is not None and isinstance(values, Rows):
+            indices = [chunk.indices[position] for position in own]
+            if len(own) == len(positions) and buffer.share_all(indices, values, origin):
+                return [values], failed
         for position, value in zip(own, values, strict=True):
             if buffer is None:
                 output[place[position]] = value
