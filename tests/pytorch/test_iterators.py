@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.data import default_collate
 
-from penstock import errors, fn
+from penstock import errors, fn, pipeline_def
 from penstock.pipeline import Pipeline
 from penstock.plugin.pytorch import (
     DALIClassificationIterator,
@@ -326,3 +326,44 @@ def test_wrappers_of_training_loops_override_the_step(files):
     it = Wrapper(file_pipeline(files), reader_name="reader", last_batch_policy=PARTIAL)
     assert [next(it), it.next()] == [[0, 1], [2, 3]]
     assert [len(step) for step in it] == [2, 2, 2, 1]
+
+
+@pytest.mark.parametrize("tag", ["dense", "sparse_list", "sparse_coo"])
+def test_outputs_never_share_memory(tag):
+    data = np.arange(1, 25, dtype=np.float32).reshape(2, 3, 4)
+    pipe = Pipeline(2, 2, None)
+    with pipe:
+        x = fn.flip(fn.external_source(source=lambda: data[..., None], layout="HWC"))
+        pipe.set_outputs(x, fn.reshape(x, shape=[3, 4]), x, fn.reshape(x, shape=[-1]))
+    names = ["x", "image", "again", "flat"]
+    it = DALIRaggedIterator(pipe, names, output_types=[tag, "dense", tag, "dense"])
+    for _ in range(2):
+        (outputs,) = next(it)
+        expected = outputs["image"].clone()
+        parts = [p for o in outputs.values() for p in (o if isinstance(o, list) else [o])]
+        for part in parts:
+            (part._values() if part.is_sparse else part).mul_(2)
+        assert torch.equal(outputs["image"], 2 * expected)
+        assert torch.equal(outputs["flat"].reshape(2, 3, 4), 2 * expected)
+        for name in ("x", "again"):
+            output = outputs[name]
+            if isinstance(output, list):
+                output = torch.stack(output)
+            dense = output.to_dense() if output.is_sparse else output
+            assert torch.equal(dense.reshape(2, 3, 4), 2 * expected)
+
+
+def test_a_branch_that_no_sample_took_has_memory_of_its_own():
+    data = np.full((2, 3, 4, 1), 7, np.uint8)
+
+    def graph():
+        x = fn.external_source(source=lambda: data, layout="HWC")
+        y = x
+        if fn.external_source(source=lambda: np.zeros(2, bool)):
+            y = fn.gaussian_blur(x, sigma=1.0)
+        return x, y
+
+    pipe = pipeline_def(graph, enable_conditionals=True)(batch_size=2, num_threads=2)
+    (outputs,) = next(DALIGenericIterator(pipe, ["x", "y"]))
+    outputs["y"].add_(1)
+    assert outputs["x"].unique().tolist() == [7]

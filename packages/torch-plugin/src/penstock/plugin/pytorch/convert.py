@@ -128,6 +128,37 @@ def _cut(whole: torch.Tensor, batch: TensorListGPU) -> list[torch.Tensor]:
     ]
 
 
+def separate(outputs: dict[str, Any]) -> dict[str, Any]:
+    """Give memory of its own to each output that shares that of another one.
+
+    A program may change its tensors in place. What shares memory is one output under two names, one
+    that another is a view of (`fn.reshape`), and what comes of a branch that no sample took.
+
+    Parameters
+    ----------
+    outputs
+        Tensors, or lists of them, by name; changed.
+    """
+    begins: set[int] = set()
+    for name, output in outputs.items():
+        own = {tensor.data_ptr() for tensor in _parts(output) if tensor.numel()}
+        if begins.isdisjoint(own):
+            begins |= own
+        else:
+            outputs[name] = _copied(output)
+    return outputs
+
+
+def _parts(output: torch.Tensor | list[torch.Tensor]) -> list[torch.Tensor]:
+    if isinstance(output, list):
+        return output
+    return [output._values() if output.is_sparse else output]
+
+
+def _copied(output: torch.Tensor | list[torch.Tensor]) -> torch.Tensor | list[torch.Tensor]:
+    return [each.clone() for each in output] if isinstance(output, list) else output.clone()
+
+
 def feed_ndarray(
     dali_tensor: TensorCPU | TensorGPU | TensorListCPU | TensorListGPU,
     arr: torch.Tensor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
-from penstock.plugin.pytorch.convert import to_dense
+from penstock.plugin.pytorch.convert import separate, to_dense
 from penstock.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -96,10 +96,12 @@ class DALIGenericIterator(_DaliBaseIterator):
     def _assemble(self, batches: list[PipelineBatch]) -> list[dict[str, torch.Tensor]]:
         names = self.output_map or ()
         return [
-            {
-                name: to_dense(output, batch.kept, name)
-                for name, output in zip(names, batch.outputs, strict=True)
-            }
+            separate(
+                {
+                    name: to_dense(output, batch.kept, name)
+                    for name, output in zip(names, batch.outputs, strict=True)
+                }
+            )
             for batch in batches
         ]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from penstock.errors import ArgumentValueError, IteratorArgumentError
 from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
-from penstock.plugin.pytorch.convert import to_dense, to_list
+from penstock.plugin.pytorch.convert import separate, to_dense, to_list
 from penstock.plugin.pytorch.sparse import to_sparse_coo
 
 if TYPE_CHECKING:
@@ -97,10 +97,14 @@ class DALIRaggedIterator(_DaliBaseIterator):
     ) -> list[dict[str, torch.Tensor | list[torch.Tensor]]]:
         names = self.output_map or ()
         return [
-            {
-                name: self._convert(output, batch.kept, name, tag)
-                for name, tag, output in zip(names, self._output_types, batch.outputs, strict=True)
-            }
+            separate(
+                {
+                    name: self._convert(output, batch.kept, name, tag)
+                    for name, tag, output in zip(
+                        names, self._output_types, batch.outputs, strict=True
+                    )
+                }
+            )
             for batch in batches
         ]
 
