@@ -171,7 +171,8 @@ def _photographs() -> str:
 def _taker(case: str, runtime: IdleRuntime, count: int, threads: int) -> Taker:
     graph, kind = CASES[case]
     lib = library("Penstock")
-    pipe = lib.Pipeline(batch_size=count, num_threads=threads, device_id=0, seed=42)
+    # What worker processes take of a processor would not be seen.
+    pipe = lib.Pipeline(count, threads, 0, seed=42, workers="threads")
     with pipe:
         outputs = graph(lib, _batches(kind, runtime, count))
         pipe.set_outputs(*outputs)
