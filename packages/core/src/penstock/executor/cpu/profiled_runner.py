@@ -7,7 +7,7 @@ from time import perf_counter_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any
 
 from penstock.executor.cpu.profile_labels import codes_of
-from penstock.executor.cpu.runner import SampleRunner
+from penstock.executor.cpu.runner import BoundSteps, SampleRunner
 from penstock.profiling.rows import Rows
 
 if TYPE_CHECKING:
@@ -106,8 +106,37 @@ class ProfiledRunner(SampleRunner):
             self._read = now
             self._write(thread_time_ns())
 
+    def _take_each(
+        self, steps: list[tuple[Step, SampleContext]], positions: Sequence[int], chunk: Chunk
+    ) -> None:
+        self._pixel_steps = steps
+        super()._take_each(steps, positions, chunk)
+
+    def _alone(self, steps: BoundSteps, position: int, chunk: Chunk) -> None:
+        mark, alone = self._marks.append, (position,)
+        mark(None)
+        mark(chunk.indices)
+        failed = len(chunk.failures)
+        for step in steps:
+            super()._alone([step], position, chunk)
+            self._mark(alone)
+            if len(chunk.failures) > failed:
+                break
+        if self._read > self._due:
+            self._write(thread_time_ns())
+
+    def _mark(self, positions: Sequence[int]) -> None:
+        """Note that these samples have gone through the next step."""
+        mark, now = self._marks.append, perf_counter_ns()
+        mark(positions)
+        mark(now)
+        if now - self._read > _READ_NANOSECONDS:
+            self._read = now
+            mark(...)
+            mark(thread_time_ns())
+
     def _through(self, steps: list[tuple[Step, SampleContext]], group: Group, chunk: Chunk) -> None:
-        do, mark, read = self._do, self._marks.append, self._read
+        do, mark = self._do, self._marks.append
         self._pixel_steps = steps
         mark(None)
         mark(chunk.indices)
@@ -116,17 +145,10 @@ class ProfiledRunner(SampleRunner):
             positions = branch.positions
             if positions:
                 do(step, context, branch, chunk)
-            now = perf_counter_ns()
-            mark(positions)
-            mark(now)
-            if now - read > _READ_NANOSECONDS:
-                read = now
-                mark(...)
-                mark(thread_time_ns())
+            self._mark(positions)
             if not group.positions:
                 break
-        self._read = read
-        if read > self._due:
+        if self._read > self._due:
             self._write(thread_time_ns())
 
     def _write(self, worked_now: int) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import PenstockError, located
+from penstock.errors import located
+from penstock.executor.cpu.bound_step import BoundStep, converted, stored
 from penstock.executor.cpu.chunk import Chunk, Group, samples_of
 from penstock.executor.cpu.merging import join_ahead, merged
 from penstock.executor.guards import chosen, spread
@@ -36,6 +37,9 @@ A core's own cache holds less, but what a step on a chunk costs the interpreter 
 them."""
 _SMALL_SAMPLE_BYTES = 512 << 10
 """Scratch memory of a small sample. What the caches lose by several larger ones is more."""
+
+BoundSteps = list[tuple[BoundStep, list[list[Any]]]]
+"""Steps, and for each of its outputs where samples of the chunk go."""
 
 
 class SampleRunner:
@@ -65,6 +69,8 @@ class SampleRunner:
         self._producers = {id(s): _lazy_producers(s, made) for s, _ in self._operators}
         """For each step the contexts that its lazy input refers to."""
         self._in_groups = any(s.chunked for s, _ in self._operators)
+        self._is_plain = not any(s.chunked or s.guard or s.branches for s, _ in self._operators)
+        """Whether all samples go through the same steps, each by itself."""
         self._scratch_bytes = _GROUP_BYTES
         """Scratch memory that the last samples took, each."""
         self._iteration: Any = None
@@ -157,6 +163,9 @@ class SampleRunner:
         if not left:
             return
         left, positions = self._hand_on(left, chunk)
+        if self._is_plain and not any(c.plans is None and _needs_plan(s) for s, c in left):
+            self._take_each(left, positions, chunk)
+            return
         arena = self._arena
         mark = arena.mark()
         count, begin = len(positions), 0
@@ -198,6 +207,46 @@ class SampleRunner:
             found = dict(zip(group.positions, group.values[step.outputs[0]], strict=True))
             chunk.columns[step.outputs[0]] = Samples([found.get(k) for k in range(count)])
         return rest, group.positions
+
+    def _take_each(
+        self, steps: list[tuple[Step, SampleContext]], positions: Sequence[int], chunk: Chunk
+    ) -> None:
+        """Take samples through steps on pixels, one after the other.
+
+        All that is the same for them is looked up ahead of their pixels.
+        """
+        made: dict[int, Sequence[Any]] = {}
+
+        def samples(register: int) -> Sequence[Any]:
+            found = made.get(register)
+            return chunk.columns[register].rows if found is None else found  # type: ignore[union-attr]
+
+        bound = []
+        for step, context in steps:
+            inputs = [samples(r) for r in step.inputs]
+            values = [samples(r) for _, r, _ in step.sample_args]
+            outputs: list[list[Any]] = [[None] * len(chunk.indices) for _ in step.outputs]
+            made.update(zip(step.outputs, outputs, strict=True))
+            bound.append((self._bound(step, context, inputs, values), outputs))
+        arena = self._arena
+        mark = arena.mark()
+        for position in positions:
+            self._alone(bound, position, chunk)
+            for _, outputs in bound:  # nothing is to refer to memory that is taken back
+                for column in outputs:
+                    column[position] = None
+            arena.release(mark)
+
+    def _alone(self, steps: BoundSteps, position: int, chunk: Chunk) -> None:
+        """Take a sample through steps on pixels, as long as it does not fail."""
+        for step, outputs in steps:
+            try:
+                results = step.results(position, position, position)
+            except BaseException as error:  # whatever it is, somebody waits for the batch
+                chunk.fail(error, step.step, step.context, position)
+                break
+            for column, value in zip(outputs, results, strict=True):
+                column[position] = value
 
     def _through(self, steps: list[tuple[Step, SampleContext]], group: Group, chunk: Chunk) -> None:
         """Take a group through steps on pixels, as long as it has samples."""
@@ -297,7 +346,7 @@ class SampleRunner:
         places = positions if context.plans is None else context.plans.places(positions)
         own = False
         try:
-            if step.planner is not None and step.planner.is_needed and context.plans is None:
+            if _needs_plan(step) and context.plans is None:
                 own = True
                 indices = chunk.indices_at(positions)
                 sources = context.sources
@@ -361,7 +410,7 @@ class SampleRunner:
         """What a step makes of a group in one call."""
         indices = chunk.indices_at(group.positions)
         converted = {
-            name: [_converted(name, convert, value) for value in group.of(r)]
+            name: [converted(name, convert, value) for value in group.of(r)]
             for name, r, convert in step.sample_args
         }
         several = ChunkContext(context, indices, places, converted, step.read)
@@ -393,58 +442,35 @@ class SampleRunner:
         places: Sequence[int],
     ) -> tuple[Sequence[Any], list[int]]:
         """What a step makes of a group, sample by sample."""
-        function, indices, producers = step.function, chunk.indices, self._producers[id(step)]
-        own_args = [(name, group.of(r), convert) for name, r, convert in step.sample_args]
-        first = inputs[0] if len(inputs) == 1 else None
+        values = [group.of(r) for _, r, _ in step.sample_args]
+        bound = self._bound(step, context, inputs, values)
         outputs: list[list[Any]] = [[] for _ in step.outputs]
-        buffer = context.buffers[0] if len(outputs) == 1 else None
-        origin = self._iteration.buffers[step.inputs[0]] if inputs else None
-        materialise, computes = self._materialise, step.materialises
         failed: list[int] = []
         for k, position in enumerate(group.positions):
-            context.position = position
-            context.place = places[k]
-            for producer in producers:
-                producer.position = position
+            results: Sequence[Any]
             try:
-                for name, values, convert in own_args:
-                    setattr(context.args, name, _converted(name, convert, values[k]))
-                if first is not None:
-                    result = function(context, first[k])
-                else:
-                    result = function(context, *[values[k] for values in inputs])
-                if computes and isinstance(result, LazyValue):
-                    result = result.materialise(context)
-                if len(outputs) == 1 and type(result) is not tuple:
-                    if buffer is not None:
-                        index = indices[position]
-                        if buffer.rows[index] is not result and (
-                            origin is None or not buffer.share(index, result, origin)
-                        ):
-                            buffer.put(index, result)
-                    elif materialise and isinstance(result, np.ndarray) and result.ndim:
-                        result = np.ascontiguousarray(result)
-                    outputs[0].append(result)
-                else:
-                    self._store_several(step, context, result, outputs)
+                results = bound.results(k, position, places[k])
             except BaseException as error:  # whatever it is, somebody waits for the batch
                 chunk.fail(error, step, context, position)
                 failed.append(k)
-                for output in outputs:
-                    output[k:] = [None]
+                results = [None] * len(outputs)
+            for output, value in zip(outputs, results, strict=True):
+                output.append(value)
         return outputs, failed
 
-    def _store_several(
-        self, step: Step, context: SampleContext, result: Any, outputs: list[list[Any]]
-    ) -> None:
-        results = result if isinstance(result, tuple) else (result,)
-        check_count(step, results)
-        for value, buffer, output in zip(results, context.buffers, outputs, strict=True):
-            if buffer is not None:
-                buffer.put(context.index, value)
-            elif self._materialise and isinstance(value, np.ndarray) and value.ndim:
-                value = np.ascontiguousarray(value)
-            output.append(value)
+    def _bound(
+        self,
+        step: Step,
+        context: SampleContext,
+        inputs: Sequence[Sequence[Any]],
+        values: Sequence[Sequence[Any]],
+    ) -> BoundStep:
+        """A step that takes the samples of these inputs and arguments one by one."""
+        origin = self._iteration.buffers[step.inputs[0]] if inputs else None
+        producers, materialise = self._producers[id(step)], self._materialise
+        return BoundStep(
+            step, context, producers, inputs, values, origin, materialise_views=materialise
+        )
 
     def _load(self, step: Step, context: SampleContext, chunk: Chunk) -> None:
         """Bring in what a reader drew for a chunk; samples that it cannot read leave the chunk."""
@@ -499,15 +525,15 @@ class SampleRunner:
         failed = set()
         for k in missing:
             context.position, entry = k, int(entries[k])
-            stored: list[list[Any]] = [[] for _ in step.outputs]
             try:
                 sources[k] = step.op.index.source(entry)
-                self._store_several(step, context, step.function(context, entry), stored)
+                found = step.function(context, entry)
+                values = stored(step, context, found, materialise_views=self._materialise)
             except BaseException as error:  # whatever it is, somebody waits for the batch
                 chunk.fail(error, step, context, k)
                 failed.add(k)
             else:
-                for column, (value,) in zip(columns, stored, strict=True):
+                for column, value in zip(columns, values, strict=True):
                     column[k] = value
         for r, column in zip(step.outputs, columns, strict=True):
             chunk.columns[r] = Samples(column)
@@ -528,14 +554,10 @@ def _lazy_producers(
     return tuple(found)
 
 
+def _needs_plan(step: Step) -> bool:
+    return step.planner is not None and step.planner.is_needed
+
+
 def _known(rows: Any) -> Samples:
     """What is known of the samples of a group: of lazy ones their shapes alone."""
     return Samples(shapes=rows.shapes) if isinstance(rows, LazyValue) else Samples(rows)
-
-
-def _converted(name: str, convert: Callable[[np.ndarray], Any], value: Any) -> Any:
-    try:
-        return convert(value)
-    except (TypeError, ValueError) as error:
-        kind = type(error) if isinstance(error, PenstockError) else ValueError
-        raise kind(f"Argument `{name}`: {error}") from error
