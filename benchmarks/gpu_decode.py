@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from penstock.kernels.cpu.decode import nvimagecodec
 from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
 from penstock.kernels.cpu.decode.pixels import Wanted, decode
 from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
+from penstock.kernels.gpu.decode import nvimagecodec_module
 from penstock.kernels.gpu.decode.batch import begin_decoding
 from penstock.kernels.gpu.decode.engines import JpegEngines
 from penstock.kernels.gpu.decode.host import Sample
@@ -75,7 +75,7 @@ def jpegs(folder: Path | None, most: int = 2048) -> list[np.ndarray]:
 
 def noise(count: int) -> Iterator[np.ndarray]:
     """Smooth noise of about 400 x 550 pixels, 4:2:0, some 50 kB each."""
-    nv = nvimagecodec.module()
+    nv = nvimagecodec_module.module()
     encoder = nv.Encoder(
         device_id=nv.NVIMGCODEC_DEVICE_CPU_ONLY, backends=[nv.Backend(nv.BackendKind.CPU_ONLY)]
     )
@@ -335,7 +335,7 @@ def main() -> None:
     shapes = np.array([RGB.shape(read_header(data.data)) for data in encoded])
     print(
         f"{bench.runtime.name}, {os.cpu_count()} processors, nvImageCodec "
-        f"{nvimagecodec.module().__version__}; {len(encoded)} JPEGs, on average "
+        f"{nvimagecodec_module.module().__version__}; {len(encoded)} JPEGs, on average "
         f"{shapes[:, 0].mean():.0f} x {shapes[:, 1].mean():.0f} pixels, "
         f"{np.mean([data.size for data in encoded]) / 1000:.0f} kB"
     )

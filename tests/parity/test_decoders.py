@@ -5,16 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.decode import stored
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 from tests.support.encoded_images import everything, jpegs, picture, png, unsupported
-
-
-@pytest.fixture(autouse=True)
-def _regions_cost_no_call(monkeypatch):
-    # Else whole images of this size are decoded in place of nearly all regions.
-    monkeypatch.setattr(stored, "_CALL", 0)
-
 
 # Valid files that DALI refuses, and we decode.
 REFUSED_BY_DALI = ("bmp-16", "tiff-1", "webp-exif6", "jp2-ga")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from penstock.kernels.cpu.decode import nvimagecodec
+from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.gpu.decode import nvjpeg
 
 _BAD_JPEG = 3
@@ -178,7 +179,7 @@ class EmulatedNvJpeg:
 
 
 def _decoded(data: np.ndarray, color: str) -> np.ndarray:
-    stream = nvimagecodec.module().CodeStream(data)
-    out = np.empty((stream.height, stream.width, 1 if color == "GRAY" else 3), np.uint8)
-    assert nvimagecodec.decode_into(out, data, color, fast_idct=False, region=None)
+    header = read_header(data.data)
+    out = np.empty((header.height, header.width, 1 if color == "GRAY" else 3), np.uint8)
+    assert nvimagecodec.decode_into(out, data, header, color, fast_idct=False, region=None)
     return out

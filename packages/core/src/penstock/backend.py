@@ -331,14 +331,12 @@ def GetNvjpegVersion() -> int:
 
 def GetNvimgcodecVersion() -> int:
     """Version of nvImageCodec, as 900 for 0.9.0; -1 where it is not installed."""
-    from penstock.kernels.cpu.decode.nvimagecodec import module
+    from penstock.kernels.cpu.decode.nvimagecodec_library import library
 
     try:
-        version = module().__version__
+        return library().version
     except ImportError:
         return _ABSENT
-    major, minor, patch = (int(part) for part in version.split(".")[:3])
-    return 10000 * major + 100 * minor + patch
 
 
 def GetOpenCVVersion() -> str:

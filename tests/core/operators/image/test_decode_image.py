@@ -7,7 +7,7 @@ import pytest
 import simplejpeg
 
 from penstock.errors import BadSampleError, DataTypeError, ShapeError
-from penstock.kernels.cpu.decode import backend, nvimagecodec, stored
+from penstock.kernels.cpu.decode import backend, nvimagecodec_library, stored
 from penstock.types import DALIDataType, DALIImageType
 from tests.support.encoded_images import (
     everything,
@@ -30,10 +30,9 @@ BACK_ENDS = ("nvimagecodec", "opencv")
 def back_end(request, monkeypatch):
     if request.param == "nvimagecodec":
         try:
-            nvimagecodec.module()
+            nvimagecodec_library.library()
         except ImportError:
             pytest.skip("nvImageCodec is not installed")
-    monkeypatch.setattr(stored, "_CALL", 0)  # regions of images that are as small as these
     monkeypatch.setenv("PENSTOCK_DECODER", request.param)
     backend.has_nvimagecodec.cache_clear()
     yield request.param

@@ -10,17 +10,10 @@ from penstock.errors import (
     PenstockError,
     UsageError,
 )
-from penstock.kernels.cpu.decode import nvimagecodec, stored
 from penstock.types import DALIDataType, DALIImageType
 from tests.support.encoded_images import everything, jpegs, pngs
 from tests.support.lazy import lazy
 from tests.support.run_operator import run_operator
-
-
-@pytest.fixture(autouse=True)
-def _regions_cost_no_call(monkeypatch):
-    # Else whole images of this size are decoded in place of nearly all regions.
-    monkeypatch.setattr(stored, "_CALL", 0)
 
 
 def encoded(name):
@@ -168,14 +161,12 @@ def test_slice_errors(args, reason):
         run_operator("decoders.image_slice", encoded("jpeg-4:2:0"), **args)
 
 
-@pytest.mark.parametrize("small_bytes", [1 << 20, 0])
-def test_a_window_decodes_no_more_than_it_needs(monkeypatch, small_bytes):
+def test_a_window_decodes_no_more_than_it_needs():
     # The lower half of the file is gone; the upper half is still there.
     data = jpegs()["jpeg-200x300"]
     cut = np.frombuffer(data[: int(len(data) * 0.6)], np.uint8)
     whole = run_operator("decoders.image", encoded("jpeg-200x300"))
     pytest.importorskip("nvidia.nvimgcodec")
-    monkeypatch.setattr(nvimagecodec, "_SMALL_BYTES", small_bytes)
     # Images of other sizes and colours, and one that fails, leave nothing behind in the decoder.
     for rows, color in ((10, "GRAY"), (200, "RGB"), (50, "BGR")):
         args = {"crop": (rows, 100), "crop_pos_y": 0.0, "output_type": DALIImageType[color]}

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.config import DECODER, SWITCHES
 from penstock.errors import ArgumentValueError, MissingDependencyError
-from penstock.kernels.cpu.decode import backend, convert, nvimagecodec
+from penstock.kernels.cpu.decode import backend, convert, nvimagecodec_library
 from penstock.kernels.cpu.decode.quiet_import import import_quietly
 
 
@@ -35,7 +35,7 @@ def test_without_nvimagecodec(monkeypatch, fresh):
     def missing():
         raise ModuleNotFoundError("No module named 'nvidia'")
 
-    monkeypatch.setattr(nvimagecodec, "module", missing)
+    monkeypatch.setattr(nvimagecodec_library, "library", missing)
     monkeypatch.setenv(DECODER.name, "auto")
     assert not backend.has_nvimagecodec()
     backend.has_nvimagecodec.cache_clear()

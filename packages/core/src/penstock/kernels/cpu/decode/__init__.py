@@ -9,6 +9,7 @@ module              job
 `backend`           which libraries decode, chosen once for the process
 `jpeg`              whole JPEG images with libjpeg-turbo, by simplejpeg
 `nvimagecodec`      every format and regions of images, on the CPU, by nvImageCodec
+`nvimagecodec_library`  the library itself: loading it, its decoders, records of its header
 `opencv_codecs`     every format by OpenCV, where nvImageCodec does not exist or gives up
 `convert`           YCbCr and element types, once pixels are there
 `diagnosis`         why an image could not be decoded, in words

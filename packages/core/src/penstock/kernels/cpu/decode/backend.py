@@ -22,15 +22,15 @@ def has_nvimagecodec() -> bool:
     if choice == "opencv":
         return False
     with no_fork:
-        from penstock.kernels.cpu.decode import nvimagecodec
+        from penstock.kernels.cpu.decode import nvimagecodec_library
 
     try:
-        nvimagecodec.module()
+        nvimagecodec_library.library()
     except (ImportError, OSError) as error:
         if choice == "auto":
             return False
         raise MissingDependencyError(
-            f"{DECODER.name} asks for nvImageCodec, which cannot be imported ({error}). Run "
+            f"{DECODER.name} asks for nvImageCodec, which does not load ({error}). Run "
             "`pip install nvidia-nvimgcodec-cu13`, or unset the variable."
         ) from error
     return True

@@ -7,96 +7,94 @@ outside of a region of a JPEG or TIFF image.
 from __future__ import annotations
 
 import threading
-from functools import cache, cached_property
-from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numba import types
 
-from penstock.kernels.cpu.decode.quiet_import import import_quietly
+from penstock.kernels.compilation import njit
+from penstock.kernels.cpu.decode.image_header import U8, ImageHeader
+from penstock.kernels.cpu.decode.nvimagecodec_library import (
+    AS_STORED,
+    CODE_STREAM_VIEW,
+    COLORS,
+    DECODE_PARAMS,
+    HOST_BUFFER,
+    IMAGE_INFO,
+    SAMPLE_TYPES,
+    Decoder,
+    library,
+    mark,
+)
+from penstock.kernels.cpu.rows import read_only
 
-# What its extensions print when the libraries for decoding on a GPU are not installed.
-_MISSING_GPU_LIBRARIES = (
-    "Failed to load nvjpeg",
-    "Failed to load nvtiff",
-    "Failed to load nvjpeg2k",
-    "Failed to load nvJPEG",
-    "Failed to load nvTIFF",
-    "If using nvImageCodec's Python distribution",
+_SUCCESS = 1
+
+
+def _function(name: str, *args: Any) -> Any:
+    return types.ExternalFunction(f"nvimgcodec{name}", types.int32(*args))
+
+
+_address = types.uintp
+_create_stream = _function("CodeStreamCreateFromHostMem", *[_address] * 5)
+_create_part = _function("CodeStreamGetSubCodeStream", *[_address] * 3)
+_destroy_stream = _function("CodeStreamDestroy", _address)
+_image_info = _function("CodeStreamGetImageInfo", *[_address] * 2)
+_create_image = _function("ImageCreate", *[_address] * 3)
+_destroy_image = _function("ImageDestroy", _address)
+_start = _function("DecoderDecode", *[_address] * 3, types.int32, *[_address] * 2)
+_wait = _function("FutureWaitForAll", _address)
+_status = _function("FutureGetProcessingStatus", *[_address] * 3)
+_destroy_future = _function("FutureDestroy", _address)
+
+_CALL = np.dtype(
+    [
+        ("stream", np.uint64),
+        ("part", np.uint64),
+        ("image", np.uint64),
+        ("future", np.uint64),
+        ("status", np.uint64),
+        ("statuses", np.uint64),
+        ("params", DECODE_PARAMS),
+        ("selected", CODE_STREAM_VIEW),
+        ("stored", IMAGE_INFO),
+        ("wanted", IMAGE_INFO),
+    ],
+    align=True,
+)
+"""What a call works with: handles that it makes, what it is told, and records for the library."""
+(_STREAM, _PART, _IMAGE, _FUTURE, _AT_STATUS, _STATUSES, _PARAMS, _SELECTED, _STORED, _WANTED) = (
+    _CALL.fields[name][1]  # type: ignore[index]
+    for name in _CALL.names or ()
 )
 
-_SMALL_BYTES = 1 << 20
-"""Images of so many bytes are decoded to memory of the thread, and copied. To tell nvImageCodec
-of other memory takes the interpreter 20 to 30 microseconds, and a copy as long without it."""
 
-# Its own reports about damaged files, and those of the OpenCV inside of it: we raise errors.
-_SILENT = {"PYNVIMGCODEC_VERBOSITY": "0", "OPENCV_LOG_LEVEL": "SILENT"}
-
-
-@cache
-def module() -> ModuleType:
-    """The module `nvidia.nvimgcodec`.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed or does not load on this machine.
-    """
-    return import_quietly("nvidia.nvimgcodec", ignore=_MISSING_GPU_LIBRARIES, environment=_SILENT)
-
-
-@cache
-def decode_params(color: str) -> Any:
-    """Parameters for pixels of the image's own type, as they are stored, in `color`."""
-    nv = module()
-    spec, sample_format = {
-        "RGB": (nv.ColorSpec.SRGB, nv.SampleFormat.I_RGB),
-        "BGR": (nv.ColorSpec.SRGB, nv.SampleFormat.I_BGR),
-        "GRAY": (nv.ColorSpec.GRAY, nv.SampleFormat.I_Y),
-        "NATIVE": (nv.ColorSpec.UNCHANGED, nv.SampleFormat.I_UNCHANGED),
-    }[color]
-    return nv.DecodeParams(
-        apply_exif_orientation=False,
-        color_spec=spec,
-        sample_format=sample_format,
-        allow_any_depth=True,
-    )
-
-
-class _Decoders(threading.local):
-    """The decoders of one thread, and memory that they decode small images to.
-
-    A decoder that two threads share returns wrong pixels.
-    """
+class _Thread(threading.local):
+    """What one thread decodes with."""
 
     def __init__(self) -> None:
-        self.of: dict[bool, Any] = {}
+        self._decoders: dict[bool, Decoder] = {}
+        self.call = np.zeros(1, _CALL)
+        mark(self.call)
+        self.call["selected"]["region"]["ndim"] = 2
+        self.call["wanted"]["num_planes"] = 1
+        self.call["wanted"]["buffer_kind"] = HOST_BUFFER
 
-    @cached_property
-    def small(self) -> tuple[np.ndarray, Any]:
-        """Memory, and what nvImageCodec knows it as: an image that takes any shape with room."""
-        memory = np.empty(_SMALL_BYTES, np.uint8)
-        return memory, module().as_image(memory.reshape(1, -1, 1))
-
-    def get(self, fast_idct: bool) -> Any:
-        decoder = self.of.get(fast_idct)
-        if decoder is None:
-            nv = module()
-            decoder = self.of[fast_idct] = nv.Decoder(
-                device_id=nv.NVIMGCODEC_DEVICE_CPU_ONLY,
-                backends=[nv.Backend(nv.BackendKind.CPU_ONLY)],
-                max_num_cpu_threads=1,
-                options=":fancy_upsampling=1 :fast_idct=1" if fast_idct else "",
-            )
-        return decoder
+    def decoder(self, fast_idct: bool) -> int:
+        found = self._decoders.get(fast_idct)
+        if found is None:
+            options = ":fancy_upsampling=1 :fast_idct=1" if fast_idct else ""
+            found = self._decoders[fast_idct] = library().decoder(options)
+        return found.handle
 
 
-_decoders = _Decoders()
+_thread = _Thread()
 
 
 def decode_into(
     out: np.ndarray,
     data: np.ndarray,
+    header: ImageHeader,
     color: str,
     *,
     fast_idct: bool,
@@ -110,23 +108,88 @@ def decode_into(
         Contiguous HWC array of the image's own type.
     data
         Contiguous 1-D uint8 array.
+    header
+        What `read_header` said of it. Where nvImageCodec sees another image, it is not decoded.
     color
         ``"RGB"``, ``"BGR"``, ``"GRAY"``, or ``"NATIVE"`` for the channels as they are.
     region
         First row and column, and one past the last, of the image as stored; `None` for all of it.
     """
-    nv = module()
-    try:
-        stream = nv.CodeStream(data)
-        if region is not None:
-            stream = stream.get_sub_code_stream(region=nv.Region(*region))
-        small = out.dtype == np.uint8 and out.size <= _SMALL_BYTES
-        memory, target = _decoders.small if small else (out, nv.as_image(out))
-        image = _decoders.get(fast_idct).decode(stream, image=target, params=decode_params(color))
-    except (RuntimeError, ValueError):
+    whole = (0, 0, header.height, header.width)
+    handles = (library().instance, _thread.decoder(fast_idct))
+    kinds = (SAMPLE_TYPES[out.dtype], *COLORS[color])
+    bytes_out = out.reshape(-1).view(U8)
+    return _decode(
+        _thread.call,
+        handles,
+        read_only(data),
+        whole,
+        region or whole,
+        kinds,
+        out.shape[2],
+        bytes_out,
+    )
+
+
+@njit(nogil=True)
+def _decode(
+    calls: np.ndarray,
+    handles: tuple[int, int],
+    data: np.ndarray,
+    whole: tuple[int, int, int, int],
+    region: tuple[int, int, int, int],
+    kinds: tuple[int, int, int],
+    channels: int,
+    out: np.ndarray,
+) -> bool:
+    call, at, instance = calls[0], calls.ctypes.data, handles[0]
+    call.stream = 0
+    if _create_stream(instance, at + _STREAM, data.ctypes.data, data.size, 0) != 0:
         return False
-    if image is None or image.shape != out.shape:
+    good = False
+    stored = call.stored
+    if (
+        _image_info(call.stream, at + _STORED) == 0
+        and stored.plane.height == whole[2]
+        and stored.plane.width == whole[3]
+        and stored.plane.sample_type == kinds[0]
+        and (kinds[2] != AS_STORED or stored.num_planes * stored.plane.num_channels == channels)
+    ):
+        source = at + _STREAM
+        call.part = 0
+        if region != whole:
+            source = at + _PART
+            start, end = call.selected.region.start, call.selected.region.end
+            start[0], start[1], end[0], end[1] = region
+            if _create_part(call.stream, source, at + _SELECTED) != 0:
+                source = 0
+        if source != 0:
+            good = _decode_stream(call, at, handles, source, region, kinds, channels, out)
+        if call.part != 0:
+            _destroy_stream(call.part)
+    _destroy_stream(call.stream)
+    return good
+
+
+@njit(nogil=True)
+def _decode_stream(call, at, handles, source, region, kinds, channels, out):  # type: ignore[no-untyped-def]
+    wanted = call.wanted
+    plane = wanted.plane
+    height, width = region[2] - region[0], region[3] - region[1]
+    plane.height, plane.width, plane.num_channels = height, width, channels
+    plane.row_stride = out.size // max(height, 1)
+    plane.sample_type = kinds[0]
+    wanted.color_spec, wanted.sample_format = kinds[1], kinds[2]
+    if kinds[2] == AS_STORED:  # interleaved: formats of planes are odd, and their own follow them
+        wanted.sample_format = (call.stored.sample_format + 1) // 2 * 2
+    wanted.buffer = out.ctypes.data
+    call.image = 0
+    if _create_image(handles[0], at + _IMAGE, at + _WANTED) != 0:
         return False
-    if small:
-        np.copyto(out, memory[: out.size].reshape(out.shape))
-    return True
+    call.status = 0
+    if _start(handles[1], source, at + _IMAGE, 1, at + _PARAMS, at + _FUTURE) == 0:
+        _wait(call.future)
+        _status(call.future, at + _AT_STATUS, at + _STATUSES)
+        _destroy_future(call.future)
+    _destroy_image(call.image)
+    return call.status == _SUCCESS

@@ -7,7 +7,8 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 
 from penstock._forking import no_fork
@@ -29,14 +30,20 @@ def import_quietly(
     environment
         Variables set during the import, unless the user has set them.
     """
-    with no_fork, _lock:
-        added = {name: value for name, value in environment.items() if name not in os.environ}
-        os.environ.update(added)
-        try:
-            return _import_filtered(module, ignore)
-        finally:
-            for name in added:
-                os.environ.pop(name, None)
+    with no_fork, _lock, added_environment(environment):
+        return _import_filtered(module, ignore)
+
+
+@contextmanager
+def added_environment(environment: Mapping[str, str]) -> Iterator[None]:
+    """Set variables meanwhile, unless the user has set them."""
+    added = {name: value for name, value in environment.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
 
 
 def _import_filtered(module: str, ignore: tuple[str, ...]) -> ModuleType:

@@ -21,12 +21,6 @@ _BY_NVIMAGECODEC = ("jpeg", "tiff")
 # libjpeg-turbo upsamples chroma in another way where it decodes hardly a column of it.
 _LEAST_COLUMNS = 32
 
-# What a region of a JPEG costs, in parts of the whole image decoded by `jpeg`: entropy decoding of
-# all rows above its end, transform and colours of its area, and more of both where rows are cut.
-# Fitted to random windows of photographs. The call for a region takes as long as so many pixels,
-# most of it with the interpreter's lock held: 50 microseconds more than that of `jpeg`.
-_ENTROPY, _TRANSFORM, _CUT, _CALL = 0.65, 0.38, 1.1, 20_000
-
 
 def decode_stored(
     data: np.ndarray,
@@ -87,7 +81,7 @@ def _decode_jpeg(
     whole_shape = (header.height, header.width, channels)
     nv = has_nvimagecodec()
     plain = header.variant in ("", "rgb")
-    if region is not None and plain and (not nv or _whole_is_cheaper(header, region)):
+    if region is not None and plain and not nv:
         whole = temp(whole_shape, U8)
         if jpeg.decode_into(whole, data, color, fast_idct=fast_idct):
             y0, x0, y1, x1 = region
@@ -100,7 +94,9 @@ def _decode_jpeg(
     if region is None and plain and jpeg.decode_into(out, data, color, fast_idct=fast_idct):
         return out
     if nv:
-        good = nvimagecodec.decode_into(out, data, color, fast_idct=fast_idct, region=region)
+        good = nvimagecodec.decode_into(
+            out, data, header, color, fast_idct=fast_idct, region=region
+        )
         return out if good else None
     if header.variant == "cmyk":
         good = jpeg.decode_inks_into(out, data, fast_idct=fast_idct, region=region)
@@ -117,7 +113,7 @@ def _decode_tiff(
         channels = {"GRAY": 1, "NATIVE": header.channels}.get(color, 3)
         whole = (0, 0, header.height, header.width)
         out = memory(_shape_of(region or whole, channels), header.dtype or U8)
-        if nvimagecodec.decode_into(out, data, color, fast_idct=False, region=region):
+        if nvimagecodec.decode_into(out, data, header, color, fast_idct=False, region=region):
             return out
     # nvImageCodec takes no TIFF that leaves out what has a default.
     return opencv_codecs.decode(data, header, color, region)
@@ -134,13 +130,6 @@ def _widened(region: Region, width: int) -> tuple[Region, slice]:
     left = max(0, min(x0, width - _LEAST_COLUMNS))
     right = min(width, left + _LEAST_COLUMNS)
     return (y0, left, y1, right), slice(x0 - left, x1 - left)
-
-
-def _whole_is_cheaper(header: ImageHeader, region: Region) -> bool:
-    y0, x0, y1, x1 = region
-    pixels = header.height * header.width
-    cost = _ENTROPY * y1 / header.height + _TRANSFORM * (y1 - y0) * (x1 - x0) / pixels
-    return cost * (_CUT if x1 - x0 < header.width else 1) + _CALL / pixels > 1
 
 
 def _decode_inks(

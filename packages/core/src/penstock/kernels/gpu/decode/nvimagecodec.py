@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.kernels.cpu.decode import nvimagecodec
 from penstock.kernels.cpu.decode.diagnosis import has_end_of_image
 from penstock.kernels.cpu.decode.image_header import ImageHeader
 from penstock.kernels.cpu.decode.stored import Region
+from penstock.kernels.gpu.decode import nvimagecodec_module
 from penstock.kernels.gpu.decode.options import DecoderOptions
 from penstock.tensors.gpu.queue import Queue
 from penstock.tensors.gpu.runtime import Runtime
@@ -102,7 +102,7 @@ class DeviceDecoder:
         threads: int,
         kinds: tuple[str, ...] = ("GPU_ONLY", "HYBRID_CPU_GPU"),
     ) -> None:
-        nv = self._nv = nvimagecodec.module()
+        nv = self._nv = nvimagecodec_module.module()
         self._options = options
         self.on_host = runtime.xp is np
         self.cuts = self.on_host or not options.fancy_upsampling
@@ -182,7 +182,7 @@ class DeviceDecoder:
             found = self._decoder.decode(
                 streams,
                 images=images,
-                params=nvimagecodec.decode_params(color),
+                params=nvimagecodec_module.decode_params(color),
                 cuda_stream=stream,
             )
         except (RuntimeError, ValueError):

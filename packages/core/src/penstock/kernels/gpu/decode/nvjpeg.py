@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.kernels.cpu.decode import nvimagecodec
 from penstock.kernels.gpu.decode import engine_loop as loop
+from penstock.kernels.gpu.decode import nvimagecodec_module
 
 if TYPE_CHECKING:
     from penstock.tensors.gpu.driver import EventFunctions
@@ -122,7 +122,7 @@ class Functions:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
         with contextlib.suppress(ImportError):
-            nvimagecodec.module()  # if it has found the library already, this is the one
+            nvimagecodec_module.module()  # if it has found the library already, this is the one
         path = load_nvidia_dynamic_lib("nvjpeg").abs_path
         library = ctypes.CDLL(path)
         quick = ctypes.PyDLL(path, handle=library._handle)
