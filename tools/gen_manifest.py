@@ -47,7 +47,7 @@ def manifest() -> str:
         "",
         "from __future__ import annotations",
         "",
-        "from penstock.operators.support.listed import Listed",
+        "from penstock.operators.support.listed import Listed, old",
         "",
         "OPERATORS: dict[str, Listed] = {",
         "    entry.name: entry",
@@ -55,25 +55,26 @@ def manifest() -> str:
     ]
     for name, schema in sorted(recorded.items()):
         code = recorded.modules[name].removeprefix("penstock.operators.")
-        found = {t: getattr(schema, t) for t in ("class_name", "deprecated", "reader", "dynamic")}
-        found["internal"] = schema.hidden and schema.deprecated is None
-        traits = [f"{t}={v!r}" for t, v in found.items() if v != Listed._field_defaults[t]]
+        given = [name, code]
+        found = {t: getattr(schema, t) for t in ("class_name", "reader", "dynamic")}
+        usual = {t: Listed._field_defaults[t] for t in found}
         assert schema.hidden or schema.deprecated is None, "a deprecated name is hidden"
-        call = f"Listed({', '.join([_quoted(name), _quoted(code), *map(_requoted, traits)])}),"
+        if schema.deprecated is not None:
+            given.append(schema.deprecated)
+            usual["dynamic"] = False
+        elif schema.hidden:
+            found["internal"], usual["internal"] = True, False
+        parts = [f'"{text}"' for text in given]
+        parts += [f"{t}={v!r}".replace("'", '"') for t, v in found.items() if v != usual[t]]
+        make = "Listed" if schema.deprecated is None else "old"
+        call = f"{make}({', '.join(parts)}),"
         if len(call) + 8 > 100:
-            own = [_quoted(name), _quoted(code), *map(_requoted, traits)]
-            call = "\n".join(["Listed(", *(f"            {part}," for part in own), "        ),"])
+            call = "\n".join(
+                [f"{make}(", *(f"            {part}," for part in parts), "        ),"]
+            )
         lines.append(f"        {call}")
     lines += ["    )", "}"]
     return "\n".join(lines) + "\n"
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'
-
-
-def _requoted(text: str) -> str:
-    return text.replace("'", '"')
 
 
 def main() -> int:

@@ -10,19 +10,10 @@ from penstock.errors import ArgumentValueError, LayoutError, MisusedArgumentErro
 from penstock.kernels.cpu import erase as _cpu
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.gpu import erase as _gpu
-from penstock.operators.support.argument_types import (
-    BoolArg,
-    FloatListArg,
-    IntListArg,
-    StringArg,
-)
+from penstock.operators.support.argument_types import BoolArg, FloatListArg, IntListArg, StringArg
+from penstock.operators.support.arguments import rows_of
 from penstock.operators.support.axes import checked_axes, named_axes
-from penstock.operators.support.operator import (
-    BatchContext,
-    ChunkContext,
-    SampleOperator,
-    operator,
-)
+from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.rows import Rows
@@ -170,9 +161,7 @@ class Erase(SampleOperator):
 
     def _fills(self, c: PlanContext, shapes: np.ndarray, count: int) -> list[np.ndarray]:
         """Values of each sample, one or one a channel, in the type of the data."""
-        given = c.array("fill_value", np.float32)
-        assert given is not None
-        given = np.ascontiguousarray(given.reshape(len(given), -1))
+        given = np.ascontiguousarray(rows_of(c, "fill_value", np.float32))
         if given.shape[1] == 0:
             given = np.zeros((len(given), 1), np.float32)
         if given.shape[1] > 1:

@@ -21,7 +21,7 @@ from penstock.operators.support.argument_types import (
     IntListArg,
     LayoutArg,
 )
-from penstock.operators.support.arguments import given
+from penstock.operators.support.arguments import given, rows_of
 from penstock.operators.support.axes_operator import along_axes
 from penstock.operators.support.operator import (
     BatchContext,
@@ -35,8 +35,6 @@ from penstock.tensors.gpu.batch import StridedBatch, volumes
 from penstock.types import DALIDataType, storage_dtype, to_numpy_type
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from penstock.tensors.gpu.batch import DeviceBatch
 
 _INTEGERS = frozenset(t for t in DALIDataType if DALIDataType.UINT8 <= t <= DALIDataType.INT64)
@@ -222,11 +220,6 @@ class Reshaping(SampleOperator):
         """The wanted shapes; a negative extent stands for one that follows from the others."""
         size = len(extents)
 
-        def numbers(name: str, dtype: DTypeLike) -> np.ndarray:
-            found = c.array(name, dtype)
-            assert found is not None
-            return found[:size].reshape(size, -1)
-
         if shape_input is not None:
             rows = [row.reshape(-1) for row in shape_input.rows]
             if any(len(row) != len(rows[0]) for row in rows):
@@ -235,15 +228,15 @@ class Reshaping(SampleOperator):
             _check_wildcards(wanted, "shape_input")
             return wanted
         if self.absolute:
-            wanted = numbers("shape", np.int64)
+            wanted = rows_of(c, "shape", np.int64)[:size]
             _check_wildcards(wanted, "shape")
             return wanted
         if self.mapped:
-            axes = numbers("src_dims", np.int64)
+            axes = rows_of(c, "src_dims", np.int64)[:size]
             _check_source_axes(axes, extents.shape[1])
             extents = along_axes(extents, axes, 1)
         if self.relative:
-            factors = numbers("rel_shape", np.float64)
+            factors = rows_of(c, "rel_shape", np.float64)[:size]
             if not self.mapped:
                 _check_factor_count(factors, extents.shape[1])
             elif factors.shape[1] != extents.shape[1]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError, UsageError
 from penstock.operators.support.argument_types import IntListArg, LayoutArg
+from penstock.operators.support.arguments import rows_of
 from penstock.operators.support.axes import named_axes
 from penstock.operators.support.axes_operator import AxesOperator
 from penstock.operators.support.operator import operator
@@ -61,9 +62,7 @@ class Squeeze(AxesOperator):
     def axes(self, c: PlanContext, shapes: np.ndarray) -> np.ndarray:
         removed = self._axes
         if removed is None:
-            given = c.array("axes", np.int64)
-            assert given is not None
-            removed = given.reshape(len(given), -1)
+            removed = rows_of(c, "axes", np.int64)
         kept = _kept(removed, shapes.shape[1])
         assert kept is not None
         wrong = volumes(np.take_along_axis(shapes, kept, axis=1)) != volumes(shapes)

@@ -13,27 +13,19 @@ from penstock.operators.support.operator import (
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Input, Spec
-from penstock.operators.support.windows.arguments import CROP_ARGS, OUT_OF_BOUNDS_ARGS, CropWindow
+from penstock.operators.support.windows.arguments import (
+    CROP_ARGS,
+    CROP_LAYOUTS,
+    OUT_OF_BOUNDS_ARGS,
+    CropWindow,
+)
 from penstock.operators.support.windows.cut import CUT_DTYPE_ARGS, Cutter
 from penstock.tensors.gpu.batch import LazyBatch
-
-_LAYOUTS = (
-    "HWC",
-    "CHW",
-    "DHWC",
-    "CDHW",
-    "FHWC",
-    "FCHW",
-    "CFHW",
-    "FDHWC",
-    "FCDHW",
-    "CFDHW",
-)
 
 
 @operator(
     "crop",
-    inputs=Input("data", "Images, volumes or sequences of them.", layouts=_LAYOUTS),
+    inputs=Input("data", "Images, volumes or sequences of them.", layouts=CROP_LAYOUTS),
     args=(*CROP_ARGS, *OUT_OF_BOUNDS_ARGS, *CUT_DTYPE_ARGS),
     output_docs=("The window, in the layout of the input.",),
 )
@@ -59,7 +51,7 @@ class Crop(SampleOperator):
     def infer(self, data: Spec) -> Spec:
         self._cutter = Cutter(self, data)
         # Where the rank shows only in the data, it tells the layout, too.
-        layouts = [data.layout] if data.ndim is not None else _LAYOUTS
+        layouts = [data.layout] if data.ndim is not None else CROP_LAYOUTS
         self._windows: dict[int, CropWindow] = {}
         for layout in layouts:
             self._windows.setdefault(len(layout), CropWindow(self, layout))

@@ -37,7 +37,12 @@ from penstock.operators.support.resize.resized_batch import ResizedBatch
 from penstock.operators.support.resize.resized_image import ResizedImage
 from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.operators.support.warp.warped_batch import WarpedBatch
-from penstock.operators.support.windows.arguments import CROP_ARGS, CropWindow, OutOfBounds
+from penstock.operators.support.windows.arguments import (
+    CROP_ARGS,
+    CROP_LAYOUTS,
+    CropWindow,
+    OutOfBounds,
+)
 from penstock.tensors.gpu.batch import (
     DeviceBatch,
     LazyBatch,
@@ -49,25 +54,13 @@ from penstock.types import DALIDataType, to_numpy_type
 
 _IN_TYPES = data_types("UINT8 INT16 UINT16 INT32 FLOAT FLOAT16")
 _OUT_TYPES = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
-_LAYOUTS = (
-    "HWC",
-    "CHW",
-    "DHWC",
-    "CDHW",
-    "FHWC",
-    "FCHW",
-    "CFHW",
-    "FDHWC",
-    "FCDHW",
-    "CFDHW",
-)
 _POLICIES = ("error", "constant", "pad", "trim_to_shape")
 
 
 @operator(
     "crop_mirror_normalize",
     inputs=Input(
-        "data", "Images, volumes or sequences of them.", layouts=_LAYOUTS, dtypes=_IN_TYPES
+        "data", "Images, volumes or sequences of them.", layouts=CROP_LAYOUTS, dtypes=_IN_TYPES
     ),
     args=(
         *CROP_ARGS,
@@ -171,7 +164,6 @@ class CropMirrorNormalize(SampleOperator):
         # All work is done on axes in the order others, H, W, C, whatever the layouts are.
         inner = "".join(letter for letter in data.layout if letter not in "HWC") + "HWC"
         self._from_input = tuple(data.layout.index(letter) for letter in inner)
-        self._to_output = tuple(inner.index(letter) for letter in layout)
         self._from_output = tuple(layout.index(letter) for letter in inner)
         self._order = AxisOrder(data.layout, layout)
         self._rows_out = layout.endswith(("W", "WC"))

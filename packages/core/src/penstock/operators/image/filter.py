@@ -13,8 +13,9 @@ from penstock.errors import (
 )
 from penstock.kernels.cpu import correlate as _cpu
 from penstock.kernels.gpu import correlate as _gpu
-from penstock.operators.support.argument_types import DataTypeArg, IntListArg, StringArg
-from penstock.operators.support.filter_windows import data_axes
+from penstock.operators.support.argument_types import IntListArg, StringArg
+from penstock.operators.support.arguments import rows_of
+from penstock.operators.support.filter_windows import FILTERED_DTYPE, data_axes, filtered_type
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -83,13 +84,7 @@ _MODES = ("same", "valid")
             '``"constant"`` (or ``"fill"``) is `fill_value`.',
             choices=tuple(_BORDERS),
         ),
-        Arg(
-            "dtype",
-            DataTypeArg,
-            None,
-            "Element type of the output: FLOAT, or that of the input, which is also taken when it "
-            "is not given.",
-        ),
+        FILTERED_DTYPE,
         Arg(
             "mode",
             StringArg,
@@ -116,12 +111,7 @@ class Filter(SampleOperator):
 
     def infer(self, data: Spec, weights: Spec, fill: Spec | None = None) -> Spec:
         args = self.args
-        dtype = args.dtype if args.dtype is not None else data.dtype
-        if dtype not in (data.dtype, DALIDataType.FLOAT):
-            raise DataTypeError(
-                f"`dtype` is {dtype.name}; allowed are FLOAT and the input's {data.dtype.name}. "
-                "Use `fn.cast` behind the operator for others."
-            )
+        dtype = filtered_type(self.args.dtype, data.dtype)
         for name, allowed in (("border", tuple(_BORDERS)), ("mode", _MODES)):
             value = getattr(args, name)
             if value not in allowed:
@@ -153,9 +143,7 @@ class Filter(SampleOperator):
             )
         if fill is not None and (fill.shapes.shape[1] and (fill.shapes != 1).any()):
             raise ShapeError(f"`fill_value` must be a scalar, got {fill.shape_tuples[0]}.")
-        anchors = c.array("anchor", np.int64)
-        assert anchors is not None
-        anchors = anchors.reshape(len(anchors), -1)
+        anchors = rows_of(c, "anchor", np.int64)
         if anchors.shape[1] not in (1, count):
             raise ArgumentValueError(
                 f"`anchor` has {anchors.shape[1]} values; expected one, or one for each of the "

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.errors import DataTypeError
 from penstock.kernels.cpu.filter import filter_separably, gaussian_window
 from penstock.kernels.gpu import filter as _gpu_filter
-from penstock.operators.support.argument_types import DataTypeArg, FloatListArg, IntListArg
-from penstock.operators.support.filter_windows import data_axes, resolved
+from penstock.operators.support.argument_types import FloatListArg, IntListArg
+from penstock.operators.support.filter_windows import (
+    FILTERED_DTYPE,
+    data_axes,
+    filtered_type,
+    resolved,
+)
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -20,7 +24,7 @@ from penstock.operators.support.operator import (
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, as_contiguous
-from penstock.types import DALIDataType, to_numpy_type
+from penstock.types import to_numpy_type
 from penstock.types.dtypes import FLOATS, INTEGERS
 
 if TYPE_CHECKING:
@@ -54,13 +58,7 @@ if TYPE_CHECKING:
             per_frame=True,
             shape_of="() or (axes,)",
         ),
-        Arg(
-            "dtype",
-            DataTypeArg,
-            None,
-            "Element type of the output: FLOAT, or that of the input, which is also taken when it "
-            "is not given.",
-        ),
+        FILTERED_DTYPE,
     ),
     output_docs=("The blurred data, in the layout of the input.",),
     frames=True,
@@ -80,12 +78,7 @@ class GaussianBlur(SampleOperator):
     keeps_shape = True
 
     def infer(self, data: Spec) -> Spec:
-        dtype = self.args.dtype if self.args.dtype is not None else data.dtype
-        if dtype not in (data.dtype, DALIDataType.FLOAT):
-            raise DataTypeError(
-                f"`dtype` is {dtype.name}; allowed are FLOAT and the input's {data.dtype.name}. "
-                "Use `fn.cast` behind the operator for others."
-            )
+        dtype = filtered_type(self.args.dtype, data.dtype)
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._axes = None if data.ndim is None else data_axes(data.layout, data.ndim)
         self._layout = data.layout

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, DataTypeError, MisusedArgumentError
+from penstock.errors import ArgumentValueError, MisusedArgumentError
 from penstock.kernels.cpu import laplacian as _cpu
 from penstock.kernels.gpu import laplacian as _gpu
-from penstock.operators.support.argument_types import (
-    BoolArg,
-    DataTypeArg,
-    FloatListArg,
-    IntListArg,
+from penstock.operators.support.argument_types import BoolArg, FloatListArg, IntListArg
+from penstock.operators.support.filter_windows import (
+    FILTERED_DTYPE,
+    data_axes,
+    filtered_type,
+    for_each_axis,
 )
-from penstock.operators.support.filter_windows import data_axes, for_each_axis
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -23,7 +23,7 @@ from penstock.operators.support.operator import (
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
-from penstock.types import DALIDataType, to_numpy_type
+from penstock.types import to_numpy_type
 from penstock.types.dtypes import FLOATS, INTEGERS
 
 _LONGEST = 31
@@ -74,13 +74,7 @@ _LONGEST = 31
             "Scale second derivatives so that, of a window of any size, magnitudes are those of "
             "the shortest one.",
         ),
-        Arg(
-            "dtype",
-            DataTypeArg,
-            None,
-            "Element type of the output: FLOAT, or that of the input, which is also taken when it "
-            "is not given.",
-        ),
+        FILTERED_DTYPE,
     ),
     output_docs=("The sum of second derivatives, in the layout of the input.",),
     frames=True,
@@ -100,13 +94,7 @@ class Laplacian(SampleOperator):
     keeps_shape = True
 
     def infer(self, data: Spec) -> Spec:
-        dtype = self.args.dtype if self.args.dtype is not None else data.dtype
-        if dtype not in (data.dtype, DALIDataType.FLOAT):
-            raise DataTypeError(
-                "Output data type must be same as input, FLOAT or skipped: `dtype` is "
-                f"{dtype.name}, the input {data.dtype.name}. Use `fn.cast` behind the operator for "
-                "others."
-            )
+        dtype = filtered_type(self.args.dtype, data.dtype)
         if self.args.normalized_kernel and self.given("scale"):
             raise MisusedArgumentError(
                 "Parameter ``scale`` cannot be specified when ``normalized_kernel`` is set to "

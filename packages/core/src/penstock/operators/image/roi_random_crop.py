@@ -8,6 +8,7 @@ from penstock.errors import ArgumentValueError, MisusedArgumentError, OutOfRange
 from penstock.kernels.cpu.philox_state import is_of_pipeline
 from penstock.kernels.cpu.random import draw_below, sample_uniforms
 from penstock.operators.support.argument_types import IntListArg
+from penstock.operators.support.arguments import rows_of
 from penstock.operators.support.operator import SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
@@ -66,9 +67,7 @@ class ROIRandomCrop(SampleOperator):
     plans_values = True
 
     def plan(self, c: PlanContext, data: Samples | None = None) -> Planned:
-        crop = c.array("crop_shape", np.int64)
-        assert crop is not None
-        crop = crop.reshape(c.size, -1)
+        crop = rows_of(c, "crop_shape", np.int64)
         _check_extents("Crop shape", "crop_shape", crop)
         axes = crop.shape[1]
         start = self._each(c, "roi_start", axes)
@@ -118,9 +117,7 @@ class ROIRandomCrop(SampleOperator):
 
     def _each(self, c: PlanContext, name: str, axes: int) -> np.ndarray:
         """An argument with a number for each axis, int64 ``(samples, axes)``."""
-        found = c.array(name, np.int64)
-        assert found is not None
-        found = found.reshape(c.size, -1)
+        found = rows_of(c, name, np.int64)
         if found.shape[1] not in (1, axes):
             raise ShapeError(
                 f"`{name}` has {found.shape[1]} values, and `crop_shape` {axes}: give one for each "

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.kernels.cpu import affine
-from penstock.operators.support.argument_types import ArgType, BoolArg, FloatListArg
+from penstock.operators.support.argument_types import BoolArg, FrameFloatListArg
 from penstock.operators.support.arguments import given
 from penstock.operators.support.operator import BatchContext, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
@@ -22,14 +22,6 @@ from penstock.operators.support.warp.warping_operator import (
 )
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_contiguous
 from penstock.types import DALIDataType
-
-_MATRIX = ArgType(
-    FloatListArg.name,
-    FloatListArg.annotation,
-    FloatListArg.constant,
-    lambda value: value.astype(np.float32, copy=False),
-)
-"""Of a tensor, the shape matters."""
 
 
 @operator(
@@ -54,7 +46,7 @@ _MATRIX = ArgType(
     args=(
         Arg(
             "matrix",
-            _MATRIX,
+            FrameFloatListArg,
             (),
             "The map of coordinates (x, y) or (x, y, z), in elements: the rows of a matrix, with "
             "what is added behind the others. The centre of the first element is at 0.5.",

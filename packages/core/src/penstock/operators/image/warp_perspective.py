@@ -10,13 +10,13 @@ from penstock.errors import ArgumentChoiceError, MisusedArgumentError, ShapeErro
 from penstock.kernels.cpu.perspective import from_corners, warp_perspective
 from penstock.kernels.gpu import perspective as _gpu
 from penstock.operators.support.argument_types import (
-    ArgType,
     BoolArg,
     FloatListArg,
+    FrameFloatListArg,
     InterpTypeArg,
     StringArg,
 )
-from penstock.operators.support.arguments import given
+from penstock.operators.support.arguments import given, rows_of
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -35,13 +35,6 @@ _INTERPOLATIONS = {
 }
 _BORDERS = ("constant", "replicate", "reflect", "reflect_101", "wrap")
 _MOST_CHANNELS = 4
-_MATRIX = ArgType(
-    FloatListArg.name,
-    FloatListArg.annotation,
-    FloatListArg.constant,
-    lambda value: value.astype(np.float32, copy=False),
-)
-"""Of a tensor, the shape matters."""
 
 
 @operator(
@@ -65,7 +58,7 @@ _MATRIX = ArgType(
     args=(
         Arg(
             "matrix",
-            _MATRIX,
+            FrameFloatListArg,
             (),
             "The map of coordinates (x, y, 1), the rows of a matrix; what comes out is divided by "
             "its third number.",
@@ -186,9 +179,7 @@ class WarpPerspective(SampleOperator):
             )
         first = int(self._planar)
         if self.given("size"):
-            sizes = c.array("size", np.float64)
-            assert sizes is not None
-            sizes = sizes.reshape(len(sizes), -1)
+            sizes = rows_of(c, "size", np.float64)
             if sizes.shape[1] not in (1, 2):
                 raise ShapeError(
                     f'Argument "size" expected shape 2 but got {sizes.shape[1]} values: give '

@@ -10,14 +10,8 @@ from penstock.errors import ArgumentValueError, BadSampleError
 from penstock.kernels.cpu.fits_images import read_images
 from penstock.operators.readers.base import Reader, reader
 from penstock.operators.readers.index import FileIndex, Index, first_of
-from penstock.operators.readers.listing import named_files
-from penstock.operators.support.argument_types import (
-    DataTypeListArg,
-    IntListArg,
-    PathArg,
-    PathListArg,
-    StringArg,
-)
+from penstock.operators.readers.listing import named_file_args, named_files
+from penstock.operators.support.argument_types import DataTypeListArg, IntListArg
 from penstock.operators.support.operator import SampleContext
 from penstock.operators.support.schema import Arg, Spec
 from penstock.types import to_dali_type
@@ -33,22 +27,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
 @reader(
     "experimental.readers.fits",
     args=(
-        Arg(
-            "file_root",
-            PathArg,
-            None,
-            "Directory with the files, in itself or in its sub-directories; with `files` or "
-            "`file_list`, what their names are relative to.",
-        ),
-        Arg("file_filter", StringArg, "*.fits", "Pattern as in a shell that names must match."),
-        Arg(
-            "file_list",
-            PathArg,
-            None,
-            "Text file with a name in each line, relative to `file_root`, or without it to the "
-            "directory of the text file.",
-        ),
-        Arg("files", PathListArg, None, "The files to read, in this order."),
+        *named_file_args("*.fits"),
         Arg(
             "hdu_indices",
             IntListArg,

@@ -13,6 +13,8 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
 from penstock.operators.readers.storage import file_system, is_remote, join, read_file
+from penstock.operators.support.argument_types import PathArg, PathListArg, StringArg
+from penstock.operators.support.schema import Arg
 
 IMAGE_AND_AUDIO_PATTERNS = (
     "*.jpg",
@@ -151,6 +153,28 @@ def read_file_list(path: str, root: str | None = None) -> FileListing:
     if root is None:
         root = _directory_of(path)
     return FileListing(root, names, _to_labels(labels, f"in `file_list`={path!r}"))
+
+
+def named_file_args(pattern: str) -> tuple[Arg, ...]:
+    """The arguments of a reader that `named_files` looks at, with this `file_filter`."""
+    return (
+        Arg(
+            "file_root",
+            PathArg,
+            None,
+            "Directory with the files, in itself or in its sub-directories; with `files` or "
+            "`file_list`, what their names are relative to.",
+        ),
+        Arg("file_filter", StringArg, pattern, "Pattern as in a shell that names must match."),
+        Arg(
+            "file_list",
+            PathArg,
+            None,
+            "Text file with a name in each line, relative to `file_root`, or without it to the "
+            "directory of the text file.",
+        ),
+        Arg("files", PathListArg, None, "The files to read, in this order."),
+    )
 
 
 def named_files(args: Any) -> tuple[str, list[str]]:

@@ -13,15 +13,13 @@ from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.pad import pad_window
 from penstock.operators.readers.base import Reader, reader
 from penstock.operators.readers.index import FileIndex, Index
-from penstock.operators.readers.listing import named_files
+from penstock.operators.readers.listing import named_file_args, named_files
 from penstock.operators.readers.storage import join, read_file
 from penstock.operators.support.argument_types import (
     BoolArg,
     FloatArg,
     FloatListArg,
     IntListArg,
-    PathArg,
-    PathListArg,
     StringArg,
 )
 from penstock.operators.support.operator import SampleContext
@@ -57,22 +55,7 @@ def _window_arg(name: str, what: str) -> Arg:
     old_names=("numpy_reader",),
     devices=("cpu", "gpu"),
     args=(
-        Arg(
-            "file_root",
-            PathArg,
-            None,
-            "Directory with the files, in itself or in its sub-directories; with `files` or "
-            "`file_list`, what their names are relative to.",
-        ),
-        Arg("file_filter", StringArg, "*.npy", "Pattern as in a shell that names must match."),
-        Arg(
-            "file_list",
-            PathArg,
-            None,
-            "Text file with a name in each line, relative to `file_root`, or without it to the "
-            "directory of the text file.",
-        ),
-        Arg("files", PathListArg, None, "The files to read, in this order."),
+        *named_file_args("*.npy"),
         *(
             _window_arg(name, what)
             for name, what in zip(

@@ -22,6 +22,13 @@ def given(*inputs: T | None) -> list[T]:
     return [each for each in inputs if each is not None]
 
 
+def rows_of(c: PlanContext, name: str, dtype: DTypeLike) -> np.ndarray:
+    """Argument `name`, which is given, of all samples: ``(samples, numbers)``."""
+    found = c.array(name, dtype)
+    assert found is not None
+    return found.reshape(len(found), -1)
+
+
 def scalars(c: PlanContext, name: str, dtype: DTypeLike) -> np.ndarray | None:
     """Argument `name`, one number a sample, as an array ``(samples,)``; `None` if not given.
 

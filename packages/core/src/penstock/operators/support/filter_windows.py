@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, LayoutError, ShapeError
+from penstock.errors import ArgumentValueError, DataTypeError, LayoutError, ShapeError
 from penstock.kernels.plan import blur_windows as _windows
+from penstock.operators.support.argument_types import DataTypeArg
+from penstock.operators.support.arguments import rows_of
+from penstock.operators.support.schema import Arg
 from penstock.tensors.gpu.batch import as_contiguous
+from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from penstock.operators.support.operator import Operator
@@ -16,6 +20,30 @@ if TYPE_CHECKING:
 
 _HUGE = 1e9
 """Standard deviations whose windows nobody could hold."""
+
+FILTERED_DTYPE = Arg(
+    "dtype",
+    DataTypeArg,
+    None,
+    "Element type of the output: FLOAT, or that of the input, which is also taken when it is not "
+    "given.",
+)
+
+
+def filtered_type(dtype: DALIDataType | None, data: DALIDataType) -> DALIDataType:
+    """What the argument `dtype` of a filter says, or the type of its input.
+
+    Raises
+    ------
+    DataTypeError
+        If it is neither FLOAT nor that of the input.
+    """
+    if dtype not in (None, data, DALIDataType.FLOAT):
+        raise DataTypeError(
+            "Output data type must be same as input, FLOAT or skipped: `dtype` is "
+            f"{dtype.name}, the input {data.name}. Use `fn.cast` behind the operator for others."
+        )
+    return data if dtype is None else dtype
 
 
 def resolved(op: Operator, c: PlanContext, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -42,11 +70,9 @@ def for_each_axis(
     op: Operator, c: PlanContext, name: str, dtype: np.dtype, count: int
 ) -> np.ndarray:
     """An argument, ``(samples, count)``, or one row of a constant."""
-    values = c.array(name, dtype)
-    assert values is not None
+    values = rows_of(c, name, dtype)
     if name not in op.tensor_args:
         values = values[:1]
-    values = values.reshape(len(values), -1)
     if values.shape[1] not in (1, count):
         got = tuple(values[0].tolist())
         if name in op.tensor_args:

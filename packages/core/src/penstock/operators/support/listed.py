@@ -27,3 +27,16 @@ class Listed(NamedTuple):
     def module(self) -> str:
         """Dotted sub-module of ``fn`` the operator lives in; empty for ``fn`` itself."""
         return self.name.rpartition(".")[0]
+
+
+def old(
+    name: str,
+    code: str,
+    deprecated: str,
+    *,
+    class_name: str | None = None,
+    reader: bool = False,
+    dynamic: bool = False,
+) -> Listed:
+    """An entry for the former name of an operator, which dynamic mode rarely has."""
+    return Listed(name, code, class_name, False, deprecated, reader, dynamic)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu import affine
 from penstock.operators.support.argument_types import BoolArg, FrameFloatListArg
 from penstock.operators.support.arguments import given
-from penstock.operators.support.operator import SampleOperator
+from penstock.operators.support.operator import Operator, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.types import DALIDataType
@@ -52,6 +52,16 @@ Values = dict[str, np.ndarray]
 """Arguments by name, float32 ``(frames, numbers)``; one frame where it serves all."""
 Parts = tuple[np.ndarray, np.ndarray]
 """A linear map, float32 ``(frames, n, n)``, and what is added, ``(frames, n)``."""
+
+
+def transform(name: str, *, args: Iterable[Arg], **traits: Any) -> Callable[[Any], type[Operator]]:
+    """Declare an operator that makes a transform: a sub-class of `Transform`.
+
+    What all of them have is added to `args`, the arguments of its own, and to `traits`.
+    """
+    every = (*args, REVERSE_ORDER)
+    traits = {"output_docs": (OUTPUT_DOC,), "devices": ("cpu",), **traits}
+    return operator(name, inputs=TRANSFORM, args=every, **traits)
 
 
 def transform_spec(inputs: Sequence[Spec], *, framed: bool) -> Spec:

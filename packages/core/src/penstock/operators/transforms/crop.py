@@ -6,16 +6,8 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.operators.support.argument_types import BoolArg, FrameFloatListArg
-from penstock.operators.support.operator import operator
 from penstock.operators.support.schema import Arg
-from penstock.operators.support.transform import (
-    OUTPUT_DOC,
-    REVERSE_ORDER,
-    TRANSFORM,
-    Parts,
-    Transform,
-    Values,
-)
+from penstock.operators.support.transform import Parts, Transform, Values, transform
 
 _CORNERS = ("from_start", "from_end", "to_start", "to_end")
 
@@ -31,9 +23,8 @@ def _corner(name: str, default: float, what: str) -> Arg:
     )
 
 
-@operator(
+@transform(
     "transforms.crop",
-    inputs=TRANSFORM,
     args=(
         _corner("from_start", 0.0, "Lower coordinates (x, y, ...) of the region that is mapped"),
         _corner("from_end", 1.0, "Upper coordinates of the region that is mapped"),
@@ -46,10 +37,7 @@ def _corner(name: str, default: float, what: str) -> Arg:
             "Whether starts that are above their ends change places with them, so that nothing is "
             "mirrored.",
         ),
-        REVERSE_ORDER,
     ),
-    output_docs=(OUTPUT_DOC,),
-    devices=("cpu",),
 )
 class TransformCrop(Transform):
     """Makes an affine transform that maps a region to another, or puts it behind another transform.

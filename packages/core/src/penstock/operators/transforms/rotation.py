@@ -7,24 +7,20 @@ import numpy as np
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu import affine
 from penstock.operators.support.argument_types import FrameFloatArg, FrameFloatListArg
-from penstock.operators.support.operator import operator
 from penstock.operators.support.schema import REQUIRED, Arg
 from penstock.operators.support.transform import (
     CENTER,
-    OUTPUT_DOC,
-    REVERSE_ORDER,
-    TRANSFORM,
     Parts,
     Transform,
     Values,
     check_finite,
     no_offset,
+    transform,
 )
 
 
-@operator(
+@transform(
     "transforms.rotation",
-    inputs=TRANSFORM,
     args=(
         Arg(
             "angle",
@@ -44,10 +40,7 @@ from penstock.operators.support.transform import (
             shape_of="(3,)",
         ),
         CENTER,
-        REVERSE_ORDER,
     ),
-    output_docs=(OUTPUT_DOC,),
-    devices=("cpu",),
 )
 class Rotation(Transform):
     """Makes an affine transform that rotates points, or puts it behind another transform.

@@ -6,24 +6,20 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.operators.support.argument_types import FrameFloatListArg, IntArg
-from penstock.operators.support.operator import operator
 from penstock.operators.support.schema import REQUIRED, Arg
 from penstock.operators.support.transform import (
     CENTER,
-    OUTPUT_DOC,
-    REVERSE_ORDER,
-    TRANSFORM,
     Parts,
     Transform,
     Values,
     no_offset,
     spread,
+    transform,
 )
 
 
-@operator(
+@transform(
     "transforms.scale",
-    inputs=TRANSFORM,
     args=(
         Arg(
             "scale",
@@ -42,10 +38,7 @@ from penstock.operators.support.transform import (
             "Number of axes, where `scale` is one number for all and there is no input to tell. "
             "When not given, there is one axis.",
         ),
-        REVERSE_ORDER,
     ),
-    output_docs=(OUTPUT_DOC,),
-    devices=("cpu",),
 )
 class Scale(Transform):
     """Makes an affine transform that scales points, or puts it behind another transform.

@@ -7,26 +7,22 @@ import numpy as np
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.kernels.cpu import affine
 from penstock.operators.support.argument_types import FrameFloatListArg
-from penstock.operators.support.operator import operator
 from penstock.operators.support.schema import Arg, Spec
 from penstock.operators.support.transform import (
     CENTER,
-    OUTPUT_DOC,
-    REVERSE_ORDER,
-    TRANSFORM,
     Parts,
     Transform,
     Values,
     identities,
     no_offset,
+    transform,
 )
 
 _ORDER = "(xy, yx), or in space (xy, xz, yx, yz, zx, zy): of the first axis by the second"
 
 
-@operator(
+@transform(
     "transforms.shear",
-    inputs=TRANSFORM,
     args=(
         Arg(
             "shear",
@@ -45,10 +41,7 @@ _ORDER = "(xy, yx), or in space (xy, xz, yx, yz, zx, zy): of the first axis by t
             shape_of="(2,), (2, 1) or (3, 2)",
         ),
         CENTER,
-        REVERSE_ORDER,
     ),
-    output_docs=(OUTPUT_DOC,),
-    devices=("cpu",),
 )
 class Shear(Transform):
     """Makes an affine transform that shears, or puts it behind another transform.

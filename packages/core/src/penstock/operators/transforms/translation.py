@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from penstock.errors import ArgumentValueError
 from penstock.operators.support.argument_types import FrameFloatListArg
-from penstock.operators.support.operator import operator
 from penstock.operators.support.schema import REQUIRED, Arg
-from penstock.operators.support.transform import (
-    OUTPUT_DOC,
-    REVERSE_ORDER,
-    TRANSFORM,
-    Parts,
-    Transform,
-    Values,
-    identities,
-)
+from penstock.operators.support.transform import Parts, Transform, Values, identities, transform
 
 
-@operator(
+@transform(
     "transforms.translation",
     old_names=("transform_translation",),
-    inputs=TRANSFORM,
     args=(
         Arg(
             "offset",
@@ -30,10 +20,7 @@ from penstock.operators.support.transform import (
             per_frame=True,
             shape_of="(n,)",
         ),
-        REVERSE_ORDER,
     ),
-    output_docs=(OUTPUT_DOC,),
-    devices=("cpu",),
 )
 class Translation(Transform):
     """Makes an affine transform that moves points, or puts it behind another transform.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError
+from penstock.operators.support.arguments import rows_of
 from penstock.operators.support.operator import BatchContext
 from penstock.operators.support.random.draw import Draw, checked_shape
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
@@ -35,9 +36,7 @@ class BatchDraw(Draw):
         if like is not None:  # on the host
             rows = like.rows
             return np.array([row.shape for row in rows], np.int64).reshape(len(rows), -1)
-        found = c.array("shape", np.int64)
-        assert found is not None
-        shapes = found.reshape(c.size, -1)
+        shapes = rows_of(c, "shape", np.int64)
         good = np.asarray((shapes >= 0).all(axis=1))
         check_each(c, good, checked_shape, lambda i: tuple(shapes[i].tolist()))
         return shapes

@@ -17,11 +17,8 @@ from penstock.operators.support.argument_types import (
     FloatListArg,
     InterpTypeArg,
 )
-from penstock.operators.support.operator import (
-    BatchContext,
-    SampleContext,
-    SampleOperator,
-)
+from penstock.operators.support.arguments import rows_of
+from penstock.operators.support.operator import BatchContext, SampleContext, SampleOperator
 from penstock.operators.support.planning import PlanContext, Planned
 from penstock.operators.support.schema import Arg, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_contiguous, shape_rows
@@ -168,9 +165,7 @@ class WarpingOperator(SampleOperator):
 
     def requested_sizes(self, c: PlanContext, rank: int) -> np.ndarray:
         """Argument `size`, as extents: int64 ``(samples, rank)``, or one row of a constant."""
-        sizes = c.array("size", np.float64)
-        assert sizes is not None
-        sizes = sizes.reshape(len(sizes), -1)
+        sizes = rows_of(c, "size", np.float64)
         if sizes.shape[1] != rank:
             got = tuple(sizes[0].tolist())
             raise ArgumentValueError(

@@ -35,11 +35,12 @@ from __future__ import annotations
 
 from penstock.operators.support.windows.arithmetic import Windows, slices
 from penstock.operators.support.windows.bounds import OUT_OF_BOUNDS_ARGS, OutOfBounds
-from penstock.operators.support.windows.crop import CROP_ARGS, CropWindow
+from penstock.operators.support.windows.crop import CROP_ARGS, CROP_LAYOUTS, CropWindow
 from penstock.operators.support.windows.slice import NAMED_SLICE_ARGS, SLICE_ARGS, SliceWindow
 
 __all__ = [
     "CROP_ARGS",
+    "CROP_LAYOUTS",
     "NAMED_SLICE_ARGS",
     "OUT_OF_BOUNDS_ARGS",
     "SLICE_ARGS",

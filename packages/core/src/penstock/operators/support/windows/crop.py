@@ -11,7 +11,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, UsageError
 from penstock.kernels.plan import windows as _windows
 from penstock.operators.support.argument_types import FloatArg, FloatListArg, StringArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import rows_of, scalars
 from penstock.operators.support.schema import Arg
 from penstock.operators.support.windows.arithmetic import FARTHEST, Windows, as_float32, whole_each
 from penstock.tensors.gpu.batch import as_contiguous
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from penstock.operators.support.operator import Operator
     from penstock.operators.support.planning import PlanContext
 
+CROP_LAYOUTS = (
+    *("HWC", "CHW", "DHWC", "CDHW", "FHWC"),
+    *("FCHW", "CFHW", "FDHWC", "FCDHW", "CFDHW"),
+)
 CROP_ARGS: tuple[Arg, ...] = (
     Arg(
         "crop",
@@ -215,9 +219,7 @@ class CropWindow:
     @staticmethod
     def _by_sample(c: PlanContext) -> np.ndarray:
         """Depth (0 for whole), height and width of `crop`, float64 ``(samples, 3)``."""
-        found = c.array("crop", np.float64)
-        assert found is not None
-        found = found.reshape(c.size, -1)
+        found = rows_of(c, "crop", np.float64)
         if found.shape[1] not in (2, 3):
             _three_extents([0.0] * found.shape[1])
         if found.shape[1] == 2:

@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import (
-    ArgumentValueError,
-    DataTypeError,
-    ShapeError,
-    UsageError,
-)
+from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
 from penstock.kernels.plan import windows as _windows
 from penstock.operators.support.argument_types import BoolArg, FloatListArg, IntListArg, LayoutArg
+from penstock.operators.support.arguments import rows_of
 from penstock.operators.support.axes import checked_axes, named_axes
 from penstock.operators.support.schema import Arg
 from penstock.operators.support.windows.arithmetic import FARTHEST, Windows, as_float32, round_each
@@ -315,9 +311,7 @@ class SliceWindow:
         if constant is not None:
             return _constant_coordinates(name, constant, count)
         whole = not name.startswith("rel_")
-        found = c.array(name, np.int64 if whole else np.float64)
-        assert found is not None
-        found = found.reshape(len(found), -1)
+        found = rows_of(c, name, np.int64 if whole else np.float64)
         if found.shape[1] == 1:
             found = np.broadcast_to(found, (len(found), count))
         _check_count(name, found.shape[1], count)
