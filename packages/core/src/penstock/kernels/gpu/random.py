@@ -1,6 +1,7 @@
 """Tensors of independent random numbers: the device's side of `penstock.kernels.cpu.random`.
 
-Seeds that are the state of a generator go to `penstock.kernels.gpu.random_state`.
+Where a seed is a `DrawSeed`, the state of a generator, they are those of
+`penstock.kernels.cpu.philox_draws`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.kernels.cpu.philox_state import DrawSeed
-from penstock.kernels.gpu import random_state
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
 from penstock.kernels.gpu.shared import constant, record
@@ -19,6 +19,8 @@ from penstock.tensors.gpu.queue import Queue
 
 _ROUNDS = constant(__name__, "ROUNDS", 8)
 """Evaluations of a thread."""
+_STATE_ROUNDS = constant(__name__, "STATE_ROUNDS", 4)
+"""Elements that a thread draws out of the state of a generator."""
 _WORD = 0xFFFFFFFF
 _SAMPLE = record("""random:DrawnSample {
     uint32 first_block;
@@ -26,7 +28,7 @@ _SAMPLE = record("""random:DrawnSample {
     uint64 out;
     int64 size;
     double first, second;  // low and width of a range; mean and standard deviation
-    double limit, last;  // end of a range, and the number before it
+    double limit, last;  // end of a range, and the number before it; not with a state
     const void* values;  // to choose from
     uint32 choices;
     uint64 threshold;  // words below it are ones
@@ -47,18 +49,20 @@ def fill_uniform(
     Numbers of 53 bits are drawn where elements are float64 or integers, and others of 32 bits.
     `indices` are the numbers of the samples in their batch, on which draws depend.
     """
-    if type(seed) is DrawSeed:
-        random_state.fill_uniform(queue, out, seed.at(iteration), indices, low, high)
-        return
-    single = _is_single(out.dtype)
-    work = np.float32 if single else np.float64
+    bits = _bits(out.dtype, seed)
+    work = np.float32 if bits == 32 else np.float64
     records = _records(out, indices)
-    ends = high.astype(work)
-    records["first"] = low
-    records["second"] = high - low
-    records["limit"] = ends
-    records["last"] = np.nextafter(ends, low.astype(work))
-    _draw(queue, out, "Uniform32" if single else "Uniform53", records, seed, iteration)
+    if type(seed) is DrawSeed:
+        first, ends = (v.astype(np.float32).astype(work) for v in (low, high))
+        records["first"] = first
+        records["second"] = np.nextafter(ends, first) - first
+    else:
+        ends = high.astype(work)
+        records["first"] = low
+        records["second"] = high - low
+        records["limit"] = ends
+        records["last"] = np.nextafter(ends, low.astype(work))
+    _draw(queue, out, f"Uniform{bits}", records, seed, iteration)
 
 
 def fill_normal(
@@ -71,13 +75,10 @@ def fill_normal(
     stddev: np.ndarray,
 ) -> None:
     """Fill a batch with normal distributions of these parameters, float64 ``(samples,)``."""
-    if type(seed) is DrawSeed:
-        random_state.fill_normal(queue, out, seed.at(iteration), indices, mean, stddev)
-        return
     records = _records(out, indices)
-    records["first"] = mean
-    records["second"] = stddev
-    _draw(queue, out, "Normal32" if _is_single(out.dtype) else "Normal53", records, seed, iteration)
+    records["first"] = _given(mean, seed)
+    records["second"] = _given(stddev, seed)
+    _draw(queue, out, f"Normal{_bits(out.dtype, seed)}", records, seed, iteration)
 
 
 def fill_choices(
@@ -96,9 +97,6 @@ def fill_choices(
         What to choose from, of the batch's element type and not empty: one array for all samples,
         or one a sample.
     """
-    if type(seed) is DrawSeed:
-        random_state.fill_choices(queue, out, seed.at(iteration), indices, values)
-        return
     records = _records(out, indices)
     counts = np.array([len(v) for v in values], np.int64)
     begins = (np.cumsum(counts) - counts) * out.dtype.itemsize
@@ -116,16 +114,25 @@ def fill_bernoulli(
     probability: np.ndarray,
 ) -> None:
     """Fill a batch with ones of these probabilities, float64 ``(samples,)``, and zeros."""
-    if type(seed) is DrawSeed:
-        random_state.fill_bernoulli(queue, out, seed.at(iteration), indices, probability)
-        return
     records = _records(out, indices)
-    records["threshold"] = np.rint(probability * 2.0**32)
+    records["threshold"] = np.rint(_given(probability, seed) * 2.0**32)
     _draw(queue, out, "Flips", records, seed, iteration)
 
 
-def _is_single(dtype: np.dtype) -> bool:
-    return dtype in (np.float16, np.float32)
+def _given(values: np.ndarray, seed: int) -> np.ndarray:
+    """Parameters, which DALI takes in the precision of float32."""
+    if type(seed) is DrawSeed:
+        return values.astype(np.float32).astype(np.float64)
+    return values
+
+
+def _bits(dtype: np.dtype, seed: int) -> int:
+    """How many random bits there are in a number that is drawn for elements of a type."""
+    if type(seed) is DrawSeed:
+        is_single = dtype == np.float32 or dtype.itemsize <= 2
+    else:
+        is_single = dtype in (np.float16, np.float32)
+    return 32 if is_single else 53
 
 
 def _records(out: DeviceBatch, indices: Sequence[int]) -> np.ndarray:
@@ -139,14 +146,17 @@ def _records(out: DeviceBatch, indices: Sequence[int]) -> np.ndarray:
 def _draw(
     queue: Queue, out: DeviceBatch, draw: str, records: np.ndarray, seed: int, iteration: int
 ) -> None:
-    per_thread = _ROUNDS * (2 if draw.endswith("53") else 4)
-    launch_records(
-        queue,
-        kernel("random.cu", "draw", draw, out.dtype),
-        records,
-        quotient_up(records["size"], THREADS * per_thread),
-        np.uint32(iteration & _WORD),
-        np.uint32((iteration >> 32) & _WORD),
-        np.uint32(seed & _WORD),
-        np.uint32((seed >> 32) & _WORD),
-    )
+    words: tuple[np.uint32 | np.uint64, ...]
+    if type(seed) is DrawSeed:
+        state = seed.at(iteration)
+        name = kernel("random_state.cu", "draw_state", f"State{draw}", out.dtype)
+        per_thread = _STATE_ROUNDS
+        words = np.uint64(state.key), np.uint64(state.sequence), np.uint64(state.offset)
+        words = *words, np.uint32(state.phase)
+    else:
+        name = kernel("random.cu", "draw", draw, out.dtype)
+        per_thread = _ROUNDS * (2 if draw.endswith("53") else 4)
+        parts = iteration, iteration >> 32, seed, seed >> 32
+        words = tuple([np.uint32(part & _WORD) for part in parts])
+    blocks = quotient_up(records["size"], THREADS * per_thread)
+    launch_records(queue, name, records, blocks, *words)

@@ -7,7 +7,7 @@
 #include "normal.cuh"
 #include "strided_copy_blocks.cuh"
 
-#include "random_state:StateSample"
+#include "random:DrawnSample"
 
 // Where the words of a sample begin.
 struct Place {
@@ -37,14 +37,14 @@ __device__ __forceinline__ double double_at(const Place& place, uint64 number) {
 
 struct StateUniform32 {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const StateSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
     return drawn_as<Out>(static_cast<float>(single_at(p, number) * s.second + s.first));
   }
 };
 
 struct StateUniform53 {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const StateSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
     return drawn_as<Out>(double_at(p, number) * s.second + s.first);
   }
 };
@@ -54,7 +54,7 @@ __device__ __forceinline__ double not_zero(double u) { return u > 0x1p-33 ? u : 
 
 struct StateNormal32 {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const StateSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
     const double radius = single_at(p, number), angle = single_at(p, number + 1);
     const double value = box_muller(not_zero(radius), angle).cosine;
     return drawn_as<Out>(static_cast<float>(value * s.second + s.first));
@@ -63,7 +63,7 @@ struct StateNormal32 {
 
 struct StateNormal53 {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const StateSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
     const double radius = double_at(p, number), angle = double_at(p, number + 2);
     const double value = box_muller(not_zero(radius), angle).cosine;
     return drawn_as<Out>(value * s.second + s.first);
@@ -72,7 +72,7 @@ struct StateNormal53 {
 
 struct StateChoices {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const StateSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
     const uint32 rejected = static_cast<uint32>(0x100000000ull % s.choices);
     uint64 product = word_at(p, number) * s.choices;
     while (static_cast<uint32>(product) < rejected) product = word_at(p, ++number) * s.choices;
@@ -82,13 +82,13 @@ struct StateChoices {
 
 struct StateFlips {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const StateSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
     return word_at(p, number) < s.threshold ? Out(1.0f) : Out(0.0f);
   }
 };
 
 #include "records:THREADS"
-#include "random_state:ROUNDS"
+#include "random:STATE_ROUNDS"
 
 template <typename Draw, typename Out>
 __global__ void __launch_bounds__(THREADS)
@@ -96,11 +96,11 @@ draw_state(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, u
            uint64 sequence, uint64 offset, uint32 phase) {
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
   // A copy: what is stored could be part of the record, for all the compiler knows.
-  const StateSample s = *reinterpret_cast<const StateSample*>(share.record);
+  const DrawnSample s = *reinterpret_cast<const DrawnSample*>(share.record);
   const Place place{key, sequence + uint64(s.number) * 65537, offset};
-  const int64 begin = int64(share.block) * (THREADS * ROUNDS);
+  const int64 begin = int64(share.block) * (THREADS * STATE_ROUNDS);
   Out* const out = reinterpret_cast<Out*>(s.out);
-  for (int round = 0; round < ROUNDS; ++round) {
+  for (int round = 0; round < STATE_ROUNDS; ++round) {
     const int64 at = begin + round * THREADS + threadIdx.x;
     if (at >= s.size) return;
     out[at] = Draw::template draw<Out>(s, place, phase + uint64(at) * 257);
