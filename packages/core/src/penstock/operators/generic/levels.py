@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from penstock.errors import ShapeError
@@ -11,16 +13,17 @@ from penstock.kernels.cpu.levels import map_levels
 from penstock.operators.support.arithmetic.shapes import not_broadcastable
 from penstock.operators.support.operator import SampleContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
-from penstock.operators.support.schema import Input, Spec
+from penstock.operators.support.schema import Input
 from penstock.types import DALIDataType
 
 LEVELS = np.arange(256, dtype=np.uint8).reshape(256, 1, 1)
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 """The shares of the channels in what an eye takes for brightness."""
+_augmentation = partial(operator, hidden=True, devices=("cpu",), written="an augmentation")
 _DATA = Input("data", "Images, or sequences of them.", dtypes=(DALIDataType.UINT8,))
 
 
-@operator(
+@_augmentation(
     "_map_levels",
     inputs=(
         _DATA,
@@ -32,18 +35,12 @@ _DATA = Input("data", "Images, or sequences of them.", dtypes=(DALIDataType.UINT
         ),
     ),
     output_docs=("The images with other levels, in the layout of the input.",),
-    hidden=True,
-    devices=("cpu",),
-    written="an augmentation",
 )
 class MapLevels(SampleOperator):
     """Replaces each level by what a table has for it.
 
     A function of single pixels is computed for 256 levels so, and not for all pixels.
     """
-
-    def infer(self, data: Spec, table: Spec) -> Spec:
-        return data
 
     def plan(self, c: PlanContext, data: Samples, table: Samples) -> Planned:
         return Planned(data.shapes)
@@ -78,9 +75,6 @@ class _OfImages(SampleOperator):
     samples that are augmented have a table worked out.
     """
 
-    def infer(self, data: Spec, *parameters: Spec) -> Spec:
-        return data
-
     def plan(self, c: PlanContext, data: Samples, *parameters: Samples) -> Planned:
         return Planned(data.shapes)
 
@@ -111,13 +105,10 @@ _IMAGES = Input(
 )
 
 
-@operator(
+@_augmentation(
     "_contrast",
     inputs=(_IMAGES, Input("factor", "What distances from the mean luma are multiplied with.")),
     output_docs=("The images with another contrast.",),
-    hidden=True,
-    devices=("cpu",),
-    written="an augmentation",
 )
 class Contrast(_OfImages):
     """Multiplies the distances of levels from the mean luma of the image."""
@@ -133,13 +124,10 @@ class Contrast(_OfImages):
         return levels
 
 
-@operator(
+@_augmentation(
     "_auto_contrast",
     inputs=_IMAGES,
     output_docs=("The images with all levels of each channel.",),
-    hidden=True,
-    devices=("cpu",),
-    written="an augmentation",
 )
 class AutoContrast(_OfImages):
     """Stretches the levels of each channel to the whole range."""
@@ -155,13 +143,10 @@ class AutoContrast(_OfImages):
         return levels
 
 
-@operator(
+@_augmentation(
     "_solarize",
     inputs=(_DATA, Input("threshold", "The first level that is inverted.")),
     output_docs=("The images with bright levels inverted.",),
-    hidden=True,
-    devices=("cpu",),
-    written="an augmentation",
 )
 class Solarize(_OfImages):
     """Inverts levels from a threshold on."""
@@ -172,13 +157,10 @@ class Solarize(_OfImages):
         return np.where(parameters[0] > LEVELS, LEVELS, 255 - LEVELS)
 
 
-@operator(
+@_augmentation(
     "_solarize_add",
     inputs=(_DATA, Input("shift", "What is added to dark levels.")),
     output_docs=("The images with dark levels raised.",),
-    hidden=True,
-    devices=("cpu",),
-    written="an augmentation",
 )
 class SolarizeAdd(_OfImages):
     """Adds to levels below 128."""

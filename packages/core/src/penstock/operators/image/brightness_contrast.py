@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from penstock.kernels.cpu.pointwise import scale_and_shift
@@ -41,7 +43,12 @@ _INPUT = Input(
     layouts=("HWC", "FHWC", "DHWC"),
     dtypes=_TYPES,
 )
-_OUTPUT = "The adjusted data, in the layout of the input."
+_adjusting_operator = partial(
+    operator,
+    inputs=_INPUT,
+    output_docs=("The adjusted data, in the layout of the input.",),
+    frames=True,
+)
 _BRIGHTNESS = (
     Arg(
         "brightness",
@@ -142,13 +149,7 @@ class _Adjustment(SampleOperator):
         return pointwise(c.queue, term, (data,), data.shapes, numbers)
 
 
-@operator(
-    "brightness_contrast",
-    inputs=_INPUT,
-    args=(*_BRIGHTNESS, *_CONTRAST, _DTYPE),
-    output_docs=(_OUTPUT,),
-    frames=True,
-)
+@_adjusting_operator("brightness_contrast", args=(*_BRIGHTNESS, *_CONTRAST, _DTYPE))
 class BrightnessContrast(_Adjustment):
     """Adjusts brightness and contrast.
 
@@ -162,13 +163,7 @@ class BrightnessContrast(_Adjustment):
     """
 
 
-@operator(
-    "brightness",
-    inputs=_INPUT,
-    args=(*_BRIGHTNESS, _DTYPE),
-    output_docs=(_OUTPUT,),
-    frames=True,
-)
+@_adjusting_operator("brightness", args=(*_BRIGHTNESS, _DTYPE))
 class Brightness(_Adjustment):
     """Adjusts brightness.
 
@@ -182,13 +177,7 @@ class Brightness(_Adjustment):
     """
 
 
-@operator(
-    "contrast",
-    inputs=_INPUT,
-    args=(*_CONTRAST, _DTYPE),
-    output_docs=(_OUTPUT,),
-    frames=True,
-)
+@_adjusting_operator("contrast", args=(*_CONTRAST, _DTYPE))
 class Contrast(_Adjustment):
     """Adjusts contrast.
 

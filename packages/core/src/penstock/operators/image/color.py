@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from penstock.errors import ShapeError
@@ -35,7 +37,12 @@ _INPUT = Input(
     layouts=("HWC", "FHWC", "DHWC"),
     dtypes=_TYPES,
 )
-_OUTPUT = ("The changed data, in the layout of the input.",)
+_color_operator = partial(
+    operator,
+    inputs=_INPUT,
+    output_docs=("The changed data, in the layout of the input.",),
+    frames=True,
+)
 _NEUTRAL = {"hue": 0.0, "saturation": 1.0, "value": 1.0, "brightness": 1.0, "contrast": 1.0}
 
 
@@ -116,13 +123,7 @@ def _not_three_channels(shape: tuple[int, ...]) -> ShapeError:
     )
 
 
-@operator(
-    "hue",
-    inputs=_INPUT,
-    args=(_HUE, _DTYPE, _IMAGE_TYPE),
-    output_docs=_OUTPUT,
-    frames=True,
-)
+@_color_operator("hue", args=(_HUE, _DTYPE, _IMAGE_TYPE))
 class Hue(_ColorTransform):
     """Turns the hue of images.
 
@@ -135,13 +136,7 @@ class Hue(_ColorTransform):
     """
 
 
-@operator(
-    "saturation",
-    inputs=_INPUT,
-    args=(_SATURATION, _DTYPE, _IMAGE_TYPE),
-    output_docs=_OUTPUT,
-    frames=True,
-)
+@_color_operator("saturation", args=(_SATURATION, _DTYPE, _IMAGE_TYPE))
 class Saturation(_ColorTransform):
     """Changes the saturation of images.
 
@@ -154,17 +149,14 @@ class Saturation(_ColorTransform):
     """
 
 
-@operator(
+@_color_operator(
     "hsv",
-    inputs=_INPUT,
     args=(
         _HUE,
         _SATURATION,
         _VALUE,
         Arg("dtype", DataTypeArg, DALIDataType.UINT8, "Element type of the output."),
     ),
-    output_docs=_OUTPUT,
-    frames=True,
 )
 class Hsv(_ColorTransform):
     """Changes hue, saturation and value of images.
@@ -182,12 +174,8 @@ class Hsv(_ColorTransform):
     """
 
 
-@operator(
-    "color_twist",
-    inputs=_INPUT,
-    args=(_HUE, _SATURATION, _BRIGHTNESS, _CONTRAST, _DTYPE, _IMAGE_TYPE),
-    output_docs=_OUTPUT,
-    frames=True,
+@_color_operator(
+    "color_twist", args=(_HUE, _SATURATION, _BRIGHTNESS, _CONTRAST, _DTYPE, _IMAGE_TYPE)
 )
 class ColorTwist(_ColorTransform):
     """Changes hue, saturation, brightness and contrast of images.
