@@ -43,8 +43,7 @@ class ProfiledInputQueues(InputQueues):
             size, fed = super().collect()
             return size, fed
         finally:
-            used = thread_time_ns() - worked
-            self._rows.note(self._code, number, size, 0, begin, perf_counter_ns(), used)
+            self._rows.note_since(self._code, number, size, 0, begin, worked)
 
 
 class Profiling:

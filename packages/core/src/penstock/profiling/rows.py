@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections import deque
+from time import perf_counter_ns, thread_time_ns
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,16 @@ class Rows(Packed):
             used = 0
         self._pack(self._block, used, code, iteration, samples, first, begin, end, processor)
         self._used = used + self._row_bytes
+
+    def note_since(
+        self, code: int, iteration: int, samples: int, first: int, begin: int, worked: int
+    ) -> None:
+        """Add a row of what has begun at `begin` and ends now.
+
+        The thread had taken `worked` nanoseconds of a processor when it began.
+        """
+        used = thread_time_ns() - worked
+        self.note(code, iteration, samples, first, begin, perf_counter_ns(), used)
 
 
 class Looks(Packed):

@@ -110,14 +110,7 @@ def _unfolded(sequences: DeviceBatch, axis: int, counts: np.ndarray, queue: Queu
 
 def _repeated(samples: DeviceBatch, counts: np.ndarray) -> DeviceBatch:
     """Each sample so many times, without a copy."""
-    owner = np.repeat(np.arange(len(counts)), counts)
-    return DeviceBatch(
-        samples.runtime,
-        samples.owners,
-        samples.pointers[owner],
-        samples.shapes[owner],
-        samples.dtype,
-    )
+    return samples.taken(np.repeat(np.arange(len(counts)), counts))
 
 
 def _sample_shapes(batch: Any) -> list[tuple[int, ...]]:

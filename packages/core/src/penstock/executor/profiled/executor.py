@@ -91,10 +91,7 @@ class ProfiledExecutor(Executor):
             number = iteration.number
             return iteration
         finally:
-            used = thread_time_ns() - worked
-            self._consumer_rows.note(
-                self._take_code, number, ready, queued, begin, perf_counter_ns(), used
-            )
+            self._consumer_rows.note_since(self._take_code, number, ready, queued, begin, worked)
 
     def shutdown(self, wait_seconds: float = 1.0) -> None:
         """Stop the threads; see `Executor.shutdown`. The profile is complete then."""

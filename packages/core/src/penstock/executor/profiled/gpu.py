@@ -56,10 +56,7 @@ class ProfiledGpuProgram(GpuProgram):
             self._end(self._codes[id(prepared)], run.iteration, begin, worked)
 
     def _end(self, code: int, iteration: Iteration, begin: int, worked: int) -> None:
-        used = thread_time_ns() - worked
-        self._recorder.here().note(
-            code, iteration.number, iteration.size, 0, begin, perf_counter_ns(), used
-        )
+        self._recorder.here().note_since(code, iteration.number, iteration.size, 0, begin, worked)
 
 
 def _ranges() -> tuple[Callable[[str], Any], Callable[[], Any]]:

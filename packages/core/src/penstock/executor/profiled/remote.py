@@ -47,7 +47,7 @@ class ProfiledRemoteRunner(RemoteRunner):
     ) -> None:
         super().__init__(program, processes, own)
         self._recorder = recorder
-        self._note = recorder.here().note
+        self._note_since = recorder.here().note_since
         self._base = base
         self._engine, self._waiting = engine, waiting
 
@@ -64,10 +64,7 @@ class ProfiledRemoteRunner(RemoteRunner):
         try:
             return super().send(iteration, indices, behind, spreads=spreads)
         finally:
-            used = thread_time_ns() - worked
-            self._note(
-                self._engine, number, len(indices), indices[0], begin, perf_counter_ns(), used
-            )
+            self._note_since(self._engine, number, len(indices), indices[0], begin, worked)
 
     def wait(self, sent: Sequence[SentSamples | None]) -> list[int]:  # type: ignore[override]
         """Wait until some of the samples have become something; see `RemoteRunner.wait`."""
@@ -75,8 +72,7 @@ class ProfiledRemoteRunner(RemoteRunner):
         try:
             return super().wait(sent)
         finally:
-            used = thread_time_ns() - worked
-            self._note(self._waiting, -1, 0, 0, begin, perf_counter_ns(), used)
+            self._note_since(self._waiting, -1, 0, 0, begin, worked)
 
     def receive(self, sent: SentSamples) -> list[tuple[int, BaseException]]:
         """Wait until samples were carried through all steps; see `RemoteRunner.receive`."""
@@ -87,10 +83,7 @@ class ProfiledRemoteRunner(RemoteRunner):
         finally:
             # What the thread has carried itself after all, its own rows tell.
             if sent.worker is not None:
-                used = thread_time_ns() - worked
-                self._note(
-                    self._waiting, number, len(indices), indices[0], begin, perf_counter_ns(), used
-                )
+                self._note_since(self._waiting, number, len(indices), indices[0], begin, worked)
 
     def _taken(
         self, answer: Done, good: list[int], blocks: list[Any]

@@ -77,8 +77,7 @@ class ProfiledTasks(CpuTasks):
         number, size = iteration.number, iteration.size
         begin, worked = perf_counter_ns(), thread_time_ns()
         do(iteration, None, worker)
-        used = thread_time_ns() - worked
-        self.recorder.here().note(code, number, size, 0, begin, perf_counter_ns(), used)
+        self.recorder.here().note_since(code, number, size, 0, begin, worked)
 
 
 class ProfiledStages(Stages):
@@ -104,9 +103,8 @@ class ProfiledStages(Stages):
             if code is None:
                 labels = [whole_label(program)]
                 code = self._whole_codes.setdefault(program, self.recorder.add_labels(labels))
-            used = thread_time_ns() - worked
-            self.recorder.here().note(
-                code, iteration.number, iteration.size, 0, begin, perf_counter_ns(), used
+            self.recorder.here().note_since(
+                code, iteration.number, iteration.size, 0, begin, worked
             )
         return program
 
@@ -119,7 +117,6 @@ class ProfiledStages(Stages):
         try:
             super()._run_batch_step(step, program, iteration)
         finally:
-            used = thread_time_ns() - worked
-            self.recorder.here().note(
-                code, iteration.number, iteration.size, 0, begin, perf_counter_ns(), used
+            self.recorder.here().note_since(
+                code, iteration.number, iteration.size, 0, begin, worked
             )

@@ -229,12 +229,8 @@ def part_of(value: Any, numbers: Sequence[int]) -> Any:
             dense = whole[numbers[0] : numbers[0] + 1]
         return HostValue(rows, value.spec, sources, dense, external=external)
     from penstock.executor.gpu.batch import GpuBatch
-    from penstock.tensors.gpu.batch import DeviceBatch
 
-    index = np.array(list(numbers), np.intp)
-    part = DeviceBatch(
-        batch.runtime, batch.owners, batch.pointers[index], batch.shapes[index], batch.dtype
-    )
+    part = batch.taken(np.array(list(numbers), np.intp))
     return GpuBatch(part, value.spec, sources, value.event, value.stream)
 
 
@@ -247,17 +243,10 @@ def repeated(value: Any, size: int) -> Any:
         external = getattr(value, "external", False)
         return HostValue([value.rows[0]] * size, value.spec, sources, external=external)
     from penstock.executor.gpu.batch import GpuBatch
-    from penstock.tensors.gpu.batch import DeviceBatch
 
-    repeated = DeviceBatch(
-        batch.runtime,
-        batch.owners,
-        np.repeat(batch.pointers, size),
-        np.repeat(batch.shapes, size, axis=0),
-        batch.dtype,
-    )
+    part = batch.taken(np.zeros(size, np.intp))
     sources = None if value.sources is None else [value.sources[0]] * size
-    return GpuBatch(repeated, value.spec, sources, value.event, value.stream)
+    return GpuBatch(part, value.spec, sources, value.event, value.stream)
 
 
 def with_spec(value: Any, spec: Spec) -> Any:

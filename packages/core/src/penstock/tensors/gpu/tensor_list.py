@@ -272,10 +272,7 @@ class TensorListGPU(TensorListBase[TensorGPU]):
             which: Any = slice(numbers.start, numbers.stop, numbers.step)
         else:
             which = list(numbers)
-        part = DeviceBatch(
-            batch.runtime, batch.owners, batch.pointers[which], batch.shapes[which], batch.dtype
-        )
-        made = self._make(self._access, part, self._layout, self._dtype, sources)
+        made = self._make(self._access, batch.taken(which), self._layout, self._dtype, sources)
         made._shape_of_none = batch.uniform_shape if len(batch) else self._shape_of_none
         return made
 
@@ -418,14 +415,7 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         """A batch of `count` samples, all of them `tensor`, shared."""
         check_count(count)
         sample = _as_sample(tensor, 0, None, -1)
-        one = sample._batch()
-        batch = DeviceBatch(
-            one.runtime,
-            one.owners,
-            np.repeat(one.pointers, count),
-            np.repeat(one.shapes, count, axis=0),
-            one.dtype,
-        )
+        batch = sample._batch().taken(np.zeros(count, np.intp))
         sources = [sample._source] * count if sample._source else None
         return TensorListGPU._make(sample._access, batch, sample._layout, sample._dtype, sources)
 

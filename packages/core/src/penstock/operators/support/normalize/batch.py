@@ -130,7 +130,7 @@ def normalize_samples(
 ) -> None:
     """Normalise the samples `members` by parameters that are the same in groups of `blocks`."""
     if members is not None:
-        data, out = _chosen(data, members), _chosen(out, members)
+        data, out = data.taken(members), out.taken(members)
         mean, factor = _given_of(mean, members), _given_of(factor, members)
     if not data.sizes().any():
         return
@@ -152,12 +152,6 @@ def normalize_samples(
     launches.append(normalization(queue, data, out, blocks, means, factors, shift))
     for launch in launches:
         queue.launch(*launch)
-
-
-def _chosen(batch: DeviceBatch, members: np.ndarray) -> DeviceBatch:
-    return DeviceBatch(
-        batch.runtime, batch.owners, batch.pointers[members], batch.shapes[members], batch.dtype
-    )
 
 
 def _given_of(given: Given | None, members: np.ndarray) -> Given | None:
