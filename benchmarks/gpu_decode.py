@@ -29,7 +29,7 @@ import numpy as np
 from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
 from penstock.kernels.cpu.decode.pixels import Wanted, decode
-from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
+from penstock.kernels.cpu.random_crop import crop_window
 from penstock.kernels.gpu.decode import nvimagecodec_module
 from penstock.kernels.gpu.decode.batch import begin_decoding
 from penstock.kernels.gpu.decode.engines import JpegEngines
@@ -108,8 +108,8 @@ def samples_of(encoded: list[np.ndarray], cropped: bool = False) -> list[Sample]
         height, width, channels = RGB.shape(header)
         region = None
         if cropped:
-            uniforms = rng.random(uniforms_needed(10)).tolist()
-            y, x, h, w = choose_crop(height, width, uniforms, (0.08, 1.0), (3 / 4, 4 / 3), 10)
+            key, ranges = (0, 0, 0, 0), ((0.08, 1.0), (3 / 4, 4 / 3))
+            y, x, h, w = crop_window(height, width, *ranges, 10, position, key, rng.random(22))
             region, height, width = (y, x, y + h, x + w), h, w
         found.append(Sample(position, data, header, region, (height, width, channels)))
     return found

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
+from penstock.kernels.cpu.random_crop import crop_window
 
 
 def draw(seed, height, width, area=(0.08, 1.0), ratio=(0.75, 4 / 3), attempts=10):
-    uniforms = np.random.default_rng(seed).random(uniforms_needed(attempts)).tolist()
-    return choose_crop(height, width, uniforms, area, ratio, attempts)
+    uniforms = np.random.default_rng(seed).random(2 * attempts + 2)
+    return crop_window(height, width, area, ratio, attempts, 0, (0, 0, 0, 0), uniforms)
 
 
 @given(
@@ -31,7 +31,10 @@ def test_window_is_inside_and_not_empty(height, width, area, ratio, attempts, se
 
 def test_extreme_random_numbers():
     for value in (0.0, np.nextafter(1.0, 0.0)):
-        y, x, h, w = choose_crop(120, 200, [value] * 22, (0.08, 1.0), (0.75, 4 / 3), 10)
+        uniforms = np.full(22, value)
+        y, x, h, w = crop_window(
+            120, 200, (0.08, 1.0), (0.75, 4 / 3), 10, 0, (0, 0, 0, 0), uniforms
+        )
         assert y + h <= 120
         assert x + w <= 200
 

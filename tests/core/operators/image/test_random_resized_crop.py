@@ -7,7 +7,7 @@ import pytest
 
 from penstock import fn, pipeline_def, types
 from penstock.errors import ArgumentValueError, ShapeError
-from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
+from penstock.kernels.cpu.random_crop import crop_window
 from tests.support.run_operator import PlainContext, run_operator
 
 
@@ -18,8 +18,9 @@ def picture(*shape):
 def test_it_is_resize_of_the_chosen_window():
     data = picture(50, 70, 3)
     out = run_operator("random_resized_crop", data, layout="HWC", size=(20, 24))
-    uniforms = PlainContext(None).uniforms(uniforms_needed(10)).tolist()
-    y, x, h, w = choose_crop(50, 70, uniforms, (0.08, 1.0), (3 / 4, 4 / 3), 10)
+    uniforms = PlainContext(None).uniforms(22)
+    window = crop_window(50, 70, (0.08, 1.0), (3 / 4, 4 / 3), 10, 0, (0, 0, 0, 0), uniforms)
+    y, x, h, w = window
     want = run_operator(
         "resize", data, layout="HWC", size=(20, 24), roi_start=(y, x), roi_end=(y + h, x + w)
     )

@@ -40,7 +40,7 @@ def crop_windows(
     extents
         int64 (samples, 2): heights and widths, positive.
     area, aspect_ratio
-        float32 (2,): smallest and largest; see `penstock.kernels.cpu.random_crop.choose_crop`.
+        float32 (2,): smallest and largest; see `penstock.kernels.cpu.random_crop.crop_window`.
     indices
         int64 (samples,): positions in the batch.
     key, sequence

@@ -9,12 +9,9 @@ import numpy as np
 
 from penstock._forking import no_fork
 from penstock.kernels.cpu.philox_state import is_of_pipeline
-from penstock.kernels.cpu.random import sample_uniforms
-from penstock.kernels.cpu.random_crop import choose_crop, uniforms_needed
-from penstock.kernels.cpu.random_crop_loops import crop_window
+from penstock.kernels.cpu.random import key_of, uniforms_of
+from penstock.kernels.cpu.random_crop import crop_window
 from penstock.kernels.plan.compiled import compiled
-
-_WORD = 0xFFFFFFFF
 
 
 def random_windows(
@@ -33,7 +30,7 @@ def random_windows(
     extents
         Heights and widths, ``(samples, 2)``; not positive where an image needs no window.
     area, aspect_ratio, num_attempts
-        As of `choose_crop`.
+        As of `crop_window`.
     seed, iteration, indices
         Of the random numbers: the stream, the iteration, and each sample's position in its batch.
 
@@ -59,14 +56,13 @@ def random_windows(
             np.uint64(state.sequence),
         )
         return windows
-    if type(seed) is not int:  # numbers of another stream
-        count = uniforms_needed(num_attempts)
-        for k, ((height, width), index) in enumerate(zip(sizes.tolist(), indices, strict=True)):
-            uniforms = sample_uniforms(seed, iteration, index, count).tolist()
-            windows[k] = choose_crop(height, width, uniforms, area, aspect_ratio, num_attempts)
-        return windows
-    key = iteration & _WORD, iteration >> 32, seed & _WORD, (seed >> 32) & _WORD
-    _choose(windows, sizes, area, aspect_ratio, num_attempts, np.array(indices, np.int64), key)
+    key, uniforms = (0, 0, 0, 0), None
+    numbers = np.array(indices, np.int64)
+    if type(seed) is int:
+        key = key_of(seed, iteration)
+    else:  # numbers of another stream
+        uniforms = uniforms_of(seed, iteration, numbers, 2 * max(num_attempts, 0) + 2)
+    _choose(windows, sizes, area, aspect_ratio, num_attempts, numbers, key, uniforms)
     return windows
 
 
@@ -79,10 +75,13 @@ def _choose(
     num_attempts: int,
     indices: np.ndarray,
     key: tuple[int, int, int, int],
+    uniforms: np.ndarray | None,
 ) -> None:
     for i in range(len(windows)):
+        height, width = extents[i]
+        own = None if uniforms is None else uniforms[i]
         row, column, rows, columns = crop_window(
-            extents[i, 0], extents[i, 1], area, aspect_ratio, num_attempts, indices[i], key
+            height, width, area, aspect_ratio, num_attempts, indices[i], key, own
         )
         windows[i, 0], windows[i, 1] = row, column
         windows[i, 2], windows[i, 3] = rows, columns
