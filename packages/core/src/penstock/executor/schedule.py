@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.executor.iteration import (
@@ -17,7 +18,6 @@ from penstock.executor.iteration import (
     RUNNING,
     SCHEDULED,
 )
-from penstock.executor.ordering import is_early, stages_in_order
 from penstock.executor.stages import ENTER
 from penstock.executor.threads import EngineThread
 
@@ -300,3 +300,22 @@ class Schedule:
         """Tell who waits for running samples that some have been done."""
         if self.is_awaited:
             self.monitor.finished.notify_all()
+
+
+def stages_in_order(plan: Plan) -> set[int]:
+    """Numbers of the stages with operators that want iterations in their order."""
+    return {
+        stage.number
+        for stage in plan.stages
+        if any(node.schema.in_order for node in stage.batch_nodes)
+    }
+
+
+def is_early(queue: Iterable[Iteration], iteration: Iteration, number: int) -> bool:
+    """Whether an earlier iteration of `queue`, oldest first, has yet to complete stage `number`."""
+    for other in queue:
+        if other is iteration:
+            return False
+        if other.state is not DONE and other.error is None and other.completed < number:
+            return True
+    return False

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import GpuNotAvailableError, UsageError
 from penstock.executor.fallback import tell
 from penstock.executor.memory import PipelineMemory
-from penstock.executor.memory_statistics import MemoryStatistics
 from penstock.executor.plan import (
     batches_for_processes,
     batches_read_ahead,
     check_outputs,
     make_plan,
 )
+from penstock.executor.statistics import MemoryStatistics
 from penstock.graph.data_node import DataNode
 from penstock.graph.fuse import merge_expressions
 from penstock.graph.nodes import OpNode

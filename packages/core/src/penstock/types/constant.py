@@ -38,11 +38,6 @@ _ENUM_ELEMENT = {
     DALIImageType: DALIDataType.IMAGE_TYPE,
     DALIInterpType: DALIDataType.INTERP_TYPE,
 }
-# NumPy makes 64-bit integers of plain numbers, which is rarely what a graph should calculate in.
-_NARROWED = {
-    DALIDataType.INT64: DALIDataType.INT32,
-    DALIDataType.UINT64: DALIDataType.UINT32,
-}
 # What `shape` may be for a value to still count as a scalar.
 _SCALAR_SHAPES = (None, (), 1, (1,))
 

@@ -13,7 +13,7 @@ from penstock.executor.iteration import (
     READING,
     SCHEDULED,
 )
-from penstock.executor.ordering import is_early
+from penstock.executor.schedule import is_early
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program

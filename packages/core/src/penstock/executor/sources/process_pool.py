@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentValueError, SourceWorkerError, UsageError
 from penstock.executor.sources.channel import Channel
-from penstock.executor.sources.failure import raised_in
 from penstock.executor.sources.process_worker import Report, Sources, serve
 from penstock.executor.sources.segments import SegmentReader
 from penstock.operators.support.external.parallel.parcel import Part, copied, read
 from penstock.operators.support.external.parallel.tasks import RewindTask
-from penstock.operators.support.external.parallel.workers import Entry, Ticket
+from penstock.operators.support.external.parallel.workers import Entry, Ticket, raised_in
 from penstock.pickling import Pickler
 from penstock.tensors.pool import HOST_POOL
 

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import SourceWorkerError, UsageError
-from penstock.executor.sources.failure import raised_in
 from penstock.operators.support.external.parallel.parcel import Part, copied
 from penstock.operators.support.external.parallel.tasks import RewindTask, SourceRunner
-from penstock.operators.support.external.parallel.workers import Entry, Ticket
+from penstock.operators.support.external.parallel.workers import Entry, Ticket, raised_in
 from penstock.tensors.pool import HostPool
 
 if TYPE_CHECKING:

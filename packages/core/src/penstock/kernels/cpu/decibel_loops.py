@@ -34,7 +34,6 @@ from penstock.kernels.cpu.simd import (
 _INTS = ir.VectorType(ir.IntType(32), LANES)
 _FLOATS = ir.VectorType(ir.FloatType(), LANES)
 _ROOT_OF_HALF_BITS = 0x3F3504F3
-_ONE_BITS = 0x3F800000
 
 
 def _all(value: int) -> Any:

@@ -240,7 +240,7 @@ class CocoReader(Reader):
         names, ids, boxes, labels, polygons, vertices = [], [], [], [], [], []
         for image in images:
             objects = [o for o in image.objects if args.include_iscrowd or not o.get("iscrowd")]
-            own = boxes_of(image, objects)
+            own = boxes_of(objects)
             kept = np.flatnonzero((own[:, 2:] >= threshold).all(axis=1))
             own = own[kept]
             objects = [objects[k] for k in kept.tolist()]

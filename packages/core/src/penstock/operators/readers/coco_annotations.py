@@ -62,7 +62,7 @@ def read_annotations(path: str) -> tuple[list[CocoImage], dict[int, int]]:
     return sorted(images, key=lambda image: image.id), categories
 
 
-def boxes_of(image: CocoImage, objects: Sequence[Mapping[str, Any]]) -> np.ndarray:
+def boxes_of(objects: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Left, top, width and height of objects in pixels, float32 ``(objects, 4)``."""
     boxes = [each.get("bbox") or (0, 0, 0, 0) for each in objects]
     return np.array(boxes, np.float32).reshape(-1, 4)

@@ -8,7 +8,6 @@ from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.audio.border import Border
 from penstock.kernels.cpu.cast import converter
 
-_FLOAT = np.dtype(np.float32)
 _PIECE = 4096
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.errors import SourceWorkerError
+
 if TYPE_CHECKING:
     from penstock.operators.support.external.parallel.parcel import Part
     from penstock.operators.support.external.parallel.tasks import Task, Traits
@@ -69,3 +71,14 @@ def useful_workers(entries: list[Entry], wanted: int) -> int:
     if any(e.traits.indexed for e in entries):
         return wanted
     return min(wanted, sum(max(1, e.traits.shards) for e in entries))
+
+
+def raised_in(error: BaseException, place: str) -> BaseException:
+    """The error to raise for `error` of a source that a worker has called; `place` is added."""
+    # Taken for what it is, a SystemExit or a StopIteration would end more than this batch.
+    if not isinstance(error, Exception) or isinstance(error, StopIteration):
+        found = SourceWorkerError(f"{type(error).__name__} in {place}")
+        found.__cause__ = error
+        return found
+    error.add_note(f"raised in {place}")
+    return error
