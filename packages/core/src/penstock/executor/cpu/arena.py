@@ -42,16 +42,14 @@ class Arena:
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """An uninitialised C-contiguous array, aligned to 64 bytes."""
         dtype = np.dtype(dtype)
-        count = math.prod(shape) * dtype.itemsize
         start = self._used
-        end = start + count
-        if end > self._size:
-            block, base = _aligned_block(count)
-            self._overflow.append((start, block))
-            self._used = -(-end // _ALIGNMENT) * _ALIGNMENT
-            return np.ndarray(shape, dtype, block, base)
-        self._used = -(-end // _ALIGNMENT) * _ALIGNMENT
-        return np.ndarray(shape, dtype, self._block, self._base + start)
+        end = start + math.prod(shape) * dtype.itemsize
+        self._used = end + -end % _ALIGNMENT
+        if end <= self._size:
+            return np.ndarray(shape, dtype, self._block, self._base + start)
+        block, base = _aligned_block(end - start)
+        self._overflow.append((start, block))
+        return np.ndarray(shape, dtype, block, base)
 
     def mark(self) -> int:
         """A place to `release` down to."""

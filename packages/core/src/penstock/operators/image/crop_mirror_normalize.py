@@ -164,6 +164,7 @@ class CropMirrorNormalize(SampleOperator):
         # All work is done on axes in the order others, H, W, C, whatever the layouts are.
         inner = "".join(letter for letter in data.layout if letter not in "HWC") + "HWC"
         self._from_input = tuple(data.layout.index(letter) for letter in inner)
+        self._moves_axes = inner != data.layout
         self._from_output = tuple(layout.index(letter) for letter in inner)
         self._order = AxisOrder(data.layout, layout)
         self._rows_out = layout.endswith(("W", "WC"))
@@ -188,12 +189,13 @@ class CropMirrorNormalize(SampleOperator):
     takes = (LazyImage, StridedBatch, ResizedBatch, WarpedBatch, ColorBatch)
 
     def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray:
-        given_anchor, given_shape, outside, numbers = c.row
+        anchor, shape, outside, numbers = c.row
         mirror = c.args.mirror != 0
-        anchor = [given_anchor[axis] for axis in self._from_input]
-        shape = [given_shape[axis] for axis in self._from_input]
+        if self._moves_axes:
+            anchor = [anchor[axis] for axis in self._from_input]
+            shape = [shape[axis] for axis in self._from_input]
         channels = shape[-1]
-        fill = self._fill(channels)
+        fill = self._fill(channels) if outside or self._pad else ()
         out = c.out
         target = out.transpose(self._from_output)
         if outside:
@@ -210,10 +212,12 @@ class CropMirrorNormalize(SampleOperator):
             target, further = target[..., :channels], ()
         coefficients = self._normalization.coefficients(numbers, channels, further)
         if isinstance(data, np.ndarray):
-            index = tuple([slice(a, a + s) for a, s in zip(anchor, shape, strict=True)])
-            source = data.transpose(self._from_input)[index]
+            source = data.transpose(self._from_input) if self._moves_axes else data
+            if tuple(shape) != source.shape:
+                index = [slice(a, a + s) for a, s in zip(anchor, shape, strict=True)]
+                source = source[tuple(index)]
         else:
-            y0, x0, height, width = *anchor[:2], *shape[:2]
+            (y0, x0), (height, width) = anchor[:2], shape[:2]
             if self._fuses and isinstance(data, ResizedImage):
                 means, factors, _ = coefficients
                 data.normalized(target, y0, x0, means, factors, mirror=mirror)
@@ -262,6 +266,9 @@ class CropMirrorNormalize(SampleOperator):
         self, source: np.ndarray, target: np.ndarray, coefficients: Coefficients
     ) -> None:
         means, factors, planes = coefficients
+        if self._pixels_in and source.ndim == 3:
+            self._kernel(source, means, factors, target)
+            return
         for outer in product(*map(range, source.shape[:-3])):
             given, wanted = source[outer], target[outer]
             if self._pixels_in:

@@ -105,8 +105,11 @@ class SampleContext:
         """Memory for the only output, of the shape that `plan` gave and the type that `infer` gave:
         its row of the batch wherever possible. Not to be asked for by what returns a view.
         """
-        assert self.plans is not None
-        return self.empty(self.plans.shapes[0][self.place], self.plans.dtypes[0])
+        plans = self.plans
+        assert plans is not None
+        shape, dtype = plans.shapes[0][self.place], plans.dtypes[0]
+        buffer = self.buffers[0]
+        return self.arena.empty(shape, dtype) if buffer is None else self.empty(shape, dtype)
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike, output: int = 0) -> np.ndarray:
         """Uninitialised contiguous memory for an output, its row of the batch wherever possible."""
