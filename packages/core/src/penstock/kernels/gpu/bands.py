@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import THREADS
+from penstock.kernels.gpu.records import THREADS, launch_evenly
 from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
@@ -56,10 +56,4 @@ def apply_bands(
             samples[name][members] = address
         samples["sums"][members] = bands.sums
     most = -(-int(sizes.max()) // THREADS)
-    queue.launch(
-        kernel("bands.cu", "apply_bands"),
-        (most * len(data), 1, 1),
-        (THREADS, 1, 1),
-        queue.upload(samples),
-        np.uint32(most),
-    )
+    launch_evenly(queue, kernel("bands.cu", "apply_bands"), samples, most)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import THREADS
+from penstock.kernels.gpu.records import THREADS, launch_evenly
 from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
@@ -61,19 +61,9 @@ def to_decibels(
     samples = np.zeros(len(data), _SAMPLE)
     samples["source"], samples["out"], samples["size"] = data.pointers, out.pointers, sizes
     most = -(-int(sizes.max()) // (THREADS * _EACH))
-    grid, block = (most * len(data), 1, 1), (THREADS, 1, 1)
     if largest is not None:
         samples["largest"] = largest
     elif scale.reference == 0:
         samples["largest"] = zeros(queue, len(data))
-        queue.launch(
-            kernel("decibels.cu", "largest"), grid, block, queue.upload(samples), np.uint32(most)
-        )
-    queue.launch(
-        kernel("decibels.cu", "decibels"),
-        grid,
-        block,
-        queue.upload(samples),
-        np.uint32(most),
-        *scale,
-    )
+        launch_evenly(queue, kernel("decibels.cu", "largest"), samples, most)
+    launch_evenly(queue, kernel("decibels.cu", "decibels"), samples, most, *scale)

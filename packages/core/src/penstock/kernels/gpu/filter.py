@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import THREADS
+from penstock.kernels.gpu.records import THREADS, launch_evenly
 from penstock.kernels.gpu.shared import constant, record
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import DeviceBatch, as_contiguous, shape_rows
@@ -211,14 +211,9 @@ def _filter_planes(
         columns.step,
     )
     arguments = channels, reach, strip_width, exact
-    queue.launch(
-        kernel("filter_planes.cu", "filter_planes", source.dtype, out.dtype, *arguments),
-        (most * count, 1, 1),
-        (-(-(strip_width + 2 * reach) * channels // _WARP) * _WARP, 1, 1),
-        queue.upload(samples),
-        np.uint32(most),
-        np.int32(strip_rows),
-    )
+    name = kernel("filter_planes.cu", "filter_planes", source.dtype, out.dtype, *arguments)
+    threads = -(-(strip_width + 2 * reach) * channels // _WARP) * _WARP
+    launch_evenly(queue, name, samples, most, np.int32(strip_rows), threads=threads)
 
 
 @compiled
@@ -321,13 +316,8 @@ def _filter_axis(
         window.step,
     )
     most = -(-largest // (THREADS * _EACH))
-    queue.launch(
-        kernel("filter_axis.cu", "filter_axis", source.dtype, out.dtype),
-        (most * len(out), 1, 1),
-        (THREADS, 1, 1),
-        queue.upload(samples),
-        np.int32(most),
-    )
+    name = kernel("filter_axis.cu", "filter_axis", source.dtype, out.dtype)
+    launch_evenly(queue, name, samples, most)
 
 
 @compiled

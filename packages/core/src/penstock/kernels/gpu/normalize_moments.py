@@ -18,7 +18,7 @@ from penstock.kernels.gpu.normalize_blocks import (
     in_rows,
 )
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import THREADS
+from penstock.kernels.gpu.records import THREADS, launch_evenly
 from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
@@ -109,13 +109,7 @@ def _moments_of_chunks(queue: Queue, data: DeviceBatch, blocks: Blocks) -> Momen
     addresses = allocated(queue, blocks.groups * chunks)
     samples["source"], samples["moments"], samples["blocks"] = data.pointers, addresses, counts
     most = int(counts.max())
-    queue.launch(
-        name,
-        (most * len(data), 1, 1),
-        (ROW_THREADS if columns else THREADS, 1, 1),
-        queue.upload(samples),
-        np.int32(most),
-    )
+    launch_evenly(queue, name, samples, most, threads=ROW_THREADS if columns else THREADS)
     return Moments(addresses, chunks)
 
 
@@ -131,13 +125,7 @@ def _merged(
     samples["outer"], samples["count"], samples["inner"] = outer, count, inner
     lanes = 32 if count.max() >= _MANY_PARTS else 1
     most = -(-int((outer * inner).max()) * lanes // THREADS)
-    queue.launch(
-        kernel("normalize_finish.cu", "merge_moments", lanes),
-        (most * len(samples), 1, 1),
-        (THREADS, 1, 1),
-        queue.upload(samples),
-        np.int32(most),
-    )
+    launch_evenly(queue, kernel("normalize_finish.cu", "merge_moments", lanes), samples, most)
     return Moments(addresses, np.ones_like(count))
 
 
@@ -186,16 +174,9 @@ def estimated(
         factor = Parameter(addresses, False)
     lanes = 32 if parts.counts.max() >= _MANY_PARTS else 1
     most = -(-int(groups.max()) * lanes // THREADS)
-    queue.launch(
-        kernel("normalize_finish.cu", "finish_moments", mean_type(dtype), lanes),
-        (most * len(samples), 1, 1),
-        (THREADS, 1, 1),
-        queue.upload(samples),
-        np.int32(most),
-        np.float64(ddof),
-        np.float64(epsilon),
-        np.float64(scale),
-    )
+    name = kernel("normalize_finish.cu", "finish_moments", mean_type(dtype), lanes)
+    numbers = np.float64(ddof), np.float64(epsilon), np.float64(scale)
+    launch_evenly(queue, name, samples, most, *numbers)
     return mean, factor
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.kernels.cpu.normalize import in_blocks
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import THREADS
+from penstock.kernels.gpu.records import THREADS, launch_evenly
 from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch, shape_row
 from penstock.tensors.gpu.queue import Queue
@@ -48,17 +48,9 @@ def normalize_short_rows(
     samples["rows"], samples["size"] = rows, sizes
     lanes = _WARP if longest <= _LONGEST_OF_WARP else THREADS
     blocks = -(-most // (THREADS // lanes))
-    queue.launch(
-        kernel("normalize_short.cu", "normalize_short", data.dtype, out.dtype, lanes),
-        (blocks * len(data), 1, 1),
-        (THREADS, 1, 1),
-        queue.upload(samples),
-        np.uint32(blocks),
-        np.float64(ddof),
-        np.float64(epsilon),
-        np.float64(scale),
-        np.float32(shift),
-    )
+    name = kernel("normalize_short.cu", "normalize_short", data.dtype, out.dtype, lanes)
+    numbers = np.float64(ddof), np.float64(epsilon), np.float64(scale), np.float32(shift)
+    launch_evenly(queue, name, samples, blocks, *numbers)
     return True
 
 

@@ -93,6 +93,37 @@ def launch_counted(
     )
 
 
+def launch_evenly(
+    queue: Queue,
+    kernel: Kernel,
+    samples: np.ndarray,
+    blocks_each: int,
+    *args: Any,
+    threads: int = THREADS,
+) -> None:
+    """Queue a kernel on samples that all get as many blocks, whether they need them or not.
+
+    Parameters
+    ----------
+    kernel
+        Its first parameters are the address of the samples and the number of blocks of each.
+    samples
+        A record for each.
+    *args
+        The kernel's further arguments.
+    threads
+        Of a block.
+    """
+    queue.launch(
+        kernel,
+        (blocks_each * len(samples), 1, 1),
+        (threads, 1, 1),
+        queue.upload(samples),
+        np.uint32(blocks_each),
+        *args,
+    )
+
+
 def quotient_up(value: Any, by: Any) -> Any:
     """Quotient of integers, rounded up."""
     return -(-value // by)

@@ -8,7 +8,7 @@
 
 template <typename In, typename Out>
 __global__ void __launch_bounds__(THREADS)
-filter_axis(const AxisSample* __restrict__ samples, int32 tiles_per_sample) {
+filter_axis(const AxisSample* __restrict__ samples, uint32 tiles_per_sample) {
   const AxisSample& sample = samples[blockIdx.x / tiles_per_sample];
   const int64 begin = int64(blockIdx.x % tiles_per_sample) * (THREADS * EACH) + threadIdx.x;
   const In* const source = reinterpret_cast<const In*>(sample.source);

@@ -8,7 +8,7 @@
 // Puts together the parts along one axis.
 template <int Lanes>
 __global__ void __launch_bounds__(THREADS)
-merge_moments(const Merge* __restrict__ samples, int32 blocks_per_sample) {
+merge_moments(const Merge* __restrict__ samples, uint32 blocks_per_sample) {
   const Merge& sample = samples[blockIdx.x / blocks_per_sample];
   const int64 thread = int64(blockIdx.x % blocks_per_sample) * THREADS + threadIdx.x;
   const int64 group = thread / Lanes;
@@ -40,7 +40,7 @@ __device__ __forceinline__ int64 kept_position(const Finish& sample, int64 outer
 // Puts together the parts of each group, and writes its mean and what differences are multiplied by.
 template <typename Mean, int Lanes>
 __global__ void __launch_bounds__(THREADS)
-finish_moments(const Finish* __restrict__ samples, int32 blocks_per_sample, double ddof,
+finish_moments(const Finish* __restrict__ samples, uint32 blocks_per_sample, double ddof,
                double epsilon, double scale) {
   const Finish& sample = samples[blockIdx.x / blocks_per_sample];
   const int64 thread = int64(blockIdx.x % blocks_per_sample) * THREADS + threadIdx.x;

@@ -6,9 +6,9 @@
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-moments(const Sample* __restrict__ samples, int32 blocks_per_sample) {
+moments(const Sample* __restrict__ samples, uint32 blocks_per_sample) {
   __shared__ Sums<is_exact<T>> sums[THREADS];
-  const uint32 number = blockIdx.x / uint32(blocks_per_sample);
+  const uint32 number = blockIdx.x / blocks_per_sample;
   const Sample& sample = samples[number];
   const int block = blockIdx.x - number * blocks_per_sample;
   if (block >= sample.blocks) return;

@@ -5,8 +5,8 @@
 
 template <typename T, int Columns>
 __global__ void __launch_bounds__(ROW_THREADS)
-moments_of_rows(const RowsSample* __restrict__ samples, int32 blocks_per_sample) {
-  const uint32 number = blockIdx.x / uint32(blocks_per_sample);
+moments_of_rows(const RowsSample* __restrict__ samples, uint32 blocks_per_sample) {
+  const uint32 number = blockIdx.x / blocks_per_sample;
   const RowsSample& sample = samples[number];
   const int block = blockIdx.x - number * blocks_per_sample;
   if (block >= sample.blocks) return;
