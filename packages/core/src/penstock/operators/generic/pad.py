@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from penstock.operators.support.operator import (
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.windows.partial_batch import strided_batch
-from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
+from penstock.tensors.gpu.batch import LazyBatch
 from penstock.tensors.rows import Rows
 from penstock.types import to_numpy_type
 
@@ -170,9 +170,9 @@ class Pad(SampleOperator):
         for some, fill in self._fills(c):
             window(
                 c.queue,
-                _samples(source, some),
+                source.taken(some),
                 anchors[some],
-                _samples(out, some),
+                out.taken(some),
                 policy="constant",
                 fill=fill,
             )
@@ -244,16 +244,3 @@ def _one_each(c: PlanContext, size: int, name: str, count: int) -> np.ndarray | 
             f"Values of `align` argument must be positive. Got {values[wrong][0]}."
         )
     return values
-
-
-@overload
-def _samples(batch: StridedBatch, some: Any) -> StridedBatch: ...
-@overload
-def _samples(batch: DeviceBatch, some: Any) -> DeviceBatch: ...
-def _samples(batch: StridedBatch | DeviceBatch, some: Any) -> StridedBatch | DeviceBatch:
-    """Some samples of a batch."""
-    pointers, shapes = batch.pointers[some], batch.shapes[some]
-    if isinstance(batch, DeviceBatch):
-        return DeviceBatch(batch.runtime, batch.owners, pointers, shapes, batch.dtype)
-    strides = batch.strides[some]
-    return StridedBatch(batch.runtime, batch.owners, pointers, shapes, strides, batch.dtype)

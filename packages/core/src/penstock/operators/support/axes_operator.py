@@ -6,7 +6,6 @@ import numpy as np
 
 from penstock.operators.support.operator import BatchContext, SampleContext, SampleOperator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
-from penstock.operators.support.windows.partial_batch import seen_through
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
 
@@ -47,7 +46,7 @@ class AxesOperator(SampleOperator):
         if isinstance(data, DeviceBatch):
             return data.reshaped(shapes)
         strides = along_axes(data.strides, planned.table[0], 0)
-        return seen_through(data, np.broadcast_to(shapes, strides.shape), strides)
+        return data.seen(np.broadcast_to(shapes, strides.shape), strides)
 
 
 def along_axes(values: np.ndarray, axes: np.ndarray, new: int) -> np.ndarray:

@@ -371,6 +371,20 @@ class StridedBatch(LazyBatch):
             strides = _same_strides(shape, size, len(batch))
         return cls(batch.runtime, batch.owners, batch.pointers, shapes, strides, batch.dtype)
 
+    def seen(
+        self, shapes: np.ndarray, strides: np.ndarray, offsets: np.ndarray | None = None
+    ) -> StridedBatch:
+        """The memory with other shapes and strides, from `offsets` on, in bytes."""
+        pointers = self.pointers
+        if offsets is not None:
+            pointers = (pointers.view(np.int64) + offsets).view(np.uint64)
+        return StridedBatch(self.runtime, self.owners, pointers, shapes, strides, self.dtype)
+
+    def taken(self, order: np.ndarray) -> StridedBatch:
+        """The samples of these numbers, in this order, in the same memory."""
+        pointers, shapes, strides = self.pointers[order], self.shapes[order], self.strides[order]
+        return StridedBatch(self.runtime, self.owners, pointers, shapes, strides, self.dtype)
+
     def window(self, anchors: np.ndarray, shapes: np.ndarray) -> StridedBatch:
         """The part of each sample that begins at `anchors`, inside of it.
 
@@ -382,43 +396,20 @@ class StridedBatch(LazyBatch):
         offsets = (anchors * strides).sum(axis=1)
         if len(shapes) < count:
             shapes = np.broadcast_to(shapes, (count, self.ndim))
-        return StridedBatch(
-            self.runtime,
-            self.owners,
-            (self.pointers.view(np.int64) + offsets).view(np.uint64),
-            shapes,
-            self.strides,
-            self.dtype,
-        )
+        return self.seen(shapes, self.strides, offsets)
 
     def permuted(self, axes: Sequence[int]) -> StridedBatch:
         """The axes in another order."""
         order = list(axes)
-        return StridedBatch(
-            self.runtime,
-            self.owners,
-            self.pointers,
-            _columns(self.shapes, order),
-            _columns(self.strides, order),
-            self.dtype,
-        )
+        return self.seen(_columns(self.shapes, order), _columns(self.strides, order))
 
     def flipped(self, axis: int, where: np.ndarray) -> StridedBatch:
         """Axis number `axis` in the opposite order, in the samples where `where` is true."""
         strides = self.strides.copy()
         step = strides[:, axis]
-        pointers = (
-            self.pointers.view(np.int64) + where * np.maximum(self.shapes[:, axis] - 1, 0) * step
-        )
+        offsets = where * np.maximum(self.shapes[:, axis] - 1, 0) * step
         np.negative(step, out=step, where=where)
-        return StridedBatch(
-            self.runtime,
-            self.owners,
-            pointers.view(np.uint64),
-            self.shapes,
-            strides,
-            self.dtype,
-        )
+        return self.seen(self.shapes, strides, offsets)
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in memory of their own, C-contiguous; shared if they are already."""

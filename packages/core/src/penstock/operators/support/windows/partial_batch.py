@@ -40,13 +40,3 @@ def strided_batch(c: BatchContext, data: LazyBatch) -> StridedBatch:
     if not isinstance(data, (DeviceBatch, StridedBatch)):
         data = data.materialise(c.queue)
     return StridedBatch.of(data)
-
-
-def seen_through(
-    data: StridedBatch, shapes: np.ndarray, strides: np.ndarray, offsets: np.ndarray | None = None
-) -> StridedBatch:
-    """The memory of `data` with other shapes and strides, from `offsets` on, in bytes."""
-    pointers = data.pointers
-    if offsets is not None:
-        pointers = (pointers.astype(np.int64) + offsets).astype(np.uint64)
-    return StridedBatch(data.runtime, data.owners, pointers, shapes, strides, data.dtype)

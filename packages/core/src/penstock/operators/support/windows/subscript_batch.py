@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.operators.support.windows.arithmetic import FARTHEST
-from penstock.operators.support.windows.partial_batch import seen_through
 from penstock.tensors.gpu.batch import StridedBatch
 
 
@@ -83,6 +82,4 @@ class Subscripted:
     def view(self) -> StridedBatch:
         """What has been taken."""
         kept = self._kept
-        return seen_through(
-            self._data, self._shapes[:, kept], self._strides[:, kept], self._offsets
-        )
+        return self._data.seen(self._shapes[:, kept], self._strides[:, kept], self._offsets)
