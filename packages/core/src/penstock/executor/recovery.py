@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import BadSampleError, NoGoodSampleError
-from penstock.executor.bad_samples import (
-    BadSample,
-    check_policy,
-    find_replacements,
-    report,
-)
+from penstock.executor.bad_samples import BadSample, check_policy, find_replacements, report
 from penstock.executor.plan import mixes_samples
 
 if TYPE_CHECKING:

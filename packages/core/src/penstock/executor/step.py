@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ShapeError, located
-from penstock.executor.inputs import (
-    check_argument,
-    check_frame_arguments,
-    checked,
-    is_for_frames,
-)
+from penstock.executor.inputs import check_argument, check_frame_arguments, checked, is_for_frames
 from penstock.executor.loader import Loader
 from penstock.executor.planning import Planner
 from penstock.graph.nodes import OpNode

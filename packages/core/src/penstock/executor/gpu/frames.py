@@ -10,12 +10,7 @@ from penstock.errors import ArgumentValueError, ShapeError
 from penstock.executor.cpu.frames import FrameLoop, common_count
 from penstock.operators.support.batch_context import BatchContext
 from penstock.operators.support.schema import Spec
-from penstock.tensors.gpu.batch import (
-    DeviceBatch,
-    StridedBatch,
-    as_shapes,
-    contiguous_strides,
-)
+from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, as_shapes, contiguous_strides
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:

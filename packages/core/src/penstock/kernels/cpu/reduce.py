@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 
 from penstock.kernels.cpu import reduce_loops
-from penstock.kernels.cpu.normalize import (
-    in_blocks,
-    squared_deviations,
-    sum_rest,
-    totals,
-)
+from penstock.kernels.cpu.normalize import in_blocks, squared_deviations, sum_rest, totals
 from penstock.kernels.cpu.rows import read_only
 from penstock.tensors.pool import HOST_POOL
 

@@ -8,12 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.kernels.cpu.normalize import needs_double
-from penstock.kernels.gpu.normalize_blocks import (
-    ROW_THREADS,
-    Blocks,
-    in_parts,
-    in_rows,
-)
+from penstock.kernels.gpu.normalize_blocks import ROW_THREADS, Blocks, in_parts, in_rows
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS
 from penstock.kernels.gpu.shared import record

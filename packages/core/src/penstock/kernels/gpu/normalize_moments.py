@@ -10,13 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.kernels.gpu.normalize import Parameter, mean_type
-from penstock.kernels.gpu.normalize_blocks import (
-    MOST_RUNS,
-    ROW_THREADS,
-    Blocks,
-    in_parts,
-    in_rows,
-)
+from penstock.kernels.gpu.normalize_blocks import MOST_RUNS, ROW_THREADS, Blocks, in_parts, in_rows
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_evenly
 from penstock.kernels.gpu.shared import record

@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.errors import (
-    DataTypeError,
-    MisusedArgumentError,
-    ShapeError,
-)
+from penstock.errors import DataTypeError, MisusedArgumentError, ShapeError
 from penstock.kernels.cpu.audio.resample import resample
 from penstock.kernels.cpu.audio.sinc_window import sinc_window
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, IntArg

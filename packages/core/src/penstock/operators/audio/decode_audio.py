@@ -6,11 +6,7 @@ import numpy as np
 
 from penstock.operators.support.argument_types import BoolArg, DataTypeArg, FloatArg
 from penstock.operators.support.arguments import scalars
-from penstock.operators.support.audio.decoding import (
-    QUALITY,
-    AudioDecoding,
-    check_encoded_audio,
-)
+from penstock.operators.support.audio.decoding import QUALITY, AudioDecoding, check_encoded_audio
 from penstock.operators.support.operator import ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec

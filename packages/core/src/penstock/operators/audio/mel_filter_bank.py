@@ -12,12 +12,7 @@ from penstock.kernels.gpu import bands as _gpu_bands
 from penstock.operators.support.argument_types import BoolArg, FloatArg, IntArg, StringArg
 from penstock.operators.support.audio.lazy_spectrum import LazySpectrum, numbers
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
-from penstock.operators.support.operator import (
-    BatchContext,
-    ChunkContext,
-    SampleOperator,
-    operator,
-)
+from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch

@@ -11,12 +11,7 @@ from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
 from penstock.operators.support.argument_types import BoolArg, FloatListArg, IntArg, LayoutArg
 from penstock.operators.support.audio.lazy_spectrum import LazySpectrum
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
-from penstock.operators.support.operator import (
-    BatchContext,
-    ChunkContext,
-    SampleOperator,
-    operator,
-)
+from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, volumes

@@ -12,12 +12,7 @@ from penstock.kernels.gpu import decibels as _gpu_decibels
 from penstock.operators.support.argument_types import FloatArg
 from penstock.operators.support.audio.lazy_spectrum import LazySpectrum
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
-from penstock.operators.support.operator import (
-    BatchContext,
-    ChunkContext,
-    SampleOperator,
-    operator,
-)
+from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch

@@ -9,12 +9,7 @@ from penstock.kernels.gpu import flip_points as _gpu
 from penstock.operators.boxes.bbox_paste import BOXES, LTRB, check_boxes
 from penstock.operators.support.argument_types import IntArg
 from penstock.operators.support.arguments import scalars
-from penstock.operators.support.operator import (
-    BatchContext,
-    ChunkContext,
-    SampleOperator,
-    operator,
-)
+from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Spec
 from penstock.tensors.gpu.batch import DeviceBatch

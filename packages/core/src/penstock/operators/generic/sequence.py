@@ -17,12 +17,7 @@ from penstock.errors import (
 from penstock.kernels.cpu import copy_rows as _cpu
 from penstock.kernels.gpu import strided_copy as _gpu
 from penstock.operators.support.argument_types import IntListArg
-from penstock.operators.support.operator import (
-    BatchContext,
-    ChunkContext,
-    SampleOperator,
-    operator,
-)
+from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, volumes

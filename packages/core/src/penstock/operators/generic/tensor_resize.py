@@ -10,12 +10,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.kernels.plan import resize_axes as _plan
-from penstock.operators.support.argument_types import (
-    FloatListArg,
-    IntListArg,
-    LayoutArg,
-    StringArg,
-)
+from penstock.operators.support.argument_types import FloatListArg, IntListArg, LayoutArg, StringArg
 from penstock.operators.support.axes import checked_axes, named_axes
 from penstock.operators.support.operator import (
     BatchContext,

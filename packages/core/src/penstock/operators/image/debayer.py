@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.errors import (
-    ArgumentChoiceError,
-    ArgumentValueError,
-    DataTypeError,
-    ShapeError,
-)
+from penstock.errors import ArgumentChoiceError, ArgumentValueError, DataTypeError, ShapeError
 from penstock.kernels.cpu import debayer as _cpu
 from penstock.kernels.gpu import debayer as _gpu
 from penstock.operators.support.argument_types import IntListArg, StringArg

@@ -17,12 +17,7 @@ from penstock.operators.readers.coco_annotations import (
 from penstock.operators.readers.coco_masks import MaskColumn
 from penstock.operators.readers.coco_saved import CocoEntries, load, save
 from penstock.operators.readers.index import Column, FileIndex, Index, RaggedColumn
-from penstock.operators.support.argument_types import (
-    BoolArg,
-    FloatArg,
-    PathArg,
-    StringListArg,
-)
+from penstock.operators.support.argument_types import BoolArg, FloatArg, PathArg, StringListArg
 from penstock.operators.support.schema import Arg
 
 _OF_ANNOTATIONS = {

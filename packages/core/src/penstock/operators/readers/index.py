@@ -13,13 +13,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, BadSampleError
 from penstock.kernels.cpu import reading_threads
-from penstock.operators.readers.storage import (
-    Allocate,
-    is_remote,
-    join,
-    read_addresses,
-    read_file,
-)
+from penstock.operators.readers.storage import Allocate, is_remote, join, read_addresses, read_file
 from penstock.operators.support.schema import Spec
 from penstock.types import DALIDataType, to_dali_type
 

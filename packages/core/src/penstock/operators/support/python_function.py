@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.errors import (
-    ArgumentTypeError,
-    BadSamplesError,
-    MisusedArgumentError,
-)
+from penstock.errors import ArgumentTypeError, BadSamplesError, MisusedArgumentError
 from penstock.operators.support.argument_types import BoolArg, IntArg, ObjectArg
 from penstock.operators.support.current_stream import working_on
 from penstock.operators.support.function_results import (

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.operators.support.operator import (
-    BatchContext,
-    HostBatch,
-    SampleOperator,
-    operator,
-)
+from penstock.operators.support.operator import BatchContext, HostBatch, SampleOperator, operator
 from penstock.operators.support.schema import Input
 from penstock.tensors.gpu.batch import DeviceBatch
 

@@ -9,12 +9,7 @@ from penstock.kernels.cpu import flip_points as _cpu
 from penstock.kernels.gpu import flip_points as _gpu
 from penstock.operators.support.argument_types import FloatArg, IntArg, LayoutArg
 from penstock.operators.support.arguments import scalars
-from penstock.operators.support.operator import (
-    BatchContext,
-    ChunkContext,
-    SampleOperator,
-    operator,
-)
+from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch

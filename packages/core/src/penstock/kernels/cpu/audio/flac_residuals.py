@@ -15,13 +15,7 @@ import numpy as np
 from numba.extending import overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from penstock.kernels.cpu.audio.bits import (
-    PADDING_BYTES,
-    leading_zeros,
-    signed,
-    unsigned,
-    window,
-)
+from penstock.kernels.cpu.audio.bits import PADDING_BYTES, leading_zeros, signed, unsigned, window
 
 _MOST_CODED = 25
 """Zeros in front of a code that, with 30 bits behind them, still lie within one window."""

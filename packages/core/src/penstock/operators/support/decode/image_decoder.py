@@ -21,11 +21,7 @@ from penstock.operators.support.argument_types import (
 from penstock.operators.support.decode.encoded import check_encoded, open_encoded
 from penstock.operators.support.decode.encoded_image import EncodedImage
 from penstock.operators.support.lazy_image import LazyImage, LazyWindow
-from penstock.operators.support.operator import (
-    BatchContext,
-    SampleContext,
-    SampleOperator,
-)
+from penstock.operators.support.operator import BatchContext, SampleContext, SampleOperator
 from penstock.operators.support.planning import PlanContext, Planned
 from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.tensors.gpu.batch import DeviceBatch
