@@ -146,12 +146,7 @@ class MemoryLimit:
     """
 
     def __init__(
-        self,
-        memory: PipelineMemory,
-        *,
-        host: int | None,
-        device: int | None,
-        estimate: Sizes,
+        self, memory: PipelineMemory, *, host: int | None, device: int | None, estimate: Sizes
     ) -> None:
         self.limit = host, device
         self.estimate = estimate

@@ -243,10 +243,7 @@ class Schedule:
                 return
 
     def follow(
-        self,
-        iteration: Iteration,
-        following: Program | str | None,
-        failed: BaseException | None,
+        self, iteration: Iteration, following: Program | str | None, failed: BaseException | None
     ) -> None:
         """End the calling thread's work on a stage.
 

@@ -95,11 +95,7 @@ def _unfolded(sequences: DeviceBatch, axis: int, counts: np.ndarray, queue: Queu
     step = contiguous_strides(sequences.shapes, sequences.dtype.itemsize)[:, 0]
     pointers = sequences.pointers[owner] + (number * step[owner]).astype(np.uint64)
     return DeviceBatch(
-        sequences.runtime,
-        sequences.owners,
-        pointers,
-        sequences.shapes[owner, 1:],
-        sequences.dtype,
+        sequences.runtime, sequences.owners, pointers, sequences.shapes[owner, 1:], sequences.dtype
     )
 
 

@@ -58,11 +58,7 @@ class StreamThread(EngineThread):
     """
 
     def __init__(
-        self,
-        stream: StreamExecutor,
-        monitor: Monitor,
-        tasks: StreamTasks,
-        shared: GpuTasks | None,
+        self, stream: StreamExecutor, monitor: Monitor, tasks: StreamTasks, shared: GpuTasks | None
     ) -> None:
         looks_at = frozenset() if shared is None else frozenset(shared.streams)
         super().__init__(f"penstock-{stream.name}", looks_at)

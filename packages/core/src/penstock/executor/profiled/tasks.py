@@ -48,11 +48,7 @@ class ProfiledTasks(CpuTasks):
         if base is None:  # two threads may come to it at once: one of the labels is of no use then
             base = self._bases.setdefault(program, recorder.add_labels(labels_of(program)))
         own = ProfiledRunner(
-            program,
-            worker.arena,
-            materialise_views=not self._fuse,
-            rows=recorder.here(),
-            base=base,
+            program, worker.arena, materialise_views=not self._fuse, rows=recorder.here(), base=base
         )
         if not self._is_carried_elsewhere(program):
             return own

@@ -53,11 +53,7 @@ class BatchReading:
     __slots__ = ("_files", "_iteration", "_sources", "program")
 
     def __init__(
-        self,
-        iteration: Iteration,
-        program: Program,
-        files: BeingRead,
-        sources: Sources,
+        self, iteration: Iteration, program: Program, files: BeingRead, sources: Sources
     ) -> None:
         self._iteration = iteration
         self.program = program

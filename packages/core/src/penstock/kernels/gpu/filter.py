@@ -93,11 +93,7 @@ def gaussian_windows(sigmas: np.ndarray, sizes: np.ndarray) -> FilterWindows:
 
 
 def filter_separably(
-    queue: Queue,
-    source: DeviceBatch,
-    out: DeviceBatch,
-    first_axis: int,
-    windows: FilterWindows,
+    queue: Queue, source: DeviceBatch, out: DeviceBatch, first_axis: int, windows: FilterWindows
 ) -> None:
     """Fill `out` with `source` filtered along neighbouring axes, the border mirrored.
 

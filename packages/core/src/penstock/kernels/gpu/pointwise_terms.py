@@ -99,10 +99,7 @@ def fault(index: int) -> Fault:
 
 @lru_cache(maxsize=1024)
 def substituted(
-    term: Term,
-    sources: tuple[Term, ...],
-    numbers: tuple[int, ...],
-    faults: tuple[int, ...],
+    term: Term, sources: tuple[Term, ...], numbers: tuple[int, ...], faults: tuple[int, ...]
 ) -> Term:
     """`term` with other leaves.
 

@@ -35,12 +35,7 @@ _DCT_TYPES = (1, 2, 3, 4)
     ),
     args=(
         Arg("axis", IntArg, 0, "Axis of the frequencies, which is transformed."),
-        Arg(
-            "dct_type",
-            IntArg,
-            2,
-            "Type of the discrete cosine transform: 1, 2, 3 or 4.",
-        ),
+        Arg("dct_type", IntArg, 2, "Type of the discrete cosine transform: 1, 2, 3 or 4."),
         Arg(
             "lifter",
             FloatArg,

@@ -212,11 +212,7 @@ def make_input_queue(args: dict[str, Any], name: str | None) -> InputQueue:
             bytes_per_sample=_bytes_per_sample(args),
         )
     return InputQueue(
-        source,
-        outputs,
-        **common,
-        repeat_last=args["repeat_last"],
-        blocking=args["blocking"],
+        source, outputs, **common, repeat_last=args["repeat_last"], blocking=args["blocking"]
     )
 
 

@@ -33,16 +33,10 @@ class _SameForAll(SampleOperator):
 
     plans_values = True
 
-    def plan(
-        self,
-        c: PlanContext,
-    ) -> Planned:
+    def plan(self, c: PlanContext) -> Planned:
         return Planned(values=np.broadcast_to(self.array, (c.size, *self.array.shape)))
 
-    def gpu(
-        self,
-        c: BatchContext,
-    ) -> DeviceBatch:
+    def gpu(self, c: BatchContext) -> DeviceBatch:
         from penstock.kernels.gpu.shared_sample import SharedSample
 
         if self._on_gpu is None:
@@ -85,9 +79,7 @@ class Constant(_SameForAll):
     `penstock.types.Constant` is a shorter way to write it.
     """
 
-    def infer(
-        self,
-    ) -> Spec:
+    def infer(self) -> Spec:
         fdata, idata = self.args.fdata, self.args.idata
         if fdata is not None and idata is not None:
             raise ArgumentValueError("`fdata` and `idata` exclude one another; give one of them.")
@@ -118,9 +110,7 @@ class Constant(_SameForAll):
 class ConstantTensor(_SameForAll):
     """Give every sample the same NumPy array: what arrays and lists in a graph are made into."""
 
-    def infer(
-        self,
-    ) -> Spec:
+    def infer(self) -> Spec:
         # A copy that cannot be written to: every sample of every iteration shares it.
         self.array = np.array(self.args.value, order="C")
         self.array.flags.writeable = False

@@ -65,15 +65,10 @@ class Zeros(_Shaped):
 
     value = 0
 
-    def infer(
-        self,
-    ) -> Spec:
+    def infer(self) -> Spec:
         return self.shaped(self.args.dtype)
 
-    def cpu(
-        self,
-        c: SampleContext,
-    ) -> np.ndarray:
+    def cpu(self, c: SampleContext) -> np.ndarray:
         out = c.empty(self.sample_shape(c), self.dtype)
         out.fill(self.value)
         return out

@@ -98,10 +98,7 @@ class _OfImages(SampleOperator):
 
 
 _IMAGES = Input(
-    "data",
-    "Images, or sequences of them.",
-    layouts=("HWC", "FHWC"),
-    dtypes=(DALIDataType.UINT8,),
+    "data", "Images, or sequences of them.", layouts=("HWC", "FHWC"), dtypes=(DALIDataType.UINT8,)
 )
 
 
@@ -125,9 +122,7 @@ class Contrast(_OfImages):
 
 
 @_augmentation(
-    "_auto_contrast",
-    inputs=_IMAGES,
-    output_docs=("The images with all levels of each channel.",),
+    "_auto_contrast", inputs=_IMAGES, output_docs=("The images with all levels of each channel.",)
 )
 class AutoContrast(_OfImages):
     """Stretches the levels of each channel to the whole range."""

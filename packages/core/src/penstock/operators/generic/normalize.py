@@ -219,11 +219,7 @@ class Normalize(SampleOperator):
         return out
 
     def _normalize(
-        self,
-        data: np.ndarray,
-        out: np.ndarray,
-        mean: np.ndarray | None,
-        stddev: np.ndarray | None,
+        self, data: np.ndarray, out: np.ndarray, mean: np.ndarray | None, stddev: np.ndarray | None
     ) -> None:
         """Fill `out` with one sample, step by step."""
         if mean is not None and stddev is not None:
@@ -318,10 +314,7 @@ class Normalize(SampleOperator):
         return out
 
     def _parameter_axes(
-        self,
-        shape: tuple[int, ...],
-        mean: tuple[int, ...] | None,
-        stddev: tuple[int, ...] | None,
+        self, shape: tuple[int, ...], mean: tuple[int, ...] | None, stddev: tuple[int, ...] | None
     ) -> tuple[int, ...]:
         """Axes along which mean and deviation, of these shapes where given, are the same."""
         if mean is None or stddev is None:

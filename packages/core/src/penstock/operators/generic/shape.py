@@ -25,12 +25,7 @@ _DTYPE = Arg("dtype", DataTypeArg, DALIDataType.INT64, "Element type of the outp
 
 
 @operator(
-    "_shape",
-    inputs=_DATA,
-    args=(_DTYPE,),
-    written=".shape()",
-    hidden=True,
-    reads_metadata=True,
+    "_shape", inputs=_DATA, args=(_DTYPE,), written=".shape()", hidden=True, reads_metadata=True
 )
 class Shape(SampleOperator):
     """Give the shape of each sample, a 1-D tensor with one extent an axis."""
@@ -68,10 +63,7 @@ class Shape(SampleOperator):
 @operator(
     "shapes",
     inputs=_DATA,
-    args=(
-        _DTYPE,
-        Arg("type", DataTypeArg, None, "Former name of `dtype`.", deprecated="dtype"),
-    ),
+    args=(_DTYPE, Arg("type", DataTypeArg, None, "Former name of `dtype`.", deprecated="dtype")),
     deprecated="DataNode.shape",
     dynamic=False,
     hidden=True,

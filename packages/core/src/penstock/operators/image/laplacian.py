@@ -126,10 +126,7 @@ class Laplacian(SampleOperator):
         size = len(shapes)
         return Planned(
             shapes,
-            (
-                np.broadcast_to(sizes, (size, count, count)),
-                np.broadcast_to(scales, (size, count)),
-            ),
+            (np.broadcast_to(sizes, (size, count, count)), np.broadcast_to(scales, (size, count))),
         )
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:

@@ -19,10 +19,7 @@ from penstock.types.dtypes import INTEGERS
     inputs=Input("shapes", "Shapes of images, HW or HWC.", dtypes=INTEGERS),
     args=RANDOM_CROP_ARGS,
     num_outputs=2,
-    output_docs=(
-        "Where the window begins, int32: row and column.",
-        "Its height and width, int32.",
-    ),
+    output_docs=("Where the window begins, int32: row and column.", "Its height and width, int32."),
     random=True,
     devices=("cpu",),
 )
@@ -51,13 +48,7 @@ class RandomCropGenerator(SampleOperator):
             raise ShapeError(_expected(f"the shape {tuple(lengths[0].tolist())}"))
         extents = np.array([row[:2] for row in shapes.rows], np.int64).reshape(-1, 2)
         windows = random_windows(
-            extents,
-            self._area,
-            self._ratio,
-            self.args.num_attempts,
-            c.seed,
-            c.iteration,
-            c.indices,
+            extents, self._area, self._ratio, self.args.num_attempts, c.seed, c.iteration, c.indices
         ).astype(np.int32)
         windows[(extents <= 0).any(axis=1)] = 0
         return Planned(values=(windows[:, :2], windows[:, 2:]))

@@ -27,10 +27,7 @@ _NO_AXES = np.empty((0, 3))
 @operator(
     "rotate",
     inputs=Input(
-        "data",
-        "Images, volumes or sequences of them.",
-        layouts=WARP_LAYOUTS,
-        dtypes=WARP_TYPES,
+        "data", "Images, volumes or sequences of them.", layouts=WARP_LAYOUTS, dtypes=WARP_TYPES
     ),
     args=(
         Arg(
@@ -111,12 +108,7 @@ class Rotate(WarpingOperator):
         return self.warped_batch(c, data, planned, planned.table[0], as_input=self._keeps_size)
 
     def _canvases(
-        self,
-        c: PlanContext,
-        extents: np.ndarray,
-        degrees: np.ndarray,
-        axes: np.ndarray,
-        count: int,
+        self, c: PlanContext, extents: np.ndarray, degrees: np.ndarray, axes: np.ndarray, count: int
     ) -> np.ndarray:
         """Canvases that hold what is rotated, int64 ``(count, rank)``.
 

@@ -28,10 +28,7 @@ from penstock.types import DALIDataType
     "warp_affine",
     inputs=(
         Input(
-            "data",
-            "Images, volumes or sequences of them.",
-            layouts=WARP_LAYOUTS,
-            dtypes=WARP_TYPES,
+            "data", "Images, volumes or sequences of them.", layouts=WARP_LAYOUTS, dtypes=WARP_TYPES
         ),
         Input(
             "transform",

@@ -210,12 +210,7 @@ class WarpPerspective(SampleOperator):
         self, c: SampleContext, image: np.ndarray, transform: np.ndarray | None = None
     ) -> np.ndarray:
         out = c.out
-        warp_perspective(
-            image,
-            out,
-            np.array(c.row[0]),
-            **self._options,
-        )
+        warp_perspective(image, out, np.array(c.row[0]), **self._options)
         return out
 
     def gpu(self, c: BatchContext, images: DeviceBatch, transform: Any = None) -> DeviceBatch:

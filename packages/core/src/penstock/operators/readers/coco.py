@@ -48,12 +48,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
     old_names=("coco_reader",),
     class_name="COCO",
     args=(
-        Arg(
-            "file_root",
-            PathArg,
-            None,
-            "Directory that the names of images are relative to.",
-        ),
+        Arg("file_root", PathArg, None, "Directory that the names of images are relative to."),
         Arg("annotations_file", PathArg, "", "The annotations, JSON in COCO's format."),
         Arg(
             "images",
@@ -101,11 +96,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
         ),
         Arg("save_preprocessed_annotations_dir", PathArg, "", "The directory to save them to."),
         Arg(
-            "meta_files_path",
-            PathArg,
-            None,
-            "The old name.",
-            deprecated="preprocessed_annotations",
+            "meta_files_path", PathArg, None, "The old name.", deprecated="preprocessed_annotations"
         ),
         Arg(
             "dump_meta_files",

@@ -69,10 +69,7 @@ from penstock.operators.support.schema import Arg
         ),
     ),
     num_outputs=2,
-    output_docs=(
-        "Content of the file, 1-D, uint8.",
-        "Label, int32, shape (1,).",
-    ),
+    output_docs=("Content of the file, 1-D, uint8.", "Label, int32, shape (1,)."),
 )
 class FileReader(Reader):
     """Reads whole files and gives their content and a label.

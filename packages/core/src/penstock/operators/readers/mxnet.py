@@ -36,10 +36,7 @@ _LABEL = struct.Struct("<IfQQ")
         ),
     ),
     num_outputs=2,
-    output_docs=(
-        "Content of the image file, 1-D, uint8.",
-        "Labels, float32, 1-D: one or several.",
-    ),
+    output_docs=("Content of the image file, 1-D, uint8.", "Labels, float32, 1-D: one or several."),
 )
 class MXNetReader(Reader):
     """Reads images and labels from the RecordIO files of MXNet, as its ``im2rec.py`` makes them.

@@ -76,11 +76,7 @@ class SpectrumBatch(LazyBatch):
     def with_bands(self, bands: DeviceBands) -> SpectrumBatch:
         """The lazy batch followed by a filter bank; there must be none yet."""
         return SpectrumBatch(
-            self.plan,
-            self.signals,
-            self.frame_counts,
-            time_first=self.time_first,
-            bands=bands,
+            self.plan, self.signals, self.frame_counts, time_first=self.time_first, bands=bands
         )
 
     def write(

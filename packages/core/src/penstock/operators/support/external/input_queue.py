@@ -294,12 +294,7 @@ class InputQueue:
         return self._checked(output, to_dali_type(first.dtype), first.ndim, fed_layout, own_layout)
 
     def _checked(
-        self,
-        output: int,
-        dtype: DALIDataType,
-        ndim: int,
-        fed_layout: str | None,
-        own_layout: str,
+        self, output: int, dtype: DALIDataType, ndim: int, fed_layout: str | None, own_layout: str
     ) -> Spec:
         declared = self.outputs[output]
         told = dtype, ndim, fed_layout, own_layout

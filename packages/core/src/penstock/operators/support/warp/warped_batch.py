@@ -65,12 +65,7 @@ class WarpedBatch(MappedBatch):
             self.shapes = same_shapes(self._uniform, len(source))
 
     @classmethod
-    def of(
-        cls,
-        queue: Queue,
-        warp: Warp,
-        canvas: np.ndarray,
-    ) -> WarpedBatch:
+    def of(cls, queue: Queue, warp: Warp, canvas: np.ndarray) -> WarpedBatch:
         """Whole warps to extents `canvas`, int64 ``(samples, rank)``, or one row for all."""
         nothing = np.zeros((1, canvas.shape[1]), np.int64)
         windows = WarpWindows(canvas, nothing, canvas, nothing.astype(np.bool_))

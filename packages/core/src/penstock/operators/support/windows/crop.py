@@ -44,18 +44,10 @@ CROP_ARGS: tuple[Arg, ...] = (
         per_sample=True,
     ),
     Arg(
-        "crop_h",
-        FloatArg,
-        None,
-        "Height of the window in pixels; needs `crop_w`.",
-        per_sample=True,
+        "crop_h", FloatArg, None, "Height of the window in pixels; needs `crop_w`.", per_sample=True
     ),
     Arg(
-        "crop_w",
-        FloatArg,
-        None,
-        "Width of the window in pixels; needs `crop_h`.",
-        per_sample=True,
+        "crop_w", FloatArg, None, "Width of the window in pixels; needs `crop_h`.", per_sample=True
     ),
     Arg(
         "crop_pos_x",

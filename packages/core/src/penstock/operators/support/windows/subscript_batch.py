@@ -9,10 +9,7 @@ from penstock.tensors.gpu.batch import StridedBatch
 
 
 def spans(
-    extent: np.ndarray,
-    low: np.ndarray | None,
-    high: np.ndarray | None,
-    step: np.ndarray | None,
+    extent: np.ndarray, low: np.ndarray | None, high: np.ndarray | None, step: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What ``slice(low, high, step)`` selects along axes of these extents, as ``slice.indices``.
 
@@ -67,11 +64,7 @@ class Subscripted:
         self._kept.remove(axis)
 
     def span(
-        self,
-        axis: int,
-        low: np.ndarray | None,
-        high: np.ndarray | None,
-        step: np.ndarray | None,
+        self, axis: int, low: np.ndarray | None, high: np.ndarray | None, step: np.ndarray | None
     ) -> None:
         """Take a range along an axis."""
         first, count, step = spans(self._data.shapes[:, axis], low, high, step)
