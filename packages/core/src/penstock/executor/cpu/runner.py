@@ -409,11 +409,11 @@ class SampleRunner:
     ) -> Sequence[Any]:
         """What a step makes of a group in one call."""
         indices = chunk.indices_at(group.positions)
-        converted = {
+        values = {
             name: [converted(name, convert, value) for value in group.of(r)]
             for name, r, convert in step.sample_args
         }
-        several = ChunkContext(context, indices, places, converted, step.read)
+        several = ChunkContext(context, indices, places, values, step.read)
         for k, rows in enumerate(inputs):
             if isinstance(rows, list):
                 inputs[k] = Rows(rows)
