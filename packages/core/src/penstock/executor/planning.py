@@ -18,7 +18,7 @@ from penstock.operators.support.planning import (
 from penstock.operators.support.schema import Spec
 from penstock.types import storage_dtype
 
-_MOST_REMEMBERED = 4096
+_MOST_REMEMBERED, _MANY_REMEMBERED = 4096, 512
 
 
 class SamplePlans:
@@ -232,6 +232,10 @@ class Planner:
         shapes = samples.shape_tuples
         found = [remembered.get(shape) for shape in shapes]
         if None in found:
+            if 2 * found.count(None) > len(found) and len(remembered) >= _MANY_REMEMBERED:
+                # Shapes do not come again, as those of random crops: to keep them costs more.
+                samples = Samples(shapes=samples.shapes)
+                return self._made((samples,), self._args, {}, indices, 0, 0, None)
             new = list(dict.fromkeys(s for s, f in zip(shapes, found, strict=True) if f is None))
             made = self._made(
                 (Samples(shapes=new),), self._args, {}, indices[: len(new)], 0, 0, None
