@@ -132,24 +132,15 @@ def axis_taps(sampling: AxisSampling, begin: int, count: int, step: int = 1) -> 
         weights = np.ones((count, 1), np.float32)
     else:
         table, half_width = filter_table(kind)
-        reduction = np.float32(abs(np.float32(end) - np.float32(start))) / np.float32(out_size)
-        radius = half_width * max(_ONE, reduction) if antialias else half_width
-        if kind == Filter.GAUSSIAN:
-            # By way of its standard deviation, as the rounding of that counts.
-            deviation = np.float32(float(radius) * 0.5 / math.sqrt(2))
-            width = np.float32(4 * math.sqrt(2)) * deviation
-        else:
-            width = np.float32(2) * radius
-        units = np.float32(len(table) - 1) / width
-        anchor = np.float32(0.5 * (len(table) - 1)) / units
-        support = math.ceil(width)
+        gaussian = kind == Filter.GAUSSIAN
+        support = _support(half_width, gaussian, antialias, start, end, out_size)
         first = np.empty(count, np.int64)
         weights = np.empty((count, min(support, in_size)), np.float32)
         _weigh(
             table,
-            units,
-            anchor,
-            support,
+            half_width,
+            gaussian,
+            antialias,
             in_size,
             out_size,
             start,
@@ -216,11 +207,45 @@ def _nearest(
 
 
 @njit(nogil=True)
+def _width(
+    half_width: np.float32,
+    gaussian: bool,
+    antialias: bool,
+    start: float,
+    end: float,
+    out_size: int,
+) -> np.float32:
+    """Extent of a filter, source pixels."""
+    radius = half_width
+    if antialias:
+        reduction = abs(np.float32(end) - np.float32(start)) / np.float32(out_size)
+        radius = half_width * max(_ONE, reduction)
+    if gaussian:
+        # By way of its standard deviation, as the rounding of that counts.
+        deviation = np.float32(np.float64(radius) * 0.5 / math.sqrt(2.0))
+        return np.float32(4 * math.sqrt(2.0)) * deviation
+    return np.float32(2) * radius
+
+
+@njit(nogil=True)
+def _support(
+    half_width: np.float32,
+    gaussian: bool,
+    antialias: bool,
+    start: float,
+    end: float,
+    out_size: int,
+) -> int:
+    """Source pixels that a filter may reach."""
+    return math.ceil(_width(half_width, gaussian, antialias, start, end, out_size))
+
+
+@njit(nogil=True)
 def _weigh(
     table: np.ndarray,
-    units: np.float32,
-    anchor: np.float32,
-    support: int,
+    half_width: np.float32,
+    gaussian: bool,
+    antialias: bool,
     in_size: int,
     out_size: int,
     start: float,
@@ -231,6 +256,10 @@ def _weigh(
     weights: np.ndarray,
 ) -> None:
     """Fill `first` and `weights`; taps outside of the axis are added to its outermost pixels."""
+    width = _width(half_width, gaussian, antialias, start, end, out_size)
+    support = math.ceil(width)
+    units = np.float32(table.size - 1) / width
+    anchor = np.float32(0.5 * (table.size - 1)) / units
     scale = (np.float32(end) - np.float32(start)) / np.float32(out_size)
     origin = np.float32(start) + ((_HALF * scale - _HALF) - anchor)
     taps = weights.shape[1]
