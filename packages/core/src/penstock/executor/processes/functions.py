@@ -200,7 +200,7 @@ class _Part:
         try:
             for given in calls.inputs:
                 if given.file is not None:
-                    worker.show(Place(given.file, 0, 0))
+                    worker.show(given.file)
             key = calls.processes.graph.number, -1 - calls.number
             if not worker.knows_program(key):
                 worker.know_function(key, calls.packed)
@@ -245,7 +245,7 @@ class _Part:
         self._blocks.append(block)
         place = SHARED_POOL.place_of(block)
         assert self._worker is not None
-        self._worker.show(place)
+        self._worker.show(place.file)
         return place
 
     def _taken(self, answer: Called) -> list[Call]:

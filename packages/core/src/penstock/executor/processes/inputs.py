@@ -59,6 +59,11 @@ class Carried:
         self._kept = rows, copies
         self._copied = addresses, copies.addresses, sizes
 
+    @property
+    def is_copied(self) -> bool:
+        """Whether there are samples that workers cannot read until `see_to` has copied them."""
+        return self._copied is not None
+
     def see_to(self, samples: slice) -> None:
         """Copy samples that workers could not read, before they are asked to.
 

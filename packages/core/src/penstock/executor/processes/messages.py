@@ -1,11 +1,12 @@
 """What the parent and a worker process tell each other: columns, not objects for each sample.
 
-A task and what became of it travel as plain tuples: pickle looks classes up, which takes longer
-than all the rest.
+A task and what became of it travel as plain tuples of numbers, text and bytes. Pickle looks up the
+class of everything else, arrays and their types included, which takes ten times as long.
 """
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,14 +30,37 @@ class Input(NamedTuple):
     dtype: np.dtype
     sources: list[str] | None
 
+    def packed(self) -> tuple[Any, ...]:
+        """Plain values for a message."""
+        arrays = map(_packed_array, (self.values, self.offsets, self.shapes))
+        return (*arrays, self.file, self.dtype.str, self.sources)
+
+    @classmethod
+    def unpacked(cls, fields: tuple[Any, ...]) -> Input:
+        """What was packed."""
+        values, offsets, shapes = map(_unpacked_array, fields[:3])
+        file, dtype, sources = fields[3:]
+        return cls(values, file, offsets, shapes, np.dtype(dtype), sources)
+
+
+def _packed_array(array: np.ndarray | None) -> tuple[Any, ...] | None:
+    # Of a bytearray, unlike of bytes, an array is made that may be written to.
+    return None if array is None else (array.shape, array.dtype.str, bytearray(array.tobytes()))
+
+
+def _unpacked_array(fields: tuple[Any, ...] | None) -> np.ndarray | None:
+    return None if fields is None else np.ndarray(*fields)
+
 
 class Output(NamedTuple):
     """Where the samples of a register that a stage writes go."""
 
-    whole: Place | None
-    """Memory of the whole batch, where its samples are expected to have one shape."""
+    file: int | None
+    """File of the memory for the whole batch; none where shapes are not expected to be the same."""
+    offset: int
+    """Where in it that memory is."""
     shape: tuple[int, ...] | None
-    """That shape."""
+    """Shape of each sample."""
     ndim: int | None
     """Number of axes, where it is known."""
 
@@ -51,17 +75,31 @@ class Batch(NamedTuple):
     inputs: list[Input]
     outputs: list[Output]
 
+    def packed(self) -> bytes:
+        """What travels."""
+        inputs, outputs = [i.packed() for i in self.inputs], list(map(tuple, self.outputs))
+        fields = (self.program, self.iteration, self.size, inputs, outputs)
+        return pickle.dumps(fields, pickle.HIGHEST_PROTOCOL)
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Batch:
+        """What was packed."""
+        program, iteration, size, inputs, outputs = pickle.loads(data)
+        read, written = [Input.unpacked(i) for i in inputs], [Output(*o) for o in outputs]
+        return cls(program, iteration, size, read, written)
+
 
 class Task(NamedTuple):
     """Samples to be carried through a stage."""
 
     batch: bytes
-    """The `Batch` that they belong to, pickled."""
+    """The `Batch` that they belong to, packed."""
     indices: list[int]
     entries: list[list[int]]
     """What each reader has drawn for these samples."""
-    room: Place | None
-    """Memory for samples of other shapes. A worker asks for more where it does not suffice."""
+    room: tuple[int, ...] | None
+    """The fields of a `Place`, memory for samples of other shapes. A worker asks for more where it
+    does not suffice."""
 
 
 IN_PLACE, EMPTY, ABSENT = -1, -2, -3

@@ -7,8 +7,6 @@ here: a process knows only the samples at hand.
 
 from __future__ import annotations
 
-import operator
-import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,26 +59,35 @@ class PackedBatch:
     ----------
     batch
         What is packed.
-    state
-        What it was made of: numbers, and then objects.
+    inputs
+        What of it workers read.
+    iteration
+        Whose it is.
+    registers
+        Those that the stage reads or writes.
     """
 
-    __slots__ = ("_state", "packed", "places", "program")
+    __slots__ = ("_buffers", "_redrawn", "copied", "files", "packed", "program")
 
-    def __init__(self, batch: Batch, state: tuple[Any, ...]) -> None:
-        self._state = state
+    def __init__(
+        self, batch: Batch, inputs: list[Carried], iteration: Iteration, registers: list[int]
+    ) -> None:
+        self._buffers = [(r, iteration.buffers[r]) for r in registers]
+        self._redrawn = iteration.skipped, iteration.redraws
         self.program = batch.program
-        self.packed = pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
-        self.places = [
-            *(Place(i.file, 0, 0) for i in batch.inputs if i.file is not None),
-            *(o.whole for o in batch.outputs if o.whole is not None),
-        ]
+        self.packed = batch.packed()
+        self.copied = [carried for carried in inputs if carried.is_copied]
+        """Inputs of which each task has to copy its samples first."""
+        files = {*(i.file for i in batch.inputs), *(o.file for o in batch.outputs)}
+        self.files = [number for number in files if number is not None]
         """Memory that a worker must have mapped."""
 
-    def is_of(self, state: tuple[Any, ...]) -> bool:
-        """Whether it would be packed from `state`."""
-        mine = self._state
-        return mine[0] == state[0] and all(map(operator.is_, mine[1:], state[1:]))
+    def is_of(self, iteration: Iteration) -> bool:
+        """Whether nothing of `iteration` has changed since."""
+        buffers = iteration.buffers
+        if self._redrawn != (iteration.skipped, iteration.redraws):
+            return False
+        return all(buffers[r] is buffer for r, buffer in self._buffers)
 
 
 class SentSamples:
@@ -133,6 +140,8 @@ class RemoteRunner:
         self._own = own
         self._iteration: Any = None
         self._reads = shared_reads(program)
+        self._writes = [r for r, _ in program.written]
+        self._registers = [*self._reads, *self._writes]
         plan = program.plan
         uploaded = any(plan.uploaded[r] and r not in plan.outputs for r, _ in program.written)
         self._pool = (processes.pinned if uploaded else None) or processes.pool
@@ -287,15 +296,17 @@ class RemoteRunner:
         LostWorkerError
             If it has ended.
         """
-        program, iteration, processes = self._program, self._iteration, self._processes
-        indices = sent.indices
-        inputs = [self._input(r) for r in self._reads]
+        iteration, processes, indices = self._iteration, self._processes, sent.indices
+        batch = iteration.packed.get(self._program)
+        if batch is None or not batch.is_of(iteration):
+            batch = iteration.packed[self._program] = self._packed_batch()
+        sent.batch = batch
         span = slice(indices[0], indices[-1] + 1)  # as `Iteration.take` gives them
-        for carried in inputs:
+        for carried in batch.copied:
             carried.see_to(span)
-        entries = [iteration.entries[id(node)][span].tolist() for node in program.plan.readers]
+        readers = self._program.plan.readers
+        entries = [iteration.entries[id(node)][span].tolist() for node in readers]
         room = self._block(self._room_bytes * len(indices), sent.blocks)
-        batch = sent.batch = self._batch(inputs)
         worker = None
         if behind is None or spreads:
             worker = processes.lend(again=again, starts=behind is None or POOL.is_short())
@@ -306,7 +317,7 @@ class RemoteRunner:
         if worker is None:
             return
         try:
-            self._tell(worker, batch, Task(batch.packed, indices, entries, room))
+            self._tell(worker, batch, Task(batch.packed, indices, entries, room and tuple(room)))
         except LostWorkerError:
             if behind is None:
                 POOL.discard(worker)
@@ -322,10 +333,10 @@ class RemoteRunner:
     def _tell(self, worker: WorkerProcess, batch: PackedBatch, task: Task) -> None:
         """Send a worker a task, and first what it has to know for it."""
         program = self._program
-        for place in batch.places:
-            worker.show(place)
+        for file in batch.files:
+            worker.show(file)
         if task.room is not None:
-            worker.show(task.room)
+            worker.show(task.room[0])
         if not worker.knows_program(batch.program):
             specs = {r: program.specs[r] for r in program.given}
             worker.know_program(batch.program, (program.stage.number, specs, program.is_whole))
@@ -368,7 +379,7 @@ class RemoteRunner:
                 return answer
             more = self._block(answer.size, blocks)
             assert more is not None
-            worker.show(more)
+            worker.show(more.file)
             worker.send(("room", more))
 
     def _block(self, size: int, blocks: list[np.ndarray]) -> Place | None:
@@ -390,20 +401,18 @@ class RemoteRunner:
                     carried = iteration.carried[register] = Carried(buffer)
         return carried
 
-    def _batch(self, inputs: list[Carried]) -> PackedBatch:
+    def _packed_batch(self) -> PackedBatch:
         """What the iteration's tasks have in common, as long as nothing of it changes."""
         program, iteration, processes = self._program, self._iteration, self._processes
-        buffers = [iteration.buffers[r] for r, _ in program.written]
-        wholes = [buffer.expect_rows() for buffer in buffers]
-        state = ((iteration.skipped, iteration.redraws), *inputs, *wholes)
-        known: PackedBatch | None = iteration.packed.get(program)
-        if known is None or not known.is_of(state):
-            key = processes.graph.number, processes.number_of(program)
-            outputs = [_output(b, whole) for b, whole in zip(buffers, wholes, strict=True)]
-            read = [carried.whole() for carried in inputs]
-            batch = Batch(key, iteration.number, iteration.size, read, outputs)
-            known = iteration.packed[program] = PackedBatch(batch, state)
-        return known
+        inputs = [self._input(r) for r in self._reads]
+        batch = Batch(
+            (processes.graph.number, processes.number_of(program)),
+            iteration.number,
+            iteration.size,
+            [carried.whole() for carried in inputs],
+            [_output(iteration.buffers[r]) for r in self._writes],
+        )
+        return PackedBatch(batch, inputs, iteration, self._registers)
 
     def _taken(self, answer: Done, good: list[int], blocks: list[np.ndarray]) -> _Failures:
         """Make what a worker has made of the `good` samples those of the iteration; return what
@@ -439,11 +448,12 @@ class RemoteRunner:
         return failures
 
 
-def _output(buffer: BatchBuffer, whole: np.ndarray | None) -> Output:
-    if whole is None:
-        return Output(None, None, buffer.ndim)
-    place = SHARED_POOL.place_of(whole) if whole.size else None
-    return Output(place, whole.shape[1:], buffer.ndim)
+def _output(buffer: BatchBuffer) -> Output:
+    whole = buffer.expect_rows()
+    if whole is None or not whole.size:
+        return Output(None, 0, None, buffer.ndim)
+    place = SHARED_POOL.place_of(whole)
+    return Output(place.file, place.offset, whole.shape[1:], buffer.ndim)
 
 
 def _rows(

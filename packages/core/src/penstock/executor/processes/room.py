@@ -42,9 +42,10 @@ class Files:
         """Unmap a file."""
         self._files.pop(number, None)
 
-    def memory(self, place: Place) -> np.ndarray:
+    def memory(self, place: Place | tuple[int, ...]) -> np.ndarray:
         """The bytes of a place."""
-        return self._files[place.file][place.offset : place.offset + place.size]
+        file, offset, size = place
+        return self._files[file][offset : offset + size]
 
     def array(
         self, file: int | None, offset: int, shape: tuple[int, ...], dtype: DTypeLike
@@ -124,13 +125,13 @@ class WorkerBuffer(BatchBuffer):
     ) -> WorkerBuffer:
         """A batch whose samples go where `output` says."""
         history = ShapeStatistics()
-        history.ragged = output.whole is None
+        history.ragged = output.file is None
         made = cls(size, spec, history, room)
         made._ndim = output.ndim
-        if output.whole is not None:
+        if output.file is not None:
             assert output.shape is not None
-            place = output.whole
-            made._dense = files.array(place.file, place.offset, (size, *output.shape), made._dtype)
+            shape = (size, *output.shape)
+            made._dense = files.array(output.file, output.offset, shape, made._dtype)
             made._row_shape = output.shape
         return made
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.tensors.addresses import addresses_of
 from penstock.tensors.pool import Block, HostPool, Memory, Reserve, memory_bytes
 from penstock.tensors.ranges import FreeRanges
 
@@ -44,6 +43,10 @@ class SharedFile:
         self.memory = Memory.__new__(Memory, (self.size,), _uint8, mapping)
         self.address: int = self.memory.__array_interface__["data"][0]
         self._free = FreeRanges(self.size)
+
+    def has(self, address: int) -> bool:
+        """Whether this is an address in the file."""
+        return 0 <= address - self.address < self.size
 
     def take(self, size: int) -> int:
         """The offset of `size` bytes that nobody else has.
@@ -119,11 +122,13 @@ class SharedPool(HostPool):
 
     def place_of(self, array: np.ndarray) -> Place:
         """Where an array of this pool is."""
-        address = int(addresses_of([array])[0])
-        for file in list(self._files.values()):
-            if 0 <= address - file.address < file.size:
-                return Place(file.number, address - file.address, array.nbytes)
-        raise ValueError("the array is not in shared memory")
+        address: int = array.__array_interface__["data"][0]
+        file = self._current  # as a rule
+        if file is None or not file.has(address):
+            file = next((f for f in list(self._files.values()) if f.has(address)), None)
+        if file is None:
+            raise ValueError("the array is not in shared memory")
+        return Place(file.number, address - file.address, array.nbytes)
 
     def places_of(self, addresses: np.ndarray, sizes: np.ndarray) -> tuple[int, np.ndarray] | None:
         """Number of the file, and offsets of pieces of so many bytes at such addresses; `None` if

@@ -133,8 +133,7 @@ class Worker:
         task = Task(*content)
         packed, batch = self._batch
         if batch is None or packed != task.batch:
-            batch = pickle.loads(task.batch)
-            assert batch is not None
+            batch = Batch.unpacked(task.batch)
             self._batch = task.batch, batch
         graph = self._graphs.get(batch.program[0])
         if graph is None:  # it has said so

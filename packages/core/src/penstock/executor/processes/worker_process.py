@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import WorkerProcessError
 from penstock.executor.processes.server_process import SERVER
-from penstock.executor.processes.shared_pool import SHARED_POOL, Place
+from penstock.executor.processes.shared_pool import SHARED_POOL
 from penstock.executor.sources.channel import wait_for_any
 
 if TYPE_CHECKING:
@@ -161,17 +161,17 @@ class WorkerProcess:
         self.send(("function", key, packed))
         self._programs.add(key)
 
-    def show(self, place: Place) -> None:
-        """See to it that the process has mapped the file of a place."""
-        if place.file in self._files:
+    def show(self, number: int) -> None:
+        """See to it that the process has mapped a shared file."""
+        if number in self._files:
             return
-        for number in [n for n in self._files if SHARED_POOL.file(n) is None]:
-            self.send(("drop", number))
-            self._files.discard(number)
-        file = SHARED_POOL.file(place.file)
+        for other in [n for n in self._files if SHARED_POOL.file(n) is None]:
+            self.send(("drop", other))
+            self._files.discard(other)
+        file = SHARED_POOL.file(number)
         assert file is not None
-        self.send(("file", file.number, file.size), file.descriptor)
-        self._files.add(place.file)
+        self.send(("file", number, file.size), file.descriptor)
+        self._files.add(number)
 
     def lend(self, timeout_seconds: float | None) -> None:
         """Prepare for one thread's use."""
