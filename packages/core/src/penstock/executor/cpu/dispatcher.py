@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import time
 from collections import deque
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.tasks import CpuTasks
     from penstock.executor.cpu.worker import Worker
     from penstock.executor.monitor import Monitor
+    from penstock.executor.processes.worker_process import WorkerProcess
     from penstock.executor.threads import Rest
 
 WORKERS_A_THREAD = 8
@@ -46,12 +46,15 @@ class Dispatcher:
         self._tasks = tasks
         self._monitor = monitor
         self._worker = worker
-        self._pending = [first]
+        self._pending: list[ChunkRun] = []
         """Chunks that have been sent, in that order."""
-        self._sent = 1
+        self._lines: dict[WorkerProcess, list[ChunkRun]] = {}
+        """The same by the worker process that has them."""
+        self._sent = 0
         """How many have been."""
         self._answered: deque[ChunkRun] = deque()
-        """Those of the pending ones whose answers are there."""
+        """Those of the pending ones whose answers are there, or that no process has."""
+        self._enter(first)
 
     def go_on(self) -> Rest | None:
         """Send worker processes what they can take, wait until one has answered, and return what
@@ -79,7 +82,7 @@ class Dispatcher:
     def _received(self) -> ChunkRun:
         """Wait until a worker has answered, and take that in; which chunk it was."""
         run = self._next_answered()
-        self._pending.remove(run)
+        self._leave(run)
         sent = run.sent
         assert sent is not None
         worked = time.thread_time()
@@ -93,9 +96,9 @@ class Dispatcher:
 
     def _send_another(self, workers: int) -> bool:
         """Do what else there is to do, if anything; samples are sent to one of so many workers."""
-        tasks, pending = self._tasks, self._pending
+        tasks = self._tasks
         with self._monitor.lock:
-            closed, is_short = self._monitor.closed, len(pending) <= workers
+            closed, is_short = self._monitor.closed, len(self._pending) <= workers
             task = None if closed else tasks.find_more(is_short=is_short)
         if task is None:
             return False
@@ -104,14 +107,36 @@ class Dispatcher:
             do(iteration, None, self._worker)
             return True
         run = ChunkRun(iteration, samples, behind=True)
-        ahead, count = _least_busy(pending)
-        tasks.start(run, self._worker, ahead, spreads=count < workers)
+        lines = self._lines
+        # The last chunk of the process that has been sent the fewest.
+        ahead = min(lines.values(), key=len)[-1] if lines else None
+        tasks.start(run, self._worker, ahead, spreads=len(lines) < workers)
         if run.sent is None:
             tasks.end(run, None)
         else:
-            pending.append(run)
-            self._sent += 1
+            self._enter(run)
         return True
+
+    def _enter(self, run: ChunkRun) -> None:
+        """Wait for a chunk from now on."""
+        assert run.sent is not None
+        self._pending.append(run)
+        self._sent += 1
+        worker = run.sent.worker
+        if worker is None:
+            self._answered.append(run)
+        else:
+            self._lines.setdefault(worker, []).append(run)
+
+    def _leave(self, run: ChunkRun) -> None:
+        """Wait for a chunk no more."""
+        assert run.sent is not None
+        self._pending.remove(run)
+        worker = run.sent.worker
+        if worker is not None:
+            self._lines[worker].remove(run)
+            if not self._lines[worker]:
+                del self._lines[worker]
 
     def _next_answered(self) -> ChunkRun:
         """Wait for an answer; whose it is. Workers answer in the order in which they were sent
@@ -119,29 +144,12 @@ class Dispatcher:
         """
         answered = self._answered
         if not answered:
-            firsts: dict[int, ChunkRun] = {}
-            for run in self._pending:
-                worker = None if run.sent is None else run.sent.worker
-                if worker is None or worker.is_discarded:
-                    return run  # nobody is going to answer
-                firsts.setdefault(id(worker), run)
-            runs = list(firsts.values())
+            for worker, line in self._lines.items():
+                if worker.is_discarded:
+                    return line[0]  # nobody is going to answer
+            runs = [line[0] for line in self._lines.values()]
             if len(runs) > 1:
                 answered += [runs[k] for k in runs[0].runner.wait([run.sent for run in runs])]
             # Where none does for long, whoever waits for the oldest sees to that.
             answered = answered or deque(runs[:1])
         return answered.popleft()
-
-
-def _least_busy(pending: list[ChunkRun]) -> tuple[ChunkRun | None, int]:
-    """The last chunk of the worker process that has been sent the fewest, and how many processes
-    there are.
-    """
-    last: dict[int, tuple[int, ChunkRun]] = {}
-    for run in pending:
-        if run.sent is not None and run.sent.worker is not None:
-            key = id(run.sent.worker)
-            last[key] = last[key][0] + 1 if key in last else 1, run
-    if not last:
-        return None, 0
-    return min(last.values(), key=operator.itemgetter(0))[1], len(last)
