@@ -183,10 +183,13 @@ class Schedule:
             if state is RUNNING:
                 program = iteration.program
                 assert program is not None
+                is_taken = iteration.next >= iteration.size and not iteration.queue
+                if is_taken and program.is_sent:
+                    continue  # most, where many worker processes have a batch each
                 if program.concurrency.is_full():
                     first_is_full |= iteration.stage == 0 and not program.is_sent
                     continue
-                if iteration.next >= iteration.size and not iteration.queue:
+                if is_taken:
                     continue
             elif state is not COPYING:
                 continue
