@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -190,6 +191,39 @@ def test_a_process_has_its_next_samples_while_it_is_at_some(monkeypatch):
 
     check_same(graph, num_threads=1, batch_size=40)
     assert any(behind)
+
+
+def test_a_batch_that_comes_while_a_process_is_busy_is_sent_to_another_one(monkeypatch):
+    told = []
+    send, receive = RemoteRunner.send, RemoteRunner.receive
+
+    def noted_send(self, iteration, *args, **options):
+        told.append(("sent", iteration.number))
+        return send(self, iteration, *args, **options)
+
+    def noted_receive(self, sent):
+        found = receive(self, sent)
+        told.append(("received", sent.iteration.number))
+        return found
+
+    monkeypatch.setattr(RemoteRunner, "send", noted_send)
+    monkeypatch.setattr(RemoteRunner, "receive", noted_receive)
+
+    @operator("carrying_slow", inputs=Input())
+    def carrying_slow(xp, x):
+        """As it is, after a while."""
+        time.sleep(0.03)
+        return x
+
+    def graph():
+        return fn.carrying_slow(fn.external_source(source=lambda: np.zeros((8, 600)), batch=True))
+
+    pipe = built(graph, "processes", batch_size=8, prefetch_queue_depth=2)
+    for _ in range(12):  # each batch is one chunk, once it is known what that takes
+        pipe.run()
+    numbers = range(4, 10)
+    early = [told.index(("sent", n + 2)) < told.index(("received", n + 1)) for n in numbers]
+    assert sum(early) > len(early) / 2, told
 
 
 def test_operators_of_whole_batches_between_two_stages():

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
+
+from penstock.executor.monitor import Wakeup
 from penstock.executor.sources.channel import Channel, wait_for_any
 
 
@@ -16,4 +21,18 @@ def test_waiting_for_any_of_several():
     ours[0].close()
     assert wait_for_any(ours, 0) == [0]
     for channel in (*ours, *theirs):
+        channel.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "eventfd"), reason="needs Linux")
+def test_a_wait_that_is_ended_from_outside():
+    ours, theirs = map(Channel, Channel.pair())
+    wakeup = Wakeup()
+    wakeup.set()
+    assert wait_for_any([ours], 10, wakeup.fileno()) == []
+    assert wakeup.was_set()
+    assert not wakeup.was_set()
+    theirs.send("a message")
+    assert wait_for_any([ours], 10, wakeup.fileno()) == [0]
+    for channel in (ours, theirs):
         channel.close()

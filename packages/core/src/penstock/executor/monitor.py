@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
+import weakref
+
+
+class Wakeup:
+    """What ends a thread's wait for worker processes from outside: a file, for `poll`."""
+
+    def __init__(self) -> None:
+        self._file = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        end = weakref.finalize(self, os.close, self._file)
+        end.atexit = False  # daemon threads may still wait then
+
+    def fileno(self) -> int:
+        """Number of the file, which can be read when the thread is to wake up."""
+        return self._file
+
+    def set(self) -> None:
+        """Wake the thread up, now or as soon as it waits."""
+        os.eventfd_write(self._file, 1)
+
+    def was_set(self) -> bool:
+        """Whether `set` was called since this was asked last."""
+        with contextlib.suppress(BlockingIOError):
+            return bool(os.eventfd_read(self._file))
+        return False
 
 
 class Monitor:
@@ -15,7 +41,7 @@ class Monitor:
     executor down, at any point of a thread that holds it.
     """
 
-    __slots__ = ("closed", "exiting", "finished", "lock", "streams", "work")
+    __slots__ = ("closed", "dispatchers", "exiting", "finished", "lock", "streams", "work")
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -25,6 +51,9 @@ class Monitor:
         One is woken at a time, and wakes the next where it leaves something: many that wake for
         nothing would keep the interpreter from the one that has work.
         """
+        self.dispatchers: set[Wakeup] = set()
+        """Threads that wait for worker processes, could send them more, and have found nothing. One
+        is woken at a time, as for `work`."""
         self.streams = {name: threading.Condition(self.lock) for name in ("mixed", "gpu")}
         """There may be something to do for the thread of a stream."""
         self.finished = threading.Condition(self.lock)
@@ -39,6 +68,11 @@ class Monitor:
             self.closed = True
             self.finished.notify_all()
             self.wake_all()
+
+    def wake_dispatcher(self) -> None:
+        """Have one of the `dispatchers` look for samples to send. The caller holds the lock."""
+        if self.dispatchers:
+            self.dispatchers.pop().set()
 
     def wake_all(self) -> None:
         """Have all threads of the engine look for something to do. The caller holds the lock."""

@@ -187,6 +187,8 @@ class Schedule:
                 if is_taken and program.is_sent:
                     continue  # most, where many worker processes have a batch each
                 if program.concurrency.is_full():
+                    if program.is_sent:
+                        self.monitor.wake_dispatcher()
                     first_is_full |= iteration.stage == 0 and not program.is_sent
                     continue
                 if is_taken:

@@ -72,16 +72,20 @@ class Dispatcher:
             and self._send_another(workers)
         ):
             pass
-        runs = [self._received()]
+        run = self._next_answered(workers)
+        if run is None:
+            return self.go_on
+        runs = [run]
+        self._receive(run)
         while pending and self._tasks.calls_functions:
-            runs.append(self._received())
+            runs.append(pending[0])
+            self._receive(pending[0])
         for run in runs:
             self._tasks.end(run, pending[0] if pending else None)
         return self.go_on if pending else None
 
-    def _received(self) -> ChunkRun:
-        """Wait until a worker has answered, and take that in; which chunk it was."""
-        run = self._next_answered()
+    def _receive(self, run: ChunkRun) -> None:
+        """Take in what became of a chunk; wait for it if need be."""
         self._leave(run)
         sent = run.sent
         assert sent is not None
@@ -92,7 +96,6 @@ class Dispatcher:
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             run.failed = error
         run.worked += time.thread_time() - worked
-        return run
 
     def _send_another(self, workers: int) -> bool:
         """Do what else there is to do, if anything; samples are sent to one of so many workers."""
@@ -100,6 +103,9 @@ class Dispatcher:
         with self._monitor.lock:
             closed, is_short = self._monitor.closed, len(self._pending) <= workers
             task = None if closed else tasks.find_more(is_short=is_short)
+            if workers > 1:
+                waiting = self._monitor.dispatchers
+                (waiting.add if task is None else waiting.discard)(self._worker.wakeup)
         if task is None:
             return False
         do, iteration, samples = task
@@ -138,9 +144,12 @@ class Dispatcher:
             if not self._lines[worker]:
                 del self._lines[worker]
 
-    def _next_answered(self) -> ChunkRun:
-        """Wait for an answer; whose it is. Workers answer in the order in which they were sent
-        chunks. One that is slow keeps none of the others waiting for their next.
+    def _next_answered(self, workers: int) -> ChunkRun | None:
+        """Wait for an answer of one of so many workers; whose it is, `None` where there may be
+        samples to send first.
+
+        Workers answer in the order in which they were sent chunks. One that is slow keeps none of
+        the others waiting for their next.
         """
         answered = self._answered
         if not answered:
@@ -148,8 +157,12 @@ class Dispatcher:
                 if worker.is_discarded:
                     return line[0]  # nobody is going to answer
             runs = [line[0] for line in self._lines.values()]
-            if len(runs) > 1:
-                answered += [runs[k] for k in runs[0].runner.wait([run.sent for run in runs])]
+            if workers > 1:
+                wakeup = self._worker.wakeup
+                sent = [run.sent for run in runs]
+                answered += [runs[k] for k in runs[0].runner.wait(sent, wakeup.fileno())]
+                if not answered and wakeup.was_set():
+                    return None
             # Where none does for long, whoever waits for the oldest sees to that.
             answered = answered or deque(runs[:1])
         return answered.popleft()

@@ -114,6 +114,8 @@ class CpuTasks:
                     if not behind:
                         concurrency.enter()
                         schedule.wake_worker()
+                    elif iteration.next < iteration.size:
+                        schedule.monitor.wake_dispatcher()
                     return self._run, iteration, samples
             elif state is SCHEDULED:
                 if first_is_full or schedule.first_stream or not schedule.may_begin():

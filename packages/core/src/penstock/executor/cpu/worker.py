@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.executor.cpu.arena import Arena
+from penstock.executor.monitor import Wakeup
 from penstock.executor.threads import EngineThread, serve
 
 if TYPE_CHECKING:
@@ -48,6 +50,11 @@ class Worker(EngineThread):
         self._affinity = affinity
         self.arena = Arena()
         """Scratch memory, used by this thread alone."""
+
+    @functools.cached_property
+    def wakeup(self) -> Wakeup:
+        """What wakes it up where it waits for worker processes."""
+        return Wakeup()
 
     def run(self) -> None:
         """Work until the executor shuts down."""

@@ -183,11 +183,12 @@ class RemoteRunner:
         return sent
 
     @staticmethod
-    def wait(sent: Sequence[SentSamples | None]) -> list[int]:
+    def wait(sent: Sequence[SentSamples | None], wakeup: int) -> list[int]:
         """Wait, for a while at most, until some of the samples, of a worker each, have become
-        something; return which have.
+        something, or the file `wakeup` can be read; return which have.
         """
-        return that_answer([s.worker for s in sent if s is not None and s.worker is not None])
+        workers = [s.worker for s in sent if s is not None and s.worker is not None]
+        return that_answer(workers, wakeup)
 
     @staticmethod
     def is_awaited() -> bool:

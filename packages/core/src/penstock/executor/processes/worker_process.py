@@ -214,11 +214,11 @@ class WorkerProcess:
                 self._channel.answer()
 
 
-def that_answer(workers: Sequence[WorkerProcess]) -> list[int]:
-    """Wait for an answer, or the end, of any of the workers, at most for a while; positions of
-    those whose is there.
+def that_answer(workers: Sequence[WorkerProcess], wakeup: int) -> list[int]:
+    """Wait for an answer, or the end, of any of the workers, at most for a while, or until the file
+    `wakeup` can be read; positions of those whose is there.
     """
-    return wait_for_any([worker._channel for worker in workers], _LOOK_SECONDS)
+    return wait_for_any([worker._channel for worker in workers], _LOOK_SECONDS, wakeup)
 
 
 def _pause(timeout_seconds: float) -> float:

@@ -164,9 +164,11 @@ class Channel:
         return data
 
 
-def wait_for_any(channels: Sequence[Channel], seconds: float) -> list[int]:
-    """Wait until a message, or the end of the connection, is there on one of the channels at least;
-    positions of those where it is.
+def wait_for_any(
+    channels: Sequence[Channel], seconds: float, wakeup: int | None = None
+) -> list[int]:
+    """Wait until a message, or the end of the connection, is there on one of the channels at least,
+    or the file `wakeup` can be read; positions of the channels where it is.
     """
     if found := [k for k, channel in enumerate(channels) if channel._received]:
         return found
@@ -176,4 +178,6 @@ def wait_for_any(channels: Sequence[Channel], seconds: float) -> list[int]:
         return [positions[-1]]
     for number in positions:
         poll.register(number, select.POLLIN)
-    return [positions[number] for number, _ in poll.poll(seconds * 1000)]
+    if wakeup is not None:
+        poll.register(wakeup, select.POLLIN)
+    return [positions[n] for n, _ in poll.poll(seconds * 1000) if n != wakeup]
