@@ -27,8 +27,6 @@ def launch_records(
 
     Parameters
     ----------
-    queue
-        Where to queue it.
     kernel
         Its first parameters are the address of the records, their pitch, the number of samples,
         and the number of blocks of a sample if it is the same for all (otherwise 0).

@@ -36,8 +36,6 @@ def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> Non
 
     Parameters
     ----------
-    queue
-        Where to queue it.
     source
         Samples of any rank; strides may be negative or 0, and shapes may differ.
     target
@@ -82,8 +80,6 @@ def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: D
 
     Parameters
     ----------
-    queue
-        Where to queue it.
     sources
         uint64 ``(samples,)``: addresses of pieces in device memory, or in page-locked memory of
         the host, which the device reads by itself: keep it until the work is done. Such pieces are

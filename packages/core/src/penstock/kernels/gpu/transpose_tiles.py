@@ -29,7 +29,8 @@ _PIXEL_STAGE_BYTES, _SMALL_STAGE_BYTES = 52224, 30720
 _THREADS = constant(__name__, "THREADS", 128, "uint32")
 _PIXEL_THREADS = constant(__name__, "PIXEL_THREADS", 384, "uint32")
 """Of a block of ``transpose.cu``, and of ``transpose_pixels.cu``."""
-_BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+"""Elements of so many bytes, as what they are copied as."""
 
 
 _ONE, _ONE_AN_X, _ONE_AN_A = enumeration(__name__, "Spans", ("ONE", "ONE_AN_X", "ONE_AN_A"))
@@ -60,8 +61,6 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
 
     Parameters
     ----------
-    queue
-        Where to queue it.
     axes
         What is copied.
     run, x, fast, a
@@ -92,7 +91,7 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
         NESTED_BYTES,
         PIXEL_SPAN_BYTES if turned else 0,
     )
-    name, threads = kernel("transpose.cu", "copy_tiles", _BITS[axes.itemsize], inner), _THREADS
+    name, threads = kernel("transpose.cu", "copy_tiles", BITS[axes.itemsize], inner), _THREADS
     if turned:
         name, threads = kernel("transpose_pixels.cu", "transpose_pixels"), _PIXEL_THREADS
     launch_counted(

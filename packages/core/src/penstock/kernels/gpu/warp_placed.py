@@ -48,8 +48,6 @@ def warp_placed(queue: Queue, warp: Warp, windows: WarpWindows, target: Target) 
 
     Parameters
     ----------
-    queue
-        Where to queue it.
     warp
         What is computed.
     windows

@@ -68,8 +68,6 @@ def window(
 
     Parameters
     ----------
-    queue
-        Where to queue it.
     source
         Data of any rank, shapes and strides.
     anchors

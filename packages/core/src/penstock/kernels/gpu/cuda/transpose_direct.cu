@@ -2,7 +2,7 @@
 // thread reads what it writes, word by word of the output.
 #include "strided_copy_blocks.cuh"
 
-#include "transpose_direct:Tiles"
+#include "transpose:FarTiles"
 
 #include "records:THREADS"
 constexpr uint32 WARPS = THREADS / 32;
@@ -120,7 +120,7 @@ copy_far_tiles(const uint8* records, uint32 pitch, uint32 samples, uint32 unifor
                int32 axis_count) {
   const uint32 warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
-  const Tiles& tiles = *reinterpret_cast<const Tiles*>(share.record);
+  const FarTiles& tiles = *reinterpret_cast<const FarTiles*>(share.record);
   const Axis* axes = reinterpret_cast<const Axis*>(&tiles + 1);
   const uint32 tile = share.block * WARPS + warp;
   if (tile >= tiles.count) return;
