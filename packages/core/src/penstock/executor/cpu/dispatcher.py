@@ -105,7 +105,8 @@ class Dispatcher:
             task = None if closed else tasks.find_more(is_short=is_short)
             if workers > 1:
                 waiting = self._monitor.dispatchers
-                (waiting.add if task is None else waiting.discard)(self._worker.wakeup)
+                is_in_need = task is None and is_short  # else the next answer is soon enough
+                (waiting.add if is_in_need else waiting.discard)(self._worker.wakeup)
         if task is None:
             return False
         do, iteration, samples = task
