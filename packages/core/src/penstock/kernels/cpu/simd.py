@@ -250,19 +250,6 @@ def prefetch(typing: Any, array: Any, offset: Any) -> Any:
 
 
 @intrinsic  # type: ignore[misc]
-def touch(typing: Any, array: Any, offset: Any) -> Any:
-    """Read a byte, which is in the cache then: unlike `prefetch`, this waits for memory."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _pointer(context, builder, array, args[0], args[1])
-        # Of a plain load whose result is not used nothing would be left.
-        builder.load_atomic(_typed(builder, place, _BYTE), "monotonic", 1)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), generate
-
-
-@intrinsic  # type: ignore[misc]
 def store(typing: Any, array: Any, offset: Any, value: Any) -> Any:
     """Write a vector to sixteen neighbouring elements, or a single float32 to one."""
 

@@ -15,6 +15,9 @@ from penstock.kernels.cpu import warp_image, warp_rgb, warp_volume
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.rows import read_only
 
+_CACHE_LINE_BYTES = 64
+_FITS_INTO_CACHE_BYTES = 1 << 20
+
 
 def warp(
     source: np.ndarray,
@@ -47,10 +50,21 @@ def warp(
     if source.size == 0:
         out[...] = saturated_number(fill or 0.0, out.dtype)
         return
+    _bring_near(source)
     if nearest:
         _nearest(source, out, matrix, fill)
     else:
         _linear(source, out, matrix, fill)
+
+
+def _bring_near(source: np.ndarray) -> None:
+    """Read every cache line of an image once, in order.
+
+    A turned image is read across its rows, which no processor foresees: what lies in memory costs
+    twice what lies in the cache. In order, memory is read ten times as fast.
+    """
+    if source.flags.c_contiguous and source.nbytes <= _FITS_INTO_CACHE_BYTES:
+        np.bitwise_or.reduce(source.reshape(-1).view(np.uint8)[::_CACHE_LINE_BYTES])
 
 
 def _linear(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: float | None) -> None:

@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
-from penstock.kernels.cpu.warp_image import RESTART, SIDE_BY_SIDE, advance, bring_near
+from penstock.kernels.cpu.warp_image import RESTART, SIDE_BY_SIDE, advance
 
 _BORDER, _OUTSIDE = np.int32(-1), np.int32(-2)
 
@@ -35,7 +35,6 @@ def linear_rgb(
     clamp
         Whether neighbours outside of the image are the nearest ones inside; else they are `fill`.
     """
-    bring_near(source)
     height, width, _ = source.shape
     out_height, out_width, _ = out.shape
     half = np.float32(0.5)

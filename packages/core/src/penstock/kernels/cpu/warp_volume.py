@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
-from penstock.kernels.cpu.warp_image import RESTART, bring_near
+from penstock.kernels.cpu.warp_image import RESTART
 
 
 @njit(nogil=True, error_model="numpy")
@@ -22,7 +22,6 @@ def linear(
     clamp
         Whether neighbours outside of the volume are the nearest ones inside; else they are `fill`.
     """
-    bring_near(source)
     depth, height, width, channels = source.shape
     out_depth, out_height, out_width, _ = out.shape
     half = np.float32(0.5)
@@ -100,7 +99,6 @@ def nearest(
     clamp
         Whether the border is repeated; else everything outside is ``fill[0]``.
     """
-    bring_near(source)
     depth, height, width, channels = source.shape
     out_depth, out_height, out_width, _ = out.shape
     dx, dy, dz = matrix[0, 0], matrix[1, 0], matrix[2, 0]
