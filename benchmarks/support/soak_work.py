@@ -7,6 +7,7 @@ import gc
 import os
 import random
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable
 from multiprocessing import resource_tracker
@@ -24,6 +25,8 @@ from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
 
 IMAGES = 23
 _POLICIES = ("skip", "replace", "raise")
+_THREADS = 2
+_START_SECONDS = 60.0
 
 
 def write_images(root: Path, *, bad: bool) -> Path:
@@ -40,7 +43,7 @@ def write_images(root: Path, *, bad: bool) -> Path:
     return root
 
 
-@pipeline_def(batch_size=BATCH, num_threads=2, device_id=None)
+@pipeline_def(batch_size=BATCH, num_threads=_THREADS, device_id=None)
 def training(root: str) -> Any:
     """The images of a folder, cropped, rotated, normalised."""
     jpegs, labels = fn.readers.file(file_root=root, random_shuffle=True, name="reader")
@@ -115,9 +118,16 @@ class Work:
         """Have the steady pipeline alone, in as many workers as it asks for: new ones, since what
         a worker has of its own grows with what it has met.
         """
+        from penstock.executor.processes.pool import POOL
+
         gc.collect()
         if self.options["workers"] == "processes":
             self._kill_server()
+            end = time.monotonic() + _START_SECONDS
+            self._use(self._steady)
+            # Threads carry samples until new workers answer, which may take long on a busy machine.
+            while len(POOL.pids()) < _THREADS and time.monotonic() < end:
+                self._use(self._steady)
         for _ in range(3):
             self._use(self._steady)
 
