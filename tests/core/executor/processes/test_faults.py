@@ -128,7 +128,7 @@ def check_random_kills(folder, policy, rounds):
     assert SHARED_POOL.stats().bytes_in_use <= bytes_before
     SHARED_POOL.trim()
     shared = os.fstat(SHARED_POOL._current.descriptor)  # that of all pipelines of the program
-    assert memory_files() - files_before <= {shared.st_ino}
+    wait_until(lambda: memory_files() - files_before <= {shared.st_ino})
     assert bytes_before or shared.st_blocks == 0
     assert not [name for name in os.listdir("/dev/shm") if "penstock" in name]
 
