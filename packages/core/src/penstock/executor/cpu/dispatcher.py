@@ -52,6 +52,8 @@ class Dispatcher:
         """The same by the worker process that has them."""
         self._sent = 0
         """How many have been."""
+        self._may_be_woken = False
+        """Whether `Monitor.dispatchers` has this thread."""
         self._answered: deque[ChunkRun] = deque()
         """Those of the pending ones whose answers are there, or that no process has."""
         self._enter(first)
@@ -73,6 +75,10 @@ class Dispatcher:
         ):
             pass
         run = self._next_answered(workers)
+        if self._may_be_woken:
+            with self._monitor.lock:
+                self._monitor.dispatchers.discard(self._worker.wakeup)
+            self._may_be_woken = False
         if run is None:
             return self.go_on
         runs = [run]
@@ -103,10 +109,9 @@ class Dispatcher:
         with self._monitor.lock:
             closed, is_short = self._monitor.closed, len(self._pending) <= workers
             task = None if closed else tasks.find_more(is_short=is_short)
-            if workers > 1:
-                waiting = self._monitor.dispatchers
-                is_in_need = task is None and is_short  # else the next answer is soon enough
-                (waiting.add if is_in_need else waiting.discard)(self._worker.wakeup)
+            if workers > 1 and task is None and is_short:  # else the next answer is soon enough
+                self._monitor.dispatchers.add(self._worker.wakeup)
+                self._may_be_woken = True
         if task is None:
             return False
         do, iteration, samples = task
