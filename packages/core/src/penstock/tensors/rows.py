@@ -118,7 +118,7 @@ class Rows(Sequence[np.ndarray]):
         """
         if self._addresses is None:
             if self.flat is not None and self.begins is not None:
-                start = self.flat.ctypes.data
+                start: int = self.flat.__array_interface__["data"][0]  # a third of `ctypes.data`
                 self._addresses = (self.begins * self.flat.itemsize + start).astype(np.uint64)
             else:
                 rows = self.rows

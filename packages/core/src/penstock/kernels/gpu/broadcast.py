@@ -21,6 +21,8 @@ def common_shapes(shapes: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]
     tuple
         int64 ``(samples, ndim)``, and the numbers of the samples whose operands do not fit.
     """
+    # A number fits anything. What is left is often a single operand, or of the same shapes.
+    shapes = [s for s in shapes if s.shape[1]] or shapes[:1]
     first = shapes[0]
     if all(s is first or (s.shape == first.shape and np.array_equal(s, first)) for s in shapes):
         return first, _NOBODY

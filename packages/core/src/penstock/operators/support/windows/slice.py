@@ -312,11 +312,12 @@ class SliceWindow:
             return _constant_coordinates(name, constant, count)
         whole = not name.startswith("rel_")
         found = rows_of(c, name, np.int64 if whole else np.float64)
-        if found.shape[1] == 1:
+        if found.shape[1] == 1 < count:
             found = np.broadcast_to(found, (len(found), count))
         _check_count(name, found.shape[1], count)
         if whole:
-            return as_contiguous(np.clip(found, -FARTHEST, FARTHEST)), _NO_FRACTIONS
+            limited = np.minimum(np.maximum(found, -FARTHEST), FARTHEST)  # np.clip takes longer
+            return as_contiguous(limited), _NO_FRACTIONS
         return _NO_INTEGERS, as_contiguous(found)
 
     def axes(self, args: Any, ndim: int) -> Sequence[int]:
