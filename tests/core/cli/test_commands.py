@@ -146,6 +146,17 @@ def test_doctor_says_what_there_is(run):
         assert part in said
 
 
+def test_files_that_are_deleted_meanwhile_are_not_counted(tmp_path):
+    kept, deleted = tmp_path / "kept", tmp_path / "deleted"
+    kept.write_bytes(b"12345")
+
+    class Deleted(type(deleted)):
+        def is_file(self):  # it was there when it was asked for
+            return True
+
+    assert doctor.file_sizes([kept, Deleted(deleted), tmp_path]) == (1, 5)
+
+
 def test_doctor_says_what_to_install(monkeypatch, tmp_path):
     there = doctor._version
     monkeypatch.setattr(doctor, "_version", lambda n: "" if n in ("fsspec", "scipy") else there(n))

@@ -7,7 +7,7 @@ import importlib.metadata
 import os
 import platform
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -171,7 +171,7 @@ def _caches(to_do: list[str]) -> list[Line]:
     for folder in kernel_cache.folders(cache_folder("kernels")):
         if any(line.name == str(folder) for line in lines):
             continue
-        count, size = folder_size(folder)
+        count, size = file_sizes(folder.rglob("*"))
         can_write = _can_write(folder)
         value = f"{count} files, {size / 1e6:.1f} MB"
         lines.append(Line(str(folder), value if can_write else f"{value}; read-only", can_write))
@@ -181,20 +181,19 @@ def _caches(to_do: list[str]) -> list[Line]:
                 "kernels are compiled anew in each run."
             )
     beside = Path(__file__).parents[1]
-    own = [p for p in beside.rglob("__pycache__/*") if not p.name.endswith(".pyc")]
-    size = sum(p.stat().st_size for p in own)
-    lines.append(Line("beside the package", f"{len(own)} files, {size / 1e6:.1f} MB"))
+    count, size = file_sizes(p for p in beside.rglob("__pycache__/*") if p.suffix != ".pyc")
+    lines.append(Line("beside the package", f"{count} files, {size / 1e6:.1f} MB"))
     return lines
 
 
-def folder_size(folder: Path) -> tuple[int, int]:
-    """How many files there are below a folder, and their bytes."""
+def file_sizes(paths: Iterable[Path]) -> tuple[int, int]:
+    """How many of these are files, and their bytes; others may delete them meanwhile."""
     sizes = []
-    for path in folder.rglob("*"):
+    for path in paths:
         try:
             if path.is_file():
                 sizes.append(path.stat().st_size)
-        except OSError:  # deleted meanwhile
+        except OSError:
             continue
     return len(sizes), sum(sizes)
 
