@@ -146,7 +146,7 @@ def _decoders(to_do: list[str]) -> list[Line]:
         return [Line("images on the CPU", str(error), False)]
     images = "nvImageCodec: DALI's own pixels" if uses else "simplejpeg and OpenCV"
     if not uses and platform.system() in ("Linux", "Windows"):
-        to_do.append("pip install nvidia-nvimgcodec-cu13 for DALI's own pixels.")
+        to_do.append("pip install 'nvidia-nvimgcodec-cu13>=0.9,<0.10' for DALI's own pixels.")
     on_gpu = _version("nvidia-nvjpeg") or _version("nvidia-nvjpeg-cu12")
     return [
         Line("images on the CPU", images, True),

@@ -44,6 +44,14 @@ def test_without_nvimagecodec(monkeypatch, fresh):
         backend.has_nvimagecodec()
 
 
+def test_another_version_of_nvimagecodec_is_told_of(monkeypatch, fresh):
+    monkeypatch.setattr(nvimagecodec_library, "_VERSION", 8)
+    monkeypatch.setattr(nvimagecodec_library, "library", nvimagecodec_library.Library)
+    monkeypatch.setenv(DECODER.name, "auto")
+    with pytest.warns(RuntimeWarning, match=r"0\.8 is needed.*OpenCV decodes.*pip install '.*<0"):
+        assert not backend.has_nvimagecodec()
+
+
 def test_declaring_the_decoders_imports_no_codec():
     code = (
         "import sys, penstock.operators\n"

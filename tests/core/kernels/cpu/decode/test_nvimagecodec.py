@@ -128,7 +128,7 @@ def test_another_image_than_the_header_says_is_refused():
 
 def test_another_version_is_refused(monkeypatch):
     monkeypatch.setattr(nvimagecodec_library, "_VERSION", 8)
-    with pytest.raises(ImportError, match=r"records are those of 0\.8, not of 9"):
+    with pytest.raises(ImportError, match=r"version 0\.8 is needed, and this is 0\.9"):
         nvimagecodec_library.Library()
 
 

@@ -218,8 +218,11 @@ class SampleRunner:
         made: dict[int, Sequence[Any]] = {}
 
         def samples(register: int) -> Sequence[Any]:
-            found = made.get(register)
-            return chunk.columns[register].rows if found is None else found  # type: ignore[union-attr]
+            if register in made:
+                return made[register]
+            column = chunk.columns[register]
+            assert column is not None
+            return column.rows
 
         bound = []
         for step, context in steps:

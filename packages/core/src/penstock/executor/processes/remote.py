@@ -182,8 +182,7 @@ class RemoteRunner:
                 self._iteration = None
         return sent
 
-    @staticmethod
-    def wait(sent: Sequence[SentSamples | None], wakeup: int) -> list[int]:
+    def wait(self, sent: Sequence[SentSamples | None], wakeup: int) -> list[int]:
         """Wait, for a while at most, until some of the samples, of a worker each, have become
         something, or the file `wakeup` can be read; return which have.
         """

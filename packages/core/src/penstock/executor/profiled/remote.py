@@ -66,9 +66,7 @@ class ProfiledRemoteRunner(RemoteRunner):
         finally:
             self._note_since(self._engine, number, len(indices), indices[0], begin, worked)
 
-    def wait(  # type: ignore[override]
-        self, sent: Sequence[SentSamples | None], wakeup: int
-    ) -> list[int]:
+    def wait(self, sent: Sequence[SentSamples | None], wakeup: int) -> list[int]:
         """Wait until some of the samples have become something; see `RemoteRunner.wait`."""
         begin, worked = perf_counter_ns(), thread_time_ns()
         try:

@@ -101,7 +101,9 @@ def _choose(
 
 
 @njit(error_model="numpy")
-def _two_uniforms(place: int, sample: int, key: Key, uniforms: np.ndarray) -> tuple[float, float]:
+def _two_uniforms(
+    place: int, sample: int, key: Key, uniforms: np.ndarray | None
+) -> tuple[float, float]:
     """Numbers ``2 * place`` and ``2 * place + 1`` of a sample: those of one block."""
     if uniforms is not None:
         return uniforms[2 * place], uniforms[2 * place + 1]

@@ -133,7 +133,7 @@ def axis_taps(sampling: AxisSampling, begin: int, count: int, step: int = 1) -> 
     else:
         table, half_width = filter_table(kind)
         gaussian = kind == Filter.GAUSSIAN
-        support = _support(half_width, gaussian, antialias, start, end, out_size)
+        support = math.ceil(_width(half_width, gaussian, antialias, start, end, out_size))
         first = np.empty(count, np.int64)
         weights = np.empty((count, min(support, in_size)), np.float32)
         _weigh(
@@ -225,19 +225,6 @@ def _width(
         deviation = np.float32(np.float64(radius) * 0.5 / math.sqrt(2.0))
         return np.float32(4 * math.sqrt(2.0)) * deviation
     return np.float32(2) * radius
-
-
-@njit(nogil=True)
-def _support(
-    half_width: np.float32,
-    gaussian: bool,
-    antialias: bool,
-    start: float,
-    end: float,
-    out_size: int,
-) -> int:
-    """Source pixels that a filter may reach."""
-    return math.ceil(_width(half_width, gaussian, antialias, start, end, out_size))
 
 
 @njit(nogil=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 
 from penstock._forking import no_fork
@@ -16,7 +17,12 @@ def has_nvimagecodec() -> bool:
     Raises
     ------
     MissingDependencyError
-        If the environment asks for nvImageCodec and it cannot be imported.
+        If the environment asks for nvImageCodec and it does not load.
+
+    Warns
+    -----
+    RuntimeWarning
+        If nvImageCodec is installed and does not load.
     """
     choice = DECODER.value()
     if choice == "opencv":
@@ -27,10 +33,18 @@ def has_nvimagecodec() -> bool:
     try:
         nvimagecodec_library.library()
     except (ImportError, OSError) as error:
-        if choice == "auto":
-            return False
-        raise MissingDependencyError(
-            f"{DECODER.name} asks for nvImageCodec, which does not load ({error}). Run "
-            "`pip install nvidia-nvimgcodec-cu13`, or unset the variable."
-        ) from error
+        way_out = "Run `pip install 'nvidia-nvimgcodec-cu13>=0.9,<0.10'`"
+        if choice != "auto":
+            raise MissingDependencyError(
+                f"{DECODER.name} asks for nvImageCodec, which does not load ({error}). {way_out}, "
+                "or unset the variable."
+            ) from error
+        if not isinstance(error, ModuleNotFoundError):  # it is there
+            warnings.warn(
+                f"{error}. OpenCV decodes images in its place, with slightly other pixels than "
+                f"DALI's. {way_out}, or set {DECODER.name}=opencv.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return False
     return True

@@ -64,8 +64,7 @@ _CALL = np.dtype(
 )
 """What a call works with: handles that it makes, what it is told, and records for the library."""
 (_STREAM, _PART, _IMAGE, _FUTURE, _AT_STATUS, _STATUSES, _PARAMS, _SELECTED, _STORED, _WANTED) = (
-    _CALL.fields[name][1]  # type: ignore[index]
-    for name in _CALL.names or ()
+    place for _, place, *_ in (_CALL.fields or {}).values()
 )
 
 
@@ -142,6 +141,17 @@ def _decode(
     channels: int,
     out: np.ndarray,
 ) -> bool:
+    """Decode `region` of the image in `data`, which is to be of the size `whole`, into `out`.
+
+    Parameters
+    ----------
+    calls
+        A `_CALL` of this thread's.
+    handles
+        Of the library's instance, and of a decoder.
+    kinds
+        Sample type, colour specification and sample format, as numbers of the library's.
+    """
     call, at, instance = calls[0], calls.ctypes.data, handles[0]
     call.stream = 0
     if _create_stream(instance, at + _STREAM, data.ctypes.data, data.size, 0) != 0:
@@ -172,7 +182,17 @@ def _decode(
 
 
 @njit(nogil=True)
-def _decode_stream(call, at, handles, source, region, kinds, channels, out):  # type: ignore[no-untyped-def]
+def _decode_stream(
+    call: Any,
+    at: int,
+    handles: tuple[int, int],
+    source: int,
+    region: tuple[int, int, int, int],
+    kinds: tuple[int, int, int],
+    channels: int,
+    out: np.ndarray,
+) -> bool:
+    """Decode the stream whose handle is at address `source`; the rest is as `_decode` has it."""
     wanted = call.wanted
     plane = wanted.plane
     height, width = region[2] - region[0], region[3] - region[1]

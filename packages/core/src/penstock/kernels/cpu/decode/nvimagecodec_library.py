@@ -175,7 +175,8 @@ class Library:
             self._call("GetProperties", properties)
             self.version = int(properties["version"][0])
             if self.version // 100 != _VERSION:
-                raise RuntimeError(f"records are those of 0.{_VERSION}, not of {self.version}")
+                major, minor = divmod(self.version // 100, 100)
+                raise RuntimeError(f"version 0.{_VERSION} is needed, and this is {major}.{minor}")
             create = _marked(_INSTANCE_CREATE_INFO)
             create["load_builtin_modules"] = 1
             self.instance = self._made("InstanceCreate", create)

@@ -30,20 +30,21 @@ def import_quietly(
     environment
         Variables set during the import, unless the user has set them.
     """
-    with no_fork, _lock, added_environment(environment):
+    with no_fork, added_environment(environment):
         return _import_filtered(module, ignore)
 
 
 @contextmanager
 def added_environment(environment: Mapping[str, str]) -> Iterator[None]:
-    """Set variables meanwhile, unless the user has set them."""
-    added = {name: value for name, value in environment.items() if name not in os.environ}
-    os.environ.update(added)
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
+    """Set variables meanwhile, unless the user has set them; for one thread at a time."""
+    with _lock:
+        added = {name: value for name, value in environment.items() if name not in os.environ}
+        os.environ.update(added)
+        try:
+            yield
+        finally:
+            for name in added:
+                os.environ.pop(name, None)
 
 
 def _import_filtered(module: str, ignore: tuple[str, ...]) -> ModuleType:
