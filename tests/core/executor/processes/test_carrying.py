@@ -16,6 +16,7 @@ from penstock.executor.processes.remote import RemoteRunner
 from penstock.operators import Arg, Input, Spec, operator
 from penstock.operators.support.argument_types import ObjectArg
 from tests.support.images import class_folders, encoded, picture
+from tests.support.processes import wait_until
 from tests.support.speech import CLIPS
 from tests.support.speech import encoded as encoded_clip
 
@@ -224,6 +225,9 @@ def test_a_batch_that_comes_while_a_process_is_busy_is_sent_to_another_one(monke
     numbers = range(4, 10)
     early = [told.index(("sent", n + 2)) < told.index(("received", n + 1)) for n in numbers]
     assert sum(early) > len(early) / 2, told
+    # Threads that do not wait for processes any more are not woken in place of those that do.
+    wait_until(lambda: not any(i.is_busy for i in pipe._executor.scheduled()))
+    wait_until(lambda: not pipe._executor._schedule.monitor.dispatchers)
 
 
 def test_operators_of_whole_batches_between_two_stages():
