@@ -53,6 +53,8 @@ class Step:
     samples take it."""
     chunked: bool = False
     """Whether samples go through `function` several at a time."""
+    takes_lazy: bool = False
+    """Whether these are lazy values, a list of them."""
     read: tuple[bool, ...] = ()
     """Of each output, whether anybody reads it."""
     is_lazy: bool = False

@@ -341,3 +341,8 @@ class Program:
                 and all(kind.layout in ("", self.specs[r].layout) for kind in kinds)
             )
             step.materialises = not step.is_lazy
+        maker_of = {r: step for step in self.steps for r in step.outputs}
+        for step in self.steps:
+            maker = maker_of.get(step.inputs[0]) if step.inputs else None
+            if maker is not None and maker.is_lazy and step.op.chunks_lazy and not step.is_lazy:
+                step.function, step.chunked, step.takes_lazy = step.op.cpu_chunk, True, True

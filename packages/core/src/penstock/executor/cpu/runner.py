@@ -416,9 +416,12 @@ class SampleRunner:
             name: [converted(name, convert, value) for value in group.of(r)]
             for name, r, convert in step.sample_args
         }
-        several = ChunkContext(context, indices, places, values, step.read)
+        several = ChunkContext(context, group.positions, indices, places, values, step.read)
+        if len(indices) == 1:  # what a lazy value raises is to name its sample
+            for producer in self._producers[id(step)]:
+                producer.position = group.positions[0]
         for k, rows in enumerate(inputs):
-            if isinstance(rows, list):
+            if isinstance(rows, list) and not step.takes_lazy:
                 inputs[k] = Rows(rows)
         found = step.function(several, *inputs)
         if step.materialises and isinstance(found, LazyValue):

@@ -33,7 +33,7 @@ __all__ = ["Scratch", "axis_taps", "blend_slices", "planned_taps", "resample_ima
 Scratch = Callable[[tuple[int, ...], Any], np.ndarray]
 """Gives uninitialised memory of a shape and type."""
 
-_CHUNK = 6144
+CHUNK = 6144
 """Elements of a source row that step 1 leaves to step 2 at a time: 384 KiB of scratch memory."""
 _ZERO = np.zeros(1, np.float32)
 
@@ -91,8 +91,8 @@ def resample_image(
         return
     needed = columns.high - columns.low
     chunk, span = width, needed
-    if needed * channels > _CHUNK and width > LANES:
-        chunk = max(1, width * _CHUNK // (needed * channels * LANES)) * LANES
+    if needed * channels > CHUNK and width > LANES:
+        chunk = max(1, width * CHUNK // (needed * channels * LANES)) * LANES
         span = _widest_span(columns, chunk)
     # Columns are transposed in squares, which may reach beyond the last one.
     span_elements = -(-span * channels // LANES) * LANES

@@ -159,7 +159,7 @@ def _horizontally(
 
 
 @njit(nogil=True)
-def _resample(
+def resample(
     source: Any,
     top: int,
     left: int,
@@ -181,6 +181,7 @@ def _resample(
     out: Any,
     scratch: np.ndarray,
 ) -> None:
+    """All steps; arguments are as `penstock.kernels.cpu.resample.resample_image` makes them."""
     channels = source.shape[2]
     height, width, out_channels = out.shape
     size = source.itemsize
@@ -304,7 +305,7 @@ def _array(dtype: Any, ndim: int, readonly: bool = False) -> Any:
 
 @once
 def compiled_resample(source: np.dtype, out: np.dtype) -> Any:
-    """`_resample` for arrays of any strides; one signature for all of them, compiled once."""
+    """`resample` for arrays of any strides; one signature for all of them, compiled once."""
     flat, table = types.float32[::1], types.float32[:, ::1]
     i, f, b = types.int64, types.float32, types.boolean
     signature = types.void(
@@ -318,7 +319,7 @@ def compiled_resample(source: np.dtype, out: np.dtype) -> Any:
         _array(out, 3),
         flat,
     )
-    return njit(signature=signature, nogil=True)(_resample.py_func)
+    return njit(signature=signature, nogil=True)(resample.py_func)
 
 
 @once

@@ -83,8 +83,25 @@ class Taps(NamedTuple):
     """End of the source pixels needed by any."""
 
 
+AXIS = np.dtype(
+    [
+        ("in_size", np.int64),
+        ("out_size", np.int64),
+        ("start", np.float32),
+        ("end", np.float32),
+        ("filter", np.int64),
+        ("begin", np.int64),
+        ("length", np.int64),
+        ("step", np.int64),
+    ],
+    align=True,
+)
+"""An axis of a sample: the first five fields are those of `AxisSampling`; wanted are `length`
+pixels of the output, from number `begin` on, in steps of 1 or -1.
+"""
+
 PlannedAxis = tuple[int, int, float, float, int, int, int, int]
-"""A row of `penstock.kernels.plan.resize_axes.AXIS`."""
+"""The same as Python's numbers."""
 
 
 def planned_taps(
@@ -128,15 +145,15 @@ def axis_taps(sampling: AxisSampling, begin: int, count: int, step: int = 1) -> 
     in_size, out_size, start, end, kind, antialias, stepwise = sampling
     if kind == Filter.NEAREST:
         first = np.empty(count, np.int64)
-        _nearest(in_size, out_size, start, end, stepwise, begin, step, first)
+        nearest(in_size, out_size, start, end, stepwise, begin, step, first)
         weights = np.ones((count, 1), np.float32)
     else:
         table, half_width = filter_table(kind)
         gaussian = kind == Filter.GAUSSIAN
-        support = math.ceil(_width(half_width, gaussian, antialias, start, end, out_size))
+        support = math.ceil(width_of(half_width, gaussian, antialias, start, end, out_size))
         first = np.empty(count, np.int64)
         weights = np.empty((count, min(support, in_size)), np.float32)
-        _weigh(
+        weigh(
             table,
             half_width,
             gaussian,
@@ -179,7 +196,7 @@ def filter_table(kind: int) -> tuple[np.ndarray, np.float32]:
 
 
 @njit(nogil=True)
-def _nearest(
+def nearest(
     in_size: int,
     out_size: int,
     start: float,
@@ -189,6 +206,7 @@ def _nearest(
     step: int,
     first: np.ndarray,
 ) -> None:
+    """Fill `first` with the nearest pixels of the source."""
     origin = np.float32(start)
     scale = (np.float32(end) - origin) / np.float32(out_size)
     reached = origin + _HALF * scale
@@ -207,7 +225,7 @@ def _nearest(
 
 
 @njit(nogil=True)
-def _width(
+def width_of(
     half_width: np.float32,
     gaussian: bool,
     antialias: bool,
@@ -228,7 +246,7 @@ def _width(
 
 
 @njit(nogil=True)
-def _weigh(
+def weigh(
     table: np.ndarray,
     half_width: np.float32,
     gaussian: bool,
@@ -243,7 +261,7 @@ def _weigh(
     weights: np.ndarray,
 ) -> None:
     """Fill `first` and `weights`; taps outside of the axis are added to its outermost pixels."""
-    width = _width(half_width, gaussian, antialias, start, end, out_size)
+    width = width_of(half_width, gaussian, antialias, start, end, out_size)
     support = math.ceil(width)
     units = np.float32(table.size - 1) / width
     anchor = np.float32(0.5 * (table.size - 1)) / units

@@ -6,25 +6,9 @@ import math
 
 import numpy as np
 
+from penstock.kernels.cpu.resample_taps import AXIS as AXIS
 from penstock.kernels.cpu.resample_taps import Filter
 from penstock.kernels.plan.compiled import compiled
-
-AXIS = np.dtype(
-    [
-        ("in_size", np.int64),
-        ("out_size", np.int64),
-        ("start", np.float32),
-        ("end", np.float32),
-        ("filter", np.int64),
-        ("begin", np.int64),
-        ("length", np.int64),
-        ("step", np.int64),
-    ],
-    align=True,
-)
-"""An axis. The first five fields are those of `penstock.kernels.cpu.resample_taps.AxisSampling`;
-wanted are `length` pixels of the output, from number `begin` on, in steps of 1 or -1.
-"""
 
 SIZE, START, END, REGION, OUTPUT = 1, 2, 3, 4, 5
 """What is wrong with a sample: a number that is not finite, or an output that is too large."""

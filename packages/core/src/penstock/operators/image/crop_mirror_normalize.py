@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from penstock.operators.support.normalize.pixels import (
 )
 from penstock.operators.support.operator import (
     BatchContext,
+    ChunkContext,
     SampleContext,
     SampleOperator,
     operator,
@@ -35,6 +37,7 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.pointwise.color_batch import ColorBatch
 from penstock.operators.support.resize.resized_batch import ResizedBatch
 from penstock.operators.support.resize.resized_image import ResizedImage
+from penstock.operators.support.resize.several import resample_several
 from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.operators.support.warp.warped_batch import WarpedBatch
 from penstock.operators.support.windows.arguments import (
@@ -51,6 +54,9 @@ from penstock.tensors.gpu.batch import (
     shape_rows,
 )
 from penstock.types import DALIDataType, to_numpy_type
+
+if TYPE_CHECKING:
+    from penstock.tensors.rows import Rows
 
 _IN_TYPES = data_types("UINT8 INT16 UINT16 INT32 FLOAT FLOAT16")
 _OUT_TYPES = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
@@ -189,43 +195,37 @@ class CropMirrorNormalize(SampleOperator):
     takes = (LazyImage, StridedBatch, ResizedBatch, WarpedBatch, ColorBatch)
 
     def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray:
-        anchor, shape, outside, numbers = c.row
-        mirror = c.args.mirror != 0
-        if self._moves_axes:
-            anchor = [anchor[axis] for axis in self._from_input]
-            shape = [shape[axis] for axis in self._from_input]
-        channels = shape[-1]
-        fill = self._fill(channels) if outside or self._pad else ()
         out = c.out
-        target = out.transpose(self._from_output)
-        if outside:
-            extents = [data.shape[axis] for axis in self._from_input]
-            target = _fill_outside(target, anchor, shape, extents, fill, mirror=mirror)
-            ends = [min(a + s, e) for a, s, e in zip(anchor, shape, extents, strict=True)]
-            anchor = [max(a, 0) for a in anchor]
-            shape = [e - a for a, e in zip(anchor, ends, strict=True)]
-        if not target.size:
-            return out
-        further = fill[channels:]
-        if further and not (self._pixels_in and self._pixels_out):
-            target[..., channels:] = further
-            target, further = target[..., :channels], ()
-        coefficients = self._normalization.coefficients(numbers, channels, further)
-        if isinstance(data, np.ndarray):
-            source = data.transpose(self._from_input) if self._moves_axes else data
-            if tuple(shape) != source.shape:
-                index = [slice(a, a + s) for a, s in zip(anchor, shape, strict=True)]
-                source = source[tuple(index)]
-        else:
-            (y0, x0), (height, width) = anchor[:2], shape[:2]
-            if self._fuses and isinstance(data, ResizedImage):
-                means, factors, _ = coefficients
-                data.normalized(target, y0, x0, means, factors, mirror=mirror)
-                return out
-            source = data.region(y0, x0, y0 + height, x0 + width)
-        if mirror:
-            source = source[..., ::-1, :]
-        self._normalize(source, target, coefficients)
+        self._write(c, data, out)
+        return out
+
+    chunks_lazy = True
+
+    def cpu_chunk(self, c: ChunkContext, data: list[LazyImage]) -> Rows:
+        out = c.out()
+        left: Iterable[int] = range(len(data))
+        anchors, shapes, outside, numbers = c.table
+        shapes = np.asarray(shapes, np.int64)
+        channels, first = int(shapes[0, -1]), numbers[0]
+        if (
+            self._fuses
+            and not (self._pad or any(outside))
+            and all(each is first for each in numbers)
+            and not np.count_nonzero(shapes[:, -1] != channels)
+        ):
+            means, factors, _ = self._normalization.coefficients(first, channels)
+            left = resample_several(
+                c,
+                data,
+                out,
+                channels,
+                windows=(np.asarray(anchors, np.int64), shapes),
+                mirrors=[mirror != 0 for mirror in c.values("mirror")],
+                normalization=(means, factors),
+                planar=not self._pixels_out,
+            )
+        for k in left:
+            self._write(c.sample(k), data[k], out[k])
         return out
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> DeviceBatch:
@@ -261,6 +261,45 @@ class CropMirrorNormalize(SampleOperator):
         return NormalizedWindows(
             anchors, shapes, extents, made, self._order, table, inside=not outside.any()
         )
+
+    def _write(self, c: SampleContext, data: np.ndarray | LazyImage, out: np.ndarray) -> None:
+        """Fill `out`, the output of one sample."""
+        anchor, shape, outside, numbers = c.row
+        mirror = c.args.mirror != 0
+        if self._moves_axes:
+            anchor = [anchor[axis] for axis in self._from_input]
+            shape = [shape[axis] for axis in self._from_input]
+        channels = shape[-1]
+        fill = self._fill(channels) if outside or self._pad else ()
+        target = out.transpose(self._from_output)
+        if outside:
+            extents = [data.shape[axis] for axis in self._from_input]
+            target = _fill_outside(target, anchor, shape, extents, fill, mirror=mirror)
+            ends = [min(a + s, e) for a, s, e in zip(anchor, shape, extents, strict=True)]
+            anchor = [max(a, 0) for a in anchor]
+            shape = [e - a for a, e in zip(anchor, ends, strict=True)]
+        if not target.size:
+            return
+        further = fill[channels:]
+        if further and not (self._pixels_in and self._pixels_out):
+            target[..., channels:] = further
+            target, further = target[..., :channels], ()
+        coefficients = self._normalization.coefficients(numbers, channels, further)
+        if isinstance(data, np.ndarray):
+            source = data.transpose(self._from_input) if self._moves_axes else data
+            if tuple(shape) != source.shape:
+                index = [slice(a, a + s) for a, s in zip(anchor, shape, strict=True)]
+                source = source[tuple(index)]
+        else:
+            (y0, x0), (height, width) = anchor[:2], shape[:2]
+            if self._fuses and isinstance(data, ResizedImage):
+                means, factors, _ = coefficients
+                data.normalized(target, y0, x0, means, factors, mirror=mirror)
+                return
+            source = data.region(y0, x0, y0 + height, x0 + width)
+        if mirror:
+            source = source[..., ::-1, :]
+        self._normalize(source, target, coefficients)
 
     def _normalize(
         self, source: np.ndarray, target: np.ndarray, coefficients: Coefficients

@@ -73,7 +73,7 @@ class Resize(ResizingOperator):
         resized = self.prepare(data)
         self._request = ResizeRequest(self, self.resampler.spatial_ndim)
         if self.args.save_attrs:
-            self.returns_lazy = ()
+            self.returns_lazy, self.chunks_lazy = (), False
             return resized, Spec(DALIDataType.INT32, 1)
         return resized
 

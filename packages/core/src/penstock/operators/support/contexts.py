@@ -143,7 +143,8 @@ class SampleContext:
 
     def alone(self) -> ChunkContext:
         """The context of a chunk that has this sample only."""
-        return ChunkContext(self, (self.index,), range(self.place, self.place + 1), {}, None)
+        places = range(self.place, self.place + 1)
+        return ChunkContext(self, (self.position,), (self.index,), places, {}, None)
 
 
 class ChunkContext:
@@ -153,6 +154,8 @@ class ChunkContext:
     ----------
     context
         The step's.
+    positions
+        Which samples of the chunk at hand they are.
     indices
         Positions of the samples in their batch.
     places
@@ -177,6 +180,7 @@ class ChunkContext:
     __slots__ = (
         "_context",
         "_places",
+        "_positions",
         "_read",
         "_values",
         "args",
@@ -189,12 +193,14 @@ class ChunkContext:
     def __init__(
         self,
         context: SampleContext,
+        positions: Sequence[int],
         indices: Sequence[int],
         places: Sequence[int],
         values: dict[str, list[Any]],
         read: Sequence[bool] | None,
     ) -> None:
         self._context = context
+        self._positions = positions
         self.indices = indices
         self.seed, self.iteration = context.seed, context.iteration
         self._places = places
@@ -202,6 +208,14 @@ class ChunkContext:
         self._read = read
         self.args = context.args
         self.handed: list[Rows] = []
+
+    def sample(self, k: int) -> SampleContext:
+        """The context of one of them, for `SampleOperator.cpu`; it is good until the next."""
+        context = self._context
+        context.position, context.place = self._positions[k], self._places[k]
+        for name, values in self._values.items():
+            setattr(context.args, name, values[k])
+        return context
 
     @property
     def table(self) -> tuple[Any, ...]:

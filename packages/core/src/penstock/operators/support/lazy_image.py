@@ -9,7 +9,7 @@ after the other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,24 @@ if TYPE_CHECKING:
     from penstock.operators.support.operator import SampleContext
 
 Allocator = Callable[[tuple[int, ...], Any], np.ndarray]
+
+
+class PlainSource(NamedTuple):
+    """Where pixels of uint8 come from that a compiled loop can get at."""
+
+    data: np.ndarray
+    """A JPEG file; or the pixels themselves, HWC and contiguous."""
+    color: str
+    """What the file is decoded to, ``"RGB"``, ``"BGR"`` or ``"GRAY"``; empty for pixels."""
+    fast_idct: bool
+    height: int
+    """Of all pixels, ..."""
+    width: int
+    top: int
+    """... and the first of those that are meant."""
+    left: int
+    must_be_complete: bool
+    """Whether a file without an end is an error, also where the end is not needed."""
 
 
 class LazyImage(LazyValue):
@@ -49,6 +67,10 @@ class LazyImage(LazyValue):
         """
         raise NotImplementedError
 
+    def plain_source(self) -> PlainSource | None:
+        """Where the pixels come from, if that is as simple as that."""
+        return None
+
     def materialise(self, c: SampleContext) -> np.ndarray:
         """All pixels, in the place of the output wherever possible."""
         height, width, _ = self.shape
@@ -73,6 +95,13 @@ class LazyWindow(LazyImage):
         """Pixels of the window, in its own coordinates."""
         y, x = self._y, self._x
         return self._image.region(y + y0, x + x0, y + y1, x + x1, empty)
+
+    def plain_source(self) -> PlainSource | None:
+        """That of the image, from another place on."""
+        found = self._image.plain_source()
+        if found is None:
+            return None
+        return found._replace(top=found.top + self._y, left=found.left + self._x)
 
 
 class LazyMirror(LazyImage):

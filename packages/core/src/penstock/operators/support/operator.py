@@ -140,6 +140,11 @@ class Operator:
     any; `infer` may still change it. Where the only reader `takes` them, it gets them as they are;
     for all others the engine computes them at once."""
 
+    chunks_lazy: bool = False
+    """Whether a `SampleOperator` gets several samples at a time, in `cpu_chunk`, where the first
+    input is lazy and the output is computed; `infer` may still change it. It is given a list with a
+    lazy value for each sample, of a kind in `takes`; `cpu` works on all other inputs."""
+
     keeps_shape: ClassVar[bool] = False
     """Whether outputs have the shape of the first input, so that a sequence without frames has an
     output, too."""

@@ -115,11 +115,10 @@ def decode_into(
         First row and column, and one past the last, of the image as stored; `None` for all of it.
     """
     whole = (0, 0, header.height, header.width)
-    handles = (library().instance, _thread.decoder(fast_idct))
-    kinds = (SAMPLE_TYPES[out.dtype], *COLORS[color])
+    calls, handles, kinds = prepared(out.dtype, color, fast_idct)
     bytes_out = out.reshape(-1).view(U8)
-    return _decode(
-        _thread.call,
+    return decode_region(
+        calls,
         handles,
         read_only(data),
         whole,
@@ -130,8 +129,16 @@ def decode_into(
     )
 
 
+def prepared(
+    dtype: np.dtype, color: str, fast_idct: bool
+) -> tuple[np.ndarray, tuple[int, int], tuple[int, int, int]]:
+    """What `decode_region` is given first, as `handles` and as `kinds`, in this thread."""
+    handles = (library().instance, _thread.decoder(fast_idct))
+    return _thread.call, handles, (SAMPLE_TYPES[dtype], *COLORS[color])
+
+
 @njit(nogil=True)
-def _decode(
+def decode_region(
     calls: np.ndarray,
     handles: tuple[int, int],
     data: np.ndarray,
@@ -192,7 +199,7 @@ def _decode_stream(
     channels: int,
     out: np.ndarray,
 ) -> bool:
-    """Decode the stream whose handle is at address `source`; the rest is as `_decode` has it."""
+    """Decode the stream whose handle is at address `source`; else as `decode_region`."""
     wanted = call.wanted
     plane = wanted.plane
     height, width = region[2] - region[0], region[3] - region[1]

@@ -8,8 +8,9 @@ import numpy as np
 
 from penstock.errors import BadSampleError
 from penstock.kernels.cpu.decode import convert
+from penstock.kernels.cpu.decode.backend import has_nvimagecodec
 from penstock.kernels.cpu.decode.exif import UPRIGHT, stored_region, turned
-from penstock.kernels.cpu.decode.image_header import ImageHeader
+from penstock.kernels.cpu.decode.image_header import U8, ImageHeader
 from penstock.kernels.cpu.decode.rotate import rotate_into
 from penstock.kernels.cpu.decode.stored import Allocator, Region, decode_stored
 
@@ -38,6 +39,18 @@ class Wanted:
         if self.color == "ANY_DATA":
             return {1: "GRAY", 3: "RGB"}.get(channels, "NATIVE")
         return "RGB" if self.color == "YCbCr" else self.color
+
+    def is_as_stored(self, header: ImageHeader) -> bool:
+        """Whether nvImageCodec makes these pixels of a JPEG file by itself."""
+        return (
+            header.codec == "jpeg"
+            and self.dtype == U8 == header.dtype
+            and header.variant in ("", "rgb")
+            and not header.unsupported
+            and (header.orientation == UPRIGHT or not self.adjust_orientation)
+            and self.color != "YCbCr"
+            and has_nvimagecodec()
+        )
 
 
 def decode(

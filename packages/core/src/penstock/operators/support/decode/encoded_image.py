@@ -8,7 +8,7 @@ from penstock.kernels.cpu.decode.diagnosis import has_end_of_image
 from penstock.kernels.cpu.decode.image_header import ImageHeader
 from penstock.kernels.cpu.decode.pixels import Wanted, decode
 from penstock.kernels.cpu.decode.stored import Region
-from penstock.operators.support.lazy_image import Allocator, LazyImage
+from penstock.operators.support.lazy_image import Allocator, LazyImage, PlainSource
 from penstock.operators.support.operator import SampleContext
 
 
@@ -82,6 +82,16 @@ class EncodedImage(LazyImage):
             raise self._context.located(error) from error
         self._known = top, left, _, _ = wanted_now
         return self._pixels[y0 - top : y1 - top, x0 - left : x1 - left]
+
+    def plain_source(self) -> PlainSource | None:
+        """The file, if it is a JPEG whose pixels are wanted as they are stored."""
+        header, wanted = self._header, self._wanted
+        if self._pixels is not None or not wanted.is_as_stored(header):
+            return None
+        color = wanted.stored_color(header.channels)
+        height, width = header.height, header.width
+        complete = self._must_be_complete
+        return PlainSource(self._data, color, wanted.fast_idct, height, width, 0, 0, complete)
 
     def _is_cut_off(self) -> bool:
         """Whether the file has no end, which is an error even where the wanted part is there."""

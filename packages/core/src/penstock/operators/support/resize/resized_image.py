@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.operators.support.lazy_image import Allocator, LazyImage
+from penstock.operators.support.lazy_image import Allocator, LazyImage, PlainSource
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.resample_taps import PlannedAxis
@@ -106,6 +106,33 @@ class ResizedImage(LazyImage):
             Whether columns are written from right to left.
         """
         self._render(out, y0, x0, (means, factors), mirror=mirror)
+
+    @property
+    def axes(self) -> tuple[PlannedAxis, PlannedAxis]:
+        """How rows and columns are resampled, and which of them make up this image."""
+        return self._rows, self._columns
+
+    @property
+    def antialias(self) -> bool:
+        """Whether filters widen where an axis shrinks."""
+        return self._antialias
+
+    @property
+    def rounds_to(self) -> np.dtype | None:
+        """The type of the pixels if it is an integer type."""
+        return self._rounds_to
+
+    def resampled_source(self) -> PlainSource | None:
+        """Where the pixels come from that are resampled, if they are uint8 and easy to get at."""
+        source = self._source
+        if source.dtype != np.uint8:
+            return None
+        if isinstance(source, LazyImage):
+            return source.plain_source()
+        if not (source.flags.c_contiguous and source.size):
+            return None
+        height, width, _ = source.shape
+        return PlainSource(source, "", False, height, width, 0, 0, False)
 
     def _render(
         self,

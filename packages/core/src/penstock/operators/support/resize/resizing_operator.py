@@ -11,6 +11,7 @@ from penstock.kernels.plan import resize_axes as _plan
 from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.operator import (
     BatchContext,
+    ChunkContext,
     SampleContext,
     SampleOperator,
 )
@@ -19,12 +20,14 @@ from penstock.operators.support.resize.resampling import Resampling
 from penstock.operators.support.resize.resized_batch import ResizedBatch
 from penstock.operators.support.resize.resized_image import ResizedImage
 from penstock.operators.support.resize.sample import SampleResampler
+from penstock.operators.support.resize.several import write_several
 from penstock.operators.support.schema import Spec
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.resample_taps import PlannedAxis
     from penstock.kernels.gpu.resample_axes import AxesSampling
+    from penstock.tensors.rows import Rows
 
 
 class ResizingOperator(SampleOperator):
@@ -101,6 +104,11 @@ class ResizingOperator(SampleOperator):
         out = c.out
         self.resampler.run(c, data, axes, resampling.antialias, out, resampling.rounds_to)
         return out
+
+    chunks_lazy = True
+
+    def cpu_chunk(self, c: ChunkContext, data: list[LazyImage]) -> Rows:
+        return write_several(c, [self.cpu(c.sample(k), image) for k, image in enumerate(data)])
 
     def batch_axes(self, c: BatchContext, data: LazyBatch) -> AxesSampling:
         """How the axes of the samples of a batch are resampled."""
