@@ -369,7 +369,7 @@ class SampleRunner:
                 context.plans = plans
                 places = range(len(positions))
             if step.chunked:
-                return self._at_once(step, context, inputs, group, chunk, places), []
+                return self._at_once(step, context, inputs, group, chunk, places)
             return self._each(step, context, inputs, group, chunk, places)
         except BaseException as error:  # whatever it is, somebody waits for the batch
             if len(positions) == 1:
@@ -409,17 +409,17 @@ class SampleRunner:
         group: Group,
         chunk: Chunk,
         places: Sequence[int],
-    ) -> Sequence[Any]:
+    ) -> tuple[Sequence[Any], list[int]]:
         """What a step makes of a group in one call."""
         indices = chunk.indices_at(group.positions)
         values = {
             name: [converted(name, convert, value) for value in group.of(r)]
             for name, r, convert in step.sample_args
         }
-        several = ChunkContext(context, group.positions, indices, places, values, step.read)
-        if len(indices) == 1:  # what a lazy value raises is to name its sample
-            for producer in self._producers[id(step)]:
-                producer.position = group.positions[0]
+        producers = self._producers[id(step)]
+        several = ChunkContext(
+            context, group.positions, indices, places, values, step.read, producers
+        )
         for k, rows in enumerate(inputs):
             if isinstance(rows, list) and not step.takes_lazy:
                 inputs[k] = Rows(rows)
@@ -436,7 +436,9 @@ class SampleRunner:
                 for value in rows if rows.flat is None else rows[:1]:
                     buffer.check(value.shape, value.dtype)
                 buffer.put_rows(indices, rows)
-        return results
+        for k, error in several.failures.items():
+            chunk.fail(error, step, context, group.positions[k])
+        return results, list(several.failures)
 
     def _each(
         self,

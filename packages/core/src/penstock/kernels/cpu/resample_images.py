@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu import half
-from penstock.kernels.cpu.decode.nvimagecodec import decode_region, prepared
+from penstock.kernels.cpu.decode.nvimagecodec import LEAST_COLUMNS, decode_region, prepared
 from penstock.kernels.cpu.normalize_pixels import LIMITS, STORED_AS
 from penstock.kernels.cpu.pointers import pointer
 from penstock.kernels.cpu.resample import CHUNK, Scratch
@@ -58,9 +58,6 @@ IMAGE = np.dtype(
 * ``mirror``: whether columns are written from right to left;
 * ``out``: address of the result.
 """
-
-LEAST_COLUMNS = 32
-"""libjpeg-turbo upsamples chroma in another way where it decodes fewer columns of an image."""
 
 _FILTERS = (Filter.TRIANGULAR, Filter.CUBIC, Filter.LANCZOS, Filter.GAUSSIAN)
 _NEAREST, _GAUSSIAN = int(Filter.NEAREST), int(Filter.GAUSSIAN)
@@ -163,7 +160,7 @@ def _aligned(size: int) -> int:
 
 @njit(nogil=True)
 def _sizes(
-    image: Any, channels: int, out_channels: int, antialias: bool, radii: tuple[Any, ...]
+    image: Any, channels: int, antialias: bool, radii: tuple[Any, ...]
 ) -> tuple[int, int, int, int, int, int]:
     """Scratch memory that an image takes, bytes: for the taps of rows (where they begin, weights)
     and of columns, for pixels that are decoded, and for what is resampled.
@@ -176,7 +173,7 @@ def _sizes(
     if image.bytes:
         pixels = _most_needed(rows, row_taps) * max(needed, LEAST_COLUMNS) * channels
     width = -(-columns.length // LANES) * LANES
-    floats = SQUARES + LANES * (needed * channels + LANES + (width + LANES) * out_channels)
+    floats = SQUARES + LANES * (needed * channels + LANES + (width + LANES) * channels)
     return (
         _aligned(8 * rows.length),
         _aligned(4 * rows.length * row_taps),
@@ -189,12 +186,12 @@ def _sizes(
 
 @njit(nogil=True)
 def _scratch_bytes(
-    images: np.ndarray, channels: int, out_channels: int, antialias: bool, radii: tuple[Any, ...]
+    images: np.ndarray, channels: int, antialias: bool, radii: tuple[Any, ...]
 ) -> int:
     """Scratch memory that each of these images finds enough of."""
     most = 0
     for k in range(images.size):
-        a, b, c, d, e, f = _sizes(images[k], channels, out_channels, antialias, radii)
+        a, b, c, d, e, f = _sizes(images[k], channels, antialias, radii)
         most = max(most, a + b + c + d + e + f)
     return most
 
@@ -209,7 +206,6 @@ def _ends(data: np.ndarray) -> bool:
 def _resample_images(
     images: np.ndarray,
     channels: int,
-    out_channels: int,
     finish: Any,
     antialias: bool,
     tables: tuple[Any, ...],
@@ -229,7 +225,7 @@ def _resample_images(
         height, width = rows.length, columns.length
         row_taps = _taps_of(rows, antialias, radii)
         column_taps = _taps_of(columns, antialias, radii)
-        a, b, c, d, e, _ = _sizes(image, channels, out_channels, antialias, radii)
+        a, b, c, d, e, _ = _sizes(image, channels, antialias, radii)
         row_first = scratch[: 8 * height].view(np.int64)
         end = a + 4 * height * row_taps
         row_weights = scratch[a:end].view(np.float32).reshape(height, row_taps)
@@ -254,6 +250,8 @@ def _resample_images(
             column_weights,
         )
         needed = right - left
+        if needed > _most_needed(columns, column_taps):
+            continue  # there is not enough scratch memory
         address = image.data
         shape = (image.height, image.width, channels)
         if image.bytes:
@@ -268,7 +266,10 @@ def _resample_images(
             if image.must_be_complete and region != whole and not _ends(data):
                 continue
             shape = (y1 - y0, x1 - x0, channels)
-            decoded = scratch[place : place + shape[0] * shape[1] * channels]
+            size = shape[0] * shape[1] * channels
+            if size > e:
+                continue
+            decoded = scratch[place : place + size]
             place += e
             if not decode_region(calls, handles, data, whole, region, kinds, channels, decoded):
                 continue
@@ -279,12 +280,10 @@ def _resample_images(
         source = numba.carray(pointer(address), shape, np.uint8)
         chunk, span = _span(column_first, column_taps, needed, channels)
         if finish.planar:
-            planes = numba.carray(pointer(image.out), (out_channels, height, width), like.dtype)
+            planes = numba.carray(pointer(image.out), (channels, height, width), like.dtype)
             out = planes.transpose(1, 2, 0)
         else:
-            out = numba.carray(pointer(image.out), (height, width, out_channels), like.dtype)[
-                :, :, ::1
-            ]
+            out = numba.carray(pointer(image.out), (height, width, channels), like.dtype)[:, :, ::1]
         floats = scratch[place:].view(np.float32)
         resample(
             source[:, :, ::1],
@@ -337,7 +336,6 @@ def resample_images(
     fast_idct: bool = False,
     rounds_to: np.dtype | None = None,
     normalization: tuple[np.ndarray, np.ndarray] | None = None,
-    out_channels: int,
     planar: bool = False,
 ) -> np.ndarray:
     """Resample images of uint8; which of them could be made, bool ``(images,)``.
@@ -360,8 +358,6 @@ def resample_images(
         Whether JPEG files are decoded by the faster and less exact transform.
     rounds_to, normalization
         As `penstock.kernels.cpu.resample.resample_image` has them.
-    out_channels
-        Of the results.
     planar
         Whether these are CHW, and not HWC.
     """
@@ -378,13 +374,12 @@ def resample_images(
         *(limits or (0.0, 0.0)),
     )
     tables, radii = _filters()
-    size = _scratch_bytes(images, channels, out_channels, antialias, radii)
+    size = _scratch_bytes(images, channels, antialias, radii)
     calls, handles, kinds = prepared(_U8, color, fast_idct)
     good = np.zeros(images.size, np.bool_)
     _resample_images(
         images,
         channels,
-        out_channels,
         finish,
         antialias,
         tables,

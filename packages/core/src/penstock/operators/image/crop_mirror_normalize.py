@@ -218,14 +218,13 @@ class CropMirrorNormalize(SampleOperator):
                 c,
                 data,
                 out,
-                channels,
                 windows=(np.asarray(anchors, np.int64), shapes),
                 mirrors=[mirror != 0 for mirror in c.values("mirror")],
                 normalization=(means, factors),
                 planar=not self._pixels_out,
             )
         for k in left:
-            self._write(c.sample(k), data[k], out[k])
+            c.attempt(k, self._write, data[k], out[k])
         return out
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> DeviceBatch:

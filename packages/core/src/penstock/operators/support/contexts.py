@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.arena import Arena
     from penstock.executor.planning import SamplePlans
     from penstock.graph.nodes import OpNode
+
+_NONE: Mapping[str, list[Any]] = {}
 
 
 class SampleContext:
@@ -144,7 +146,7 @@ class SampleContext:
     def alone(self) -> ChunkContext:
         """The context of a chunk that has this sample only."""
         places = range(self.place, self.place + 1)
-        return ChunkContext(self, (self.position,), (self.index,), places, {}, None)
+        return ChunkContext(self, (self.position,), (self.index,), places)
 
 
 class ChunkContext:
@@ -164,6 +166,8 @@ class ChunkContext:
         Arguments that differ from sample to sample, converted, by name.
     read
         Of each output, whether anybody reads it; `None` where nobody has said.
+    producers
+        Contexts that lazy inputs refer to.
 
     Attributes
     ----------
@@ -175,15 +179,19 @@ class ChunkContext:
         As of `SampleContext`.
     handed
         Memory of outputs that has been handed out.
+    failures
+        What `attempt` has met, by the number of the sample among these.
     """
 
     __slots__ = (
         "_context",
         "_places",
         "_positions",
+        "_producers",
         "_read",
         "_values",
         "args",
+        "failures",
         "handed",
         "indices",
         "iteration",
@@ -196,11 +204,13 @@ class ChunkContext:
         positions: Sequence[int],
         indices: Sequence[int],
         places: Sequence[int],
-        values: dict[str, list[Any]],
-        read: Sequence[bool] | None,
+        values: Mapping[str, list[Any]] = _NONE,
+        read: Sequence[bool] | None = None,
+        producers: Sequence[SampleContext] = (),
     ) -> None:
         self._context = context
         self._positions = positions
+        self._producers = producers
         self.indices = indices
         self.seed, self.iteration = context.seed, context.iteration
         self._places = places
@@ -208,14 +218,27 @@ class ChunkContext:
         self._read = read
         self.args = context.args
         self.handed: list[Rows] = []
+        self.failures: dict[int, BaseException] = {}
 
     def sample(self, k: int) -> SampleContext:
         """The context of one of them, for `SampleOperator.cpu`; it is good until the next."""
         context = self._context
         context.position, context.place = self._positions[k], self._places[k]
+        for producer in self._producers:
+            producer.position = context.position
         for name, values in self._values.items():
             setattr(context.args, name, values[k])
         return context
+
+    def attempt(self, k: int, function: Callable[..., Any], *args: Any) -> Any:
+        """Call `function` with the context of one of them and `args`; if that raises, the sample
+        has failed, and the others go on.
+        """
+        try:
+            return function(self.sample(k), *args)
+        except BaseException as error:  # whatever it is, somebody waits for the batch
+            self.failures[k] = error
+            return None
 
     @property
     def table(self) -> tuple[Any, ...]:

@@ -30,6 +30,11 @@ from penstock.kernels.cpu.rows import read_only
 
 _SUCCESS = 1
 
+LEAST_COLUMNS = 32
+"""A region of a JPEG has no fewer, where the image has as many: libjpeg-turbo upsamples chroma in
+another way where it decodes hardly a column of it.
+"""
+
 
 def _function(name: str, *args: Any) -> Any:
     return types.ExternalFunction(f"nvimgcodec{name}", types.int32(*args))

@@ -18,9 +18,6 @@ Region = tuple[int, int, int, int]
 
 _BY_NVIMAGECODEC = ("jpeg", "tiff")
 
-# libjpeg-turbo upsamples chroma in another way where it decodes hardly a column of it.
-_LEAST_COLUMNS = 32
-
 
 def decode_stored(
     data: np.ndarray,
@@ -86,7 +83,7 @@ def _decode_jpeg(
         if jpeg.decode_into(whole, data, color, fast_idct=fast_idct):
             y0, x0, y1, x1 = region
             return whole[y0:y1, x0:x1]
-    if region is not None and nv and region[3] - region[1] < min(_LEAST_COLUMNS, header.width):
+    if region is not None and nv and region[3] - region[1] < min(nvimagecodec.LEAST_COLUMNS, header.width):
         wide, cut = _widened(region, header.width)
         found = _decode_jpeg(data, header, color, fast_idct, wide, temp, temp)
         return None if found is None else found[:, cut]
@@ -127,8 +124,8 @@ def _shape_of(region: Region, channels: int) -> tuple[int, int, int]:
 def _widened(region: Region, width: int) -> tuple[Region, slice]:
     """A region of enough columns around `region`, and its columns therein."""
     y0, x0, y1, x1 = region
-    left = max(0, min(x0, width - _LEAST_COLUMNS))
-    right = min(width, left + _LEAST_COLUMNS)
+    left = max(0, min(x0, width - nvimagecodec.LEAST_COLUMNS))
+    right = min(width, left + nvimagecodec.LEAST_COLUMNS)
     return (y0, left, y1, right), slice(x0 - left, x1 - left)
 
 

@@ -22,7 +22,6 @@ def resample_several(
     c: ChunkContext,
     images: Sequence[Any],
     out: Rows,
-    out_channels: int,
     *,
     windows: tuple[np.ndarray, np.ndarray] | None = None,
     mirrors: Sequence[bool] | None = None,
@@ -37,8 +36,6 @@ def resample_several(
         What is to be written; the first `ResizedImage` says what the others have to be like.
     out
         Where to, HWC or CHW.
-    out_channels
-        How many channels that has.
     windows
         The first row and column, and the number of rows and columns, of each, int64 ``(images, 2)``
         both; without it whole images are written.
@@ -100,7 +97,6 @@ def resample_several(
         fast_idct=fast_idct,
         rounds_to=like.rounds_to,
         normalization=normalization,
-        out_channels=out_channels,
         planar=planar,
     )
     done = {k for k, is_good in zip(places, good.tolist(), strict=True) if is_good}
@@ -110,14 +106,17 @@ def resample_several(
 def write_several(c: ChunkContext, images: Sequence[LazyImage | np.ndarray]) -> Rows:
     """What images look like, in memory for the only output."""
     out = c.out()
-    for k in resample_several(c, images, out, images[0].shape[2]):
-        image, row = images[k], out[k]
-        if isinstance(image, LazyImage):
-            height, width, _ = image.shape
-            image = image.region(0, 0, height, width, lambda *_, row=row: row)
-        if image is not row:
-            row[...] = image
+    for k in resample_several(c, images, out):
+        c.attempt(k, _write, images[k], out[k])
     return out
+
+
+def _write(_: Any, image: LazyImage | np.ndarray, out: np.ndarray) -> None:
+    if isinstance(image, LazyImage):
+        height, width, _ = image.shape
+        image = image.region(0, 0, height, width, lambda *_: out)
+    if image is not out:
+        out[...] = image
 
 
 @cache
