@@ -83,7 +83,8 @@ def _decode_jpeg(
         if jpeg.decode_into(whole, data, color, fast_idct=fast_idct):
             y0, x0, y1, x1 = region
             return whole[y0:y1, x0:x1]
-    if region is not None and nv and region[3] - region[1] < min(nvimagecodec.LEAST_COLUMNS, header.width):
+    least = min(nvimagecodec.LEAST_COLUMNS, header.width)
+    if region is not None and nv and region[3] - region[1] < least:
         wide, cut = _widened(region, header.width)
         found = _decode_jpeg(data, header, color, fast_idct, wide, temp, temp)
         return None if found is None else found[:, cut]
