@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.warp import warp as warp_on_cpu
+from penstock.kernels.cpu.warp import Warp
 from penstock.kernels.gpu.warp import warp
 from tests.support.gpu.session import gpu_session
 
@@ -46,7 +46,7 @@ def check(rows, shapes, dtype, matrices, **given):
     found = warp_on_gpu(rows, shapes, dtype, matrices, **given)
     for row, shape, matrix, got in zip(rows, shapes, matrices, found, strict=True):
         expected = np.empty(shape, dtype)
-        warp_on_cpu(row, expected, matrix, **given)
+        Warp(row.dtype, expected.dtype, **given)(row, expected, matrix)
         np.testing.assert_array_equal(got, expected)
 
 

@@ -9,114 +9,124 @@ to the last bit: positions that are only equal within rounding would move severa
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
 
+import numba
+import numpy as np
+from numba.core import types
+
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu import warp_image, warp_rgb, warp_volume
 from penstock.kernels.cpu.cast import converter
-from penstock.kernels.cpu.rows import read_only
-
-_CACHE_LINE_BYTES = 64
-_FITS_INTO_CACHE_BYTES = 1 << 20
+from penstock.kernels.cpu.once import once
 
 
-def warp(
-    source: np.ndarray,
-    out: np.ndarray,
-    matrix: np.ndarray,
-    *,
-    nearest: bool,
-    fill: float | None,
-) -> None:
-    """Fill `out` with `source` seen through an affine map.
+class Warp:
+    """Fills arrays with others of their rank, seen through affine maps.
 
     Parameters
     ----------
     source
-        ``(H, W, C)`` or ``(D, H, W, C)``, of type uint8, int16, int32 or float32; any strides.
+        Element type of what is seen: uint8, int16, int32 or float32.
     out
-        Contiguous, same rank and channels, of the same type or float32, or of any of the types
-        if `source` is float32.
-    matrix
-        float32 ``(2, 3)`` or ``(3, 4)``; maps (x, y[, z], 1) of the output to the input, in
-        elements.
+        Element type of what is filled: the same or float32, or any of them if `source` is float32.
     nearest
         Take the nearest element instead of interpolating between 4 (8) neighbours.
     fill
-        Value of everything outside of the input, in the units of `out`; `None` repeats the
-        border, for which `source` must not be empty.
+        Value of everything outside of the input, in the units of the output; `None` repeats the
+        border, for which inputs must not be empty.
     """
-    if out.size == 0:
-        return
-    if source.size == 0:
-        out[...] = saturated_number(fill or 0.0, out.dtype)
-        return
-    _bring_near(source)
-    if nearest:
-        _nearest(source, out, matrix, fill)
-    else:
-        _linear(source, out, matrix, fill)
+
+    def __init__(
+        self, source: np.dtype, out: np.dtype, *, nearest: bool, fill: float | None
+    ) -> None:
+        self._fill = saturated_number(fill or 0.0, out)
+        """Value of all elements if there is no input."""
+        self._clamp = fill is None
+        self._nearest = nearest
+        self._convert = None if source == out or not nearest else converter(source, out)
+        self._moved = nearest and out == np.float32
+        """Whether floats are moved as integers: one compiled loop an element size is enough."""
+        self._outside: float
+        if nearest:
+            element = np.dtype(np.int32) if self._moved else out
+            self._types = element, element
+            self._outside = np.array([self._fill], out).view(element)[0].item()
+        else:
+            self._types = source, out
+            # Neighbours outside of the image have the fill value, which first takes the type of
+            # the output and then that of the input.
+            self._outside = (
+                0.0 if fill is None else saturated_number(saturated_number(fill, out), source)
+            )
+        self._may_be_rgb = not nearest and source == out == np.uint8
+
+    def __call__(self, source: np.ndarray, out: np.ndarray, matrix: np.ndarray) -> None:
+        """Fill an array.
+
+        Parameters
+        ----------
+        source
+            ``(H, W, C)`` or ``(D, H, W, C)``; any strides.
+        out
+            Contiguous, same rank and channels.
+        matrix
+            Contiguous float32 ``(2, 3)`` or ``(3, 4)``; maps (x, y[, z], 1) of the output to the
+            input, in elements.
+        """
+        if not out.size:
+            return
+        if not source.size:
+            out[...] = self._fill
+            return
+        if self._convert is not None:
+            converted = np.empty(source.shape, out.dtype)
+            self._convert(source, converted)
+            source = converted
+        else:
+            flags = source.flags
+            if not (flags.c_contiguous and flags.aligned):
+                source = source.copy()
+        if self._moved:
+            source, out = source.view(np.int32), out.view(np.int32)
+        if source.ndim == 4:
+            loop = self._volumes
+        elif self._may_be_rgb and warp_rgb.fits(*source.shape):
+            loop = self._rgb_images
+        else:
+            loop = self._images
+        loop(source, out, matrix, self._clamp, self._outside)
+
+    @cached_property
+    def _images(self) -> Any:
+        loop = warp_image.nearest if self._nearest else warp_image.linear
+        return _compiled(loop, 3, *self._types, self._nearest)
+
+    @cached_property
+    def _rgb_images(self) -> Any:
+        return _compiled(warp_rgb.linear_rgb, 3, *self._types, False)
+
+    @cached_property
+    def _volumes(self) -> Any:
+        loop = warp_volume.nearest if self._nearest else warp_volume.linear
+        return _compiled(loop, 4, *self._types, self._nearest)
 
 
-def _bring_near(source: np.ndarray) -> None:
-    """Read every cache line of an image once, in order.
-
-    A turned image is read across its rows, which no processor foresees: what lies in memory costs
-    twice what lies in the cache. In order, memory is read ten times as fast.
-    """
-    if source.flags.c_contiguous and source.nbytes <= _FITS_INTO_CACHE_BYTES:
-        np.bitwise_or.reduce(source.reshape(-1).view(np.uint8)[::_CACHE_LINE_BYTES])
-
-
-def _linear(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: float | None) -> None:
-    source = read_only(np.ascontiguousarray(source))
-    # Neighbours outside of the image have the fill value, which first takes the type of the
-    # output and then that of the input.
-    outside = np.float32(0)
-    if fill is not None:
-        outside = np.float32(saturated_number(saturated_number(fill, out.dtype), source.dtype))
-    if source.ndim == 4:
-        linear = warp_volume.linear
-
-        linear(source, out, matrix, fill is None, outside)
-        return
-    height, width, channels = source.shape
-    if (
-        channels == 3
-        and source.dtype == out.dtype == np.uint8
-        and min(height, width) >= 2
-        and max(height, width) <= 2**24
-        and source.size >= 16
-        and source.size < 2**31
-    ):
-        linear_rgb = warp_rgb.linear_rgb
-
-        linear_rgb(source, out, matrix, fill is None, outside)
-        return
-    linear_image = warp_image.linear
-
-    linear_image(source, out, matrix, fill is None, outside)
-
-
-def _nearest(source: np.ndarray, out: np.ndarray, matrix: np.ndarray, fill: float | None) -> None:
-    if source.dtype == out.dtype:
-        source = np.ascontiguousarray(source)
-    else:
-        converted = np.empty(source.shape, out.dtype)
-        converter(source.dtype, out.dtype)(source, converted)
-        source = converted
-    outside = np.empty(1, out.dtype)
-    outside[0] = saturated_number(fill or 0.0, out.dtype)
-    if source.dtype == np.float32:
-        # Elements are only moved: one compiled loop an element size is enough.
-        source, out, outside = (array.view(np.int32) for array in (source, out, outside))
-    if source.ndim == 4:
-        nearest = warp_volume.nearest
-
-        nearest(read_only(source), out, matrix, fill is None, outside)
-        return
-    nearest_image = warp_image.nearest
-
-    nearest_image(read_only(source), out, matrix, fill is None, outside)
+@once
+def _compiled(
+    loop: Callable[..., None], ndim: int, source: np.dtype, out: np.dtype, nearest: bool
+) -> Any:
+    """A loop, compiled once for inputs that can be written to and for others."""
+    signature = types.void(
+        types.Array(numba.from_dtype(source), ndim, "C", readonly=True),
+        types.Array(numba.from_dtype(out), ndim, "C"),
+        types.Array(types.float32, 2, "C", readonly=True),
+        types.boolean,
+        numba.from_dtype(out) if nearest else types.float32,
+    )
+    return njit(signature=signature, nogil=True, error_model="numpy")(loop)
 
 
 def saturated_number(value: float, dtype: np.dtype) -> float:

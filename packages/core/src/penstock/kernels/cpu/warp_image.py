@@ -1,4 +1,4 @@
-"""Compiled loops of `warp` for images of any type and number of channels."""
+"""Compiled loops of `Warp` for images of any type and number of channels."""
 
 from __future__ import annotations
 
@@ -12,6 +12,31 @@ RESTART = 256
 
 SIDE_BY_SIDE = 4
 """Rows whose coordinates are advanced together: one row alone would wait for its additions."""
+
+_FITS_INTO_CACHE_BYTES = 1 << 20
+
+
+@njit(nogil=True)
+def bring_near(source: np.ndarray, out: np.ndarray) -> None:
+    """Read an image once, in order.
+
+    A turned image is read across its rows, which no processor foresees: what lies in memory costs
+    twice what lies in the cache. In order, memory is read ten times as fast, by vectors faster
+    than by one byte of each cache line. Prefetches, which do not wait for memory, have half of
+    the gain.
+
+    Parameters
+    ----------
+    source, out
+        The image, and what will be written later: of reads whose result is of no use nothing would
+        be left.
+    """
+    given, written = source.reshape(-1).view(np.uint8), out.reshape(-1).view(np.uint8)
+    if given.size <= _FITS_INTO_CACHE_BYTES:
+        found = np.uint8(0)
+        for byte in given:
+            found |= byte
+        written[0] = found
 
 
 @njit(nogil=True)
@@ -29,7 +54,6 @@ def advance(at: np.ndarray, start: np.ndarray, step: np.float32, count: int) -> 
         d += step
 
 
-@njit(nogil=True, error_model="numpy")
 def linear(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
@@ -42,6 +66,7 @@ def linear(
     clamp
         Whether neighbours outside of the image are the nearest ones inside; else they are `fill`.
     """
+    bring_near(source, out)
     height, width, channels = source.shape
     out_height, out_width, _ = out.shape
     elements = source.reshape(-1)
@@ -101,9 +126,8 @@ def linear(
                     out[row, column, c] = saturate(a + (b - a) * low, out)
 
 
-@njit(nogil=True, error_model="numpy")
 def nearest(
-    source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.ndarray
+    source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: float
 ) -> None:
     """Take the element that each point falls into.
 
@@ -112,8 +136,9 @@ def nearest(
     source, out
         Contiguous ``(H, W, C)`` of one type.
     clamp
-        Whether the border is repeated; else everything outside is ``fill[0]``.
+        Whether the border is repeated; else everything outside is `fill`.
     """
+    bring_near(source, out)
     height, width, channels = source.shape
     out_height, out_width, _ = out.shape
     half = np.float32(0.5)
@@ -139,7 +164,7 @@ def nearest(
             for r in range(min(SIDE_BY_SIDE, out_height - row)):
                 _locate_nearest(x[r], y[r], pixels, count, width, height, clamp)
                 begin = ((row + r) * out_width + first) * channels
-                _take(elements, to, begin, pixels, count, channels, fill[0])
+                _take(elements, to, begin, pixels, count, channels, fill)
 
 
 @njit(nogil=True)

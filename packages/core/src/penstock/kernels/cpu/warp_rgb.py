@@ -1,4 +1,4 @@
-"""The compiled loop of `warp` for 8-bit images of three channels, with vectors.
+"""The compiled loop of `Warp` for 8-bit images of three channels, with vectors.
 
 The same values as `warp_image.linear` at three times its speed. Rows are handled in stretches:
 where elements come from is computed for a whole stretch, then every element costs two loads of 8
@@ -16,12 +16,18 @@ from numba.extending import intrinsic
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
-from penstock.kernels.cpu.warp_image import RESTART, SIDE_BY_SIDE, advance
+from penstock.kernels.cpu.warp_image import RESTART, SIDE_BY_SIDE, advance, bring_near
 
 _BORDER, _OUTSIDE = np.int32(-1), np.int32(-2)
 
 
-@njit(nogil=True, error_model="numpy")
+def fits(height: int, width: int, channels: int) -> bool:
+    """Whether `linear_rgb` takes images of this shape."""
+    if channels != 3 or height < 2 or width < 2:
+        return False
+    return 16 <= 3 * height * width < 2**31 and height <= 2**24 and width <= 2**24
+
+
 def linear_rgb(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
@@ -30,11 +36,12 @@ def linear_rgb(
     Parameters
     ----------
     source, out
-        Contiguous uint8 ``(H, W, 3)``; `source` of at least 2 rows, 2 columns and 16 bytes, less
-        than 2**31 bytes, and no more rows or columns than float32 can count.
+        Contiguous uint8 ``(H, W, 3)``; `source` of a shape that `fits`: at least 2 rows, 2 columns
+        and 16 bytes, less than 2**31 bytes, and no more rows or columns than float32 can count.
     clamp
         Whether neighbours outside of the image are the nearest ones inside; else they are `fill`.
     """
+    bring_near(source, out)
     height, width, _ = source.shape
     out_height, out_width, _ = out.shape
     half = np.float32(0.5)

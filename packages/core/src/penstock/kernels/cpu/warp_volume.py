@@ -1,4 +1,4 @@
-"""Compiled loops of `warp` for volumes of any type and number of channels."""
+"""Compiled loops of `Warp` for volumes of any type and number of channels."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import numpy as np
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
-from penstock.kernels.cpu.warp_image import RESTART
+from penstock.kernels.cpu.warp_image import RESTART, bring_near
 
 
-@njit(nogil=True, error_model="numpy")
 def linear(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
@@ -22,6 +21,7 @@ def linear(
     clamp
         Whether neighbours outside of the volume are the nearest ones inside; else they are `fill`.
     """
+    bring_near(source, out)
     depth, height, width, channels = source.shape
     out_depth, out_height, out_width, _ = out.shape
     half = np.float32(0.5)
@@ -86,9 +86,8 @@ def linear(
                         out[plane, row, column, c] = saturate(front + (behind - front) * back, out)
 
 
-@njit(nogil=True, error_model="numpy")
 def nearest(
-    source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.ndarray
+    source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: float
 ) -> None:
     """Take the element that each point falls into.
 
@@ -97,8 +96,9 @@ def nearest(
     source, out
         Contiguous ``(D, H, W, C)`` of one type.
     clamp
-        Whether the border is repeated; else everything outside is ``fill[0]``.
+        Whether the border is repeated; else everything outside is `fill`.
     """
+    bring_near(source, out)
     depth, height, width, channels = source.shape
     out_depth, out_height, out_width, _ = out.shape
     dx, dy, dz = matrix[0, 0], matrix[1, 0], matrix[2, 0]
@@ -124,7 +124,7 @@ def nearest(
                         z = min(max(z, 0), depth - 1)
                     elif not (0 <= x < width and 0 <= y < height and 0 <= z < depth):
                         for c in range(channels):
-                            out[plane, row, column, c] = fill[0]
+                            out[plane, row, column, c] = fill
                         continue
                     for c in range(channels):
                         out[plane, row, column, c] = source[

@@ -174,7 +174,8 @@ def _checked(matrices: np.ndarray, rank: int) -> np.ndarray:
     shape = matrices.shape[1:]
     if shape[-2:] != (rank, rank + 1) or math.prod(shape) != rank * (rank + 1):
         raise _wrong_shape(shape, rank)
-    return as_contiguous(matrices).reshape(-1, rank, rank + 1)
+    found = as_contiguous(matrices).reshape(-1, rank, rank + 1)
+    return found if found.flags.aligned else found.copy()
 
 
 def _wrong_shape(shape: tuple[int, ...], rank: int) -> ShapeError:

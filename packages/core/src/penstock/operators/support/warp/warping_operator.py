@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock._lazy_module import lazy_module
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
-from penstock.kernels.cpu.warp import warp
+from penstock.kernels.cpu.warp import Warp
 from penstock.kernels.gpu import warp as _gpu_warp
 from penstock.kernels.gpu import warp_request as _warp_request
 from penstock.operators.support.argument_types import (
@@ -93,6 +93,8 @@ class WarpingOperator(SampleOperator):
                 f"`interp_type` is {self.args.interp_type.name}; allowed are INTERP_NN and "
                 "INTERP_LINEAR."
             )
+        source = np.dtype(to_numpy_type(data.dtype))
+        self._warp = Warp(source, self._dtype, nearest=self._nearest, fill=self.args.fill_value)
         return data._replace(dtype=dtype)
 
     def planned(
@@ -107,7 +109,7 @@ class WarpingOperator(SampleOperator):
         canvas
             Extents of the outputs, int64 ``(samples, rank)``, or one row for all.
         matrices
-            As `warp` takes them, ``(samples, rank, rank + 1)``; `None` where they are on a GPU.
+            As `Warp` takes them, ``(samples, rank, rank + 1)``; `None` where they are on a GPU.
         """
         count = len(shapes) if matrices is None else len(matrices)
         found = np.empty((max(count, len(canvas)), shapes.shape[1]), np.int64)
@@ -126,8 +128,7 @@ class WarpingOperator(SampleOperator):
         self, c: SampleContext, data: np.ndarray, transform: np.ndarray | None = None
     ) -> np.ndarray:
         out = c.out
-        matrix = c.row[0].copy()  # one that is read only would be another type to compiled loops
-        warp(data, out, matrix, nearest=self._nearest, fill=c.args.fill_value)
+        self._warp(data, out, c.row[0])
         return out
 
     def warped_batch(
