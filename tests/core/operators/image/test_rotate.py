@@ -56,13 +56,14 @@ def test_vectors_give_what_the_general_loop_gives():
 
 
 def test_nothing_is_written_behind_the_output():
-    from penstock.kernels.cpu.warp import warp
+    from penstock.kernels.cpu.warp import Warp
 
     image = noise(9, 11, 3)
     matrix = np.array([[1, 0.1, 0], [-0.1, 1, 0]], np.float32)
     for nearest in (False, True):
         memory = np.full(9 * 11 * 3 + 64, 123, np.uint8)
-        warp(image, memory[32:-32].reshape(9, 11, 3), matrix, nearest=nearest, fill=None)
+        warp = Warp(image.dtype, image.dtype, nearest=nearest, fill=None)
+        warp(image, memory[32:-32].reshape(9, 11, 3), matrix)
         assert (memory[:32] == 123).all()
         assert (memory[-32:] == 123).all()
 
@@ -72,6 +73,21 @@ def test_views_are_read_in_place():
     for view in (image[5:20, 3:40], image[::-1], image[:, ::-1], image.transpose(1, 0, 2)):
         np.testing.assert_array_equal(
             rotate(view, angle=20.0), rotate(np.ascontiguousarray(view), angle=20.0)
+        )
+
+
+@pytest.mark.parametrize("name", ["rotate", "gaussian_blur", "brightness_contrast"])
+def test_elements_may_begin_at_any_byte(name):
+    image = noise(8, 9, 3).astype(np.float32)
+    elsewhere = np.empty(image.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(image.shape)
+    elsewhere[...] = image
+    assert not elsewhere.flags.aligned
+    given = {"rotate": {"angle": 20.0}, "gaussian_blur": {"sigma": 1.0}}
+    arguments = given.get(name, {"brightness": 1.5})
+    for odd, even in ((elsewhere, image), (elsewhere[1:6, 2:7], image[1:6, 2:7])):
+        out = run_operator(name, odd, layout="HWC", **arguments)
+        np.testing.assert_array_equal(
+            out, run_operator(name, even.copy(), layout="HWC", **arguments)
         )
 
 

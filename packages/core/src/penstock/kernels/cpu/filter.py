@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
+import numba
 import numpy as np
+from numba.core import types
 
+from penstock.kernels.compilation import njit
 from penstock.kernels.cpu import filter_loops
 from penstock.kernels.cpu.cast import converter
-from penstock.kernels.cpu.rows import as_rows, read_only
+from penstock.kernels.cpu.once import once
+from penstock.kernels.cpu.rows import flat_rows
 
 _ONE = np.ones(1, np.float32)
-_DIRECT = (np.dtype(np.uint8), np.dtype(np.float32))
+_SINGLE = np.dtype(np.float32)
+_DIRECT = (np.dtype(np.uint8), _SINGLE)
 """Types that the compiled loop reads and writes by itself; others go by way of float32."""
 
 
@@ -36,94 +42,132 @@ def gaussian_window(sigma: float, size: int) -> np.ndarray:
     return window
 
 
-@lru_cache(maxsize=1024)
-def mirrored_positions(extent: int, radius: int) -> np.ndarray:
-    """Which elements stand at ``-radius`` to ``extent + radius - 1``.
-
-    Beyond both ends elements repeat backwards, the outermost only once, as often as it takes.
-    """
-    positions = np.arange(-radius, extent + radius)
-    if extent == 1:
-        positions[:] = 0
-    else:
-        period = 2 * (extent - 1)
-        positions = np.abs(positions) % period
-        positions = np.minimum(positions, period - positions)
-    positions.flags.writeable = False
-    return positions
-
-
-def filter_separably(
-    source: np.ndarray, out: np.ndarray, first_axis: int, windows: Sequence[np.ndarray]
-) -> None:
-    """Fill `out` with `source` filtered along neighbouring axes, the border mirrored.
+class SeparableFilter:
+    """Filters arrays of one shape along neighbouring axes, the border mirrored.
 
     Parameters
     ----------
-    source
-        Any shape, strides and type of numbers.
-    out
-        Contiguous, of the shape of `source` and any type. Sums are float32; integers are rounded,
-        halves away from zero, and saturate.
+    shape
+        Of the arrays.
     first_axis
         First of the axes to filter.
     windows
         Weights for one to three axes in order: float32, the centre's first, then those at
         distance 1 and more.
+    source, out
+        Element types of what is filtered, and of the result: any types of numbers.
     """
-    if out.size == 0:
-        return
-    if source.dtype not in _DIRECT:
-        single = np.empty(source.shape, np.float32)
-        converter(source.dtype, single.dtype)(source, single)
-        source = single
-    target = out
-    if out.dtype not in _DIRECT:
-        target = np.empty(out.shape, np.float32)
-    shape = source.shape
-    last_axis = first_axis + len(windows)
-    outer, inner = math.prod(shape[:first_axis]), math.prod(shape[last_axis:])
-    extents = shape[first_axis:last_axis]
-    if len(windows) == 3:
-        # Along the depth first: its planes are the rows of an image, their elements its columns.
-        deep = np.empty(source.shape, np.float32)
-        width = extents[1] * extents[2] * inner
-        _filter_planes(source, deep, outer, extents[0], width, width, windows[0], _ONE)
-        source = deep
-        outer, extents, windows = outer * extents[0], extents[1:], windows[1:]
-    if len(windows) == 1:
-        _filter_planes(source, target, 1, outer, extents[0] * inner, inner, _ONE, windows[0])
-    else:
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        first_axis: int,
+        windows: Sequence[np.ndarray],
+        source: np.dtype,
+        out: np.dtype,
+    ) -> None:
+        self._read = self._write = self._deep = None
+        if source not in _DIRECT:
+            self._read, source = converter(source, _SINGLE), _SINGLE
+        if out not in _DIRECT:
+            self._write, out = converter(_SINGLE, out), _SINGLE
+        last_axis = first_axis + len(windows)
+        outer, inner = math.prod(shape[:first_axis]), math.prod(shape[last_axis:])
+        extents = shape[first_axis:last_axis]
+        if len(windows) == 3:
+            # Along the depth first: its planes are the rows of an image, their elements its
+            # columns.
+            width = extents[1] * extents[2] * inner
+            deep, windows = (windows[0], _ONE), windows[1:]
+            self._deep = _Planes(outer, extents[0], width, width, deep, source, _SINGLE)
+            outer, extents, source = outer * extents[0], extents[1:], _SINGLE
+        if len(windows) == 1:
+            outer, extents, windows = 1, (outer, extents[0]), (_ONE, windows[0])
         height, width = extents
-        _filter_planes(source, target, outer, height, width * inner, inner, *windows)
-    if target is not out:
-        converter(target.dtype, out.dtype)(target, out)
+        self._planes = _Planes(outer, height, width * inner, inner, windows, source, out)
+
+    def __call__(self, source: np.ndarray, out: np.ndarray) -> None:
+        """Fill a contiguous array.
+
+        Sums are float32; integers are rounded, halves away from zero, and saturate.
+        """
+        if not out.size:
+            return
+        if self._read is not None:
+            source = _converted(self._read, source)
+        if self._deep is not None:
+            deep = np.empty(source.shape, np.float32)
+            self._deep(source, deep)
+            source = deep
+        if self._write is None:
+            self._planes(source, out)
+            return
+        target = np.empty(out.shape, np.float32)
+        self._planes(source, target)
+        self._write(target, out)
 
 
-def _filter_planes(
-    source: np.ndarray,
-    out: np.ndarray,
-    planes: int,
-    height: int,
-    width: int,
-    channels: int,
-    row_window: np.ndarray,
-    column_window: np.ndarray,
+@lru_cache(maxsize=1024)
+def gaussian_filter(
+    shape: tuple[int, ...],
+    first_axis: int,
+    sigmas: tuple[float, ...],
+    sizes: tuple[int, ...],
+    source: np.dtype,
+    out: np.dtype,
+) -> SeparableFilter:
+    """A `SeparableFilter` with a `gaussian_window` for each axis."""
+    windows = [gaussian_window(*window) for window in zip(sigmas, sizes, strict=True)]
+    return SeparableFilter(shape, first_axis, windows, source, out)
+
+
+def filter_separably(
+    source: np.ndarray, out: np.ndarray, first_axis: int, windows: Sequence[np.ndarray]
 ) -> None:
-    filter_planes = filter_loops.filter_planes
+    """Fill `out` with `source`, as a `SeparableFilter` does it."""
+    SeparableFilter(source.shape, first_axis, windows, source.dtype, out.dtype)(source, out)
 
-    flat, rows, run, stride = as_rows(source)
-    if rows == 1:
-        stride = width
-    elif run != width or rows != planes * height:
-        flat, stride = read_only(np.ascontiguousarray(source).reshape(-1)), width
-    filter_planes(
-        flat,
-        stride,
-        mirrored_positions(height, row_window.size - 1),
-        row_window,
-        mirrored_positions(width // channels, column_window.size - 1),
-        column_window,
-        channels,
-        out.reshape(planes, height, width),
+
+def _converted(convert: Any, source: np.ndarray) -> np.ndarray:
+    single = np.empty(source.shape, np.float32)
+    convert(source, single)
+    return single
+
+
+class _Planes:
+    """Filters planes of one size along columns and rows of pixels."""
+
+    def __init__(
+        self,
+        planes: int,
+        height: int,
+        width: int,
+        channels: int,
+        windows: Sequence[np.ndarray],
+        source: np.dtype,
+        out: np.dtype,
+    ) -> None:
+        self._loop = _compiled(source, out)
+        self._rows, self._width = planes * height, width
+        reach = windows[0].size - 1
+        self._geometry = planes, height, width, channels, np.concatenate(windows), reach
+
+    def __call__(self, source: np.ndarray, out: np.ndarray) -> None:
+        flat, rows, width, stride = flat_rows(source)
+        if rows == 1:
+            stride = self._width
+        elif width != self._width or rows != self._rows:
+            flat, stride = np.ascontiguousarray(source).reshape(-1), self._width
+        self._loop(flat, stride, *self._geometry, out.reshape(-1))
+
+
+@once
+def _compiled(source: np.dtype, out: np.dtype) -> Any:
+    """The loop, compiled once for inputs that can be written to and for others."""
+    long = types.int64
+    signature = types.void(
+        types.Array(numba.from_dtype(source), 1, "C", readonly=True),
+        *(long, long, long, long, long, types.float32[::1], long),
+        types.Array(numba.from_dtype(out), 1, "C"),
     )
+    return njit(signature=signature, nogil=True, error_model="numpy")(filter_loops.filter_planes)

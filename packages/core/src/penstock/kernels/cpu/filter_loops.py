@@ -16,36 +16,38 @@ _LANES = 64
 """Sums that are built side by side, in registers: enough to hide how long an addition takes."""
 
 
-@njit(nogil=True, error_model="numpy")
 def filter_planes(
     source: np.ndarray,
     stride: int,
-    rows: np.ndarray,
-    row_window: np.ndarray,
-    columns: np.ndarray,
-    column_window: np.ndarray,
+    planes: int,
+    height: int,
+    width: int,
     channels: int,
+    windows: np.ndarray,
+    reach: int,
     out: np.ndarray,
 ) -> None:
     """Filter planes along columns and rows of pixels.
+
+    Beyond both ends rows and columns repeat backwards, the outermost only once, as often as it
+    takes.
 
     Parameters
     ----------
     source
         Flat uint8 or float32. Row ``r`` of all planes' rows begins at element ``r * stride``.
-    rows, columns
-        int64, for each window of an extent: which row (column) stands at positions from
-        ``-radius`` to ``extent + radius - 1``.
-    row_window, column_window
-        float32: the centre weight, then those at distances 1 to radius, down (across).
+    planes, height, width
+        Numbers of planes, of their rows and of elements of a row.
     channels
         Elements of a pixel.
+    windows
+        float32: the centre weight, then those at distances 1 to `reach`, down; and those across.
     out
-        uint8 or float32 ``(planes, height, width * channels)``, contiguous.
+        Flat uint8 or float32.
     """
-    planes, height, width = out.shape
-    reach, radius = row_window.size - 1, column_window.size - 1
-    margin, pixels = radius * channels, width // channels
+    row_window, column_window = windows[: reach + 1], windows[reach + 1 :]
+    radius, pixels = column_window.size - 1, width // channels
+    margin = radius * channels
     padded = np.empty(width + 2 * margin, np.float32)
     line = padded[margin : margin + width]
     above = np.empty(2 * reach + 1, np.int64)
@@ -53,14 +55,28 @@ def filter_planes(
     for plane in range(planes):
         for y in range(height):
             for k in range(2 * reach + 1):
-                above[k] = (plane * height + rows[y + k]) * stride
+                above[k] = (plane * height + _mirrored(y + k - reach, height)) * stride
             _weigh(source, above, row_window, line)
             for i in range(radius):
+                before = _mirrored(i - radius, pixels) * channels
+                behind = _mirrored(pixels + i, pixels) * channels
                 for c in range(channels):
-                    padded[i * channels + c] = line[columns[i] * channels + c]
-                    end = pixels + radius + i
-                    padded[end * channels + c] = line[columns[end] * channels + c]
-            _weigh(padded, beside, column_window, out[plane, y])
+                    padded[i * channels + c] = line[before + c]
+                    padded[(radius + pixels + i) * channels + c] = line[behind + c]
+            begin = (plane * height + y) * width
+            _weigh(padded, beside, column_window, out[begin : begin + width])
+
+
+@njit(nogil=True, error_model="numpy")
+def _mirrored(position: int, extent: int) -> int:
+    """Which of `extent` elements stands at a position before, among or behind them."""
+    if 0 <= position < extent:
+        return position
+    if extent == 1:
+        return 0
+    period = 2 * (extent - 1)
+    position = abs(position) % period
+    return min(position, period - position)
 
 
 @njit(nogil=True)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
 
 
-@njit(nogil=True)
 def scale_and_shift(
     source: np.ndarray,
     rows: int,

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from penstock.kernels.cpu.pointwise import scale_and_shift
+from penstock.kernels.cpu.pointwise import ScaleAndShift
 from penstock.kernels.gpu import pointwise as _kernels
 from penstock.kernels.plan import adjustments as _adjustments
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg
@@ -99,6 +99,7 @@ class _Adjustment(SampleOperator):
             1.0 if self._dtype.kind == "f" else as_float32(2.0 ** _value_bits(self._dtype) - 1)
         )
         self._source = source
+        self._adjust = ScaleAndShift(source, self._dtype)
         center = 0.5 if source.kind == "f" else 2.0 ** (_value_bits(source) - 1)
         self._numbers = NumberTable(
             self,
@@ -126,7 +127,7 @@ class _Adjustment(SampleOperator):
         if unchanged:
             return data
         out = c.out
-        scale_and_shift(data, out, scale, offset)
+        self._adjust(data, out, scale, offset)
         return out
 
     takes = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)

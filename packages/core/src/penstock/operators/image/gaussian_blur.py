@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.kernels.cpu.filter import filter_separably, gaussian_window
+from penstock.kernels.cpu.filter import gaussian_filter
 from penstock.kernels.gpu import filter as _gpu_filter
 from penstock.operators.support.argument_types import FloatListArg, IntListArg
 from penstock.operators.support.filter_windows import (
@@ -79,6 +79,7 @@ class GaussianBlur(SampleOperator):
 
     def infer(self, data: Spec) -> Spec:
         dtype = filtered_type(self.args.dtype, data.dtype)
+        self._source = np.dtype(to_numpy_type(data.dtype))
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._axes = None if data.ndim is None else data_axes(data.layout, data.ndim)
         self._layout = data.layout
@@ -96,9 +97,11 @@ class GaussianBlur(SampleOperator):
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         first, _ = self._axes or data_axes(self._layout, data.ndim)
-        windows = [gaussian_window(*window) for window in zip(*c.row, strict=True)]
+        sigmas, sizes = c.row
+        types = self._source, self._dtype
+        blur = gaussian_filter(data.shape, first, tuple(sigmas), tuple(sizes), *types)
         out = c.out
-        filter_separably(data, out, first, windows)
+        blur(data, out)
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
