@@ -86,3 +86,18 @@ def test_without_memory_for_a_larger_block_the_arena_goes_on(monkeypatch):
         arena.reset()
     monkeypatch.setattr(arenas, "_aligned_block", take)
     assert arena.empty((3 << 20,), np.uint8).shape == (3 << 20,)
+
+
+def test_samples_of_one_shape_get_the_same_arrays():
+    arena = Arena()
+    mark = arena.mark()
+    first = [arena.empty((4, 5), np.uint8), arena.empty((3,), np.float32)]
+    arena.release(mark)
+    again = [arena.empty((4, 5), np.uint8), arena.empty((3,), np.float32)]
+    assert all(a is b for a, b in zip(first, again, strict=True))
+    assert not np.shares_memory(*again)
+    arena.release(mark)
+    for shape, dtype in (((5, 4), np.uint8), ((4, 5), np.int8), ((4, 5), np.uint8)):
+        other = arena.empty(shape, dtype)
+        assert (other.shape, other.dtype) == (shape, dtype)
+        arena.release(mark)

@@ -21,6 +21,9 @@ def _aligned_block(size: int) -> tuple[np.ndarray, int]:
     return raw, -raw.ctypes.data % _ALIGNMENT
 
 
+_MOST_REMEMBERED = 64
+
+
 class Arena:
     """Memory that lives until `reset`, reused for every sample so that it stays in the cache.
 
@@ -29,7 +32,7 @@ class Arena:
     thread.
     """
 
-    __slots__ = ("_base", "_block", "_overflow", "_peak", "_size", "_used")
+    __slots__ = ("_arrays", "_base", "_block", "_overflow", "_peak", "_size", "_used")
 
     def __init__(self) -> None:
         self._size = _FIRST_BYTES
@@ -38,15 +41,26 @@ class Arena:
         self._peak = 0
         self._overflow: list[tuple[int, np.ndarray]] = []
         """Blocks of what did not fit, each with the place that it has taken, in order of these."""
+        self._arrays: dict[int, tuple[np.ndarray, DTypeLike, int]] = {}
+        """By their place in the block, arrays that were handed out, their types as asked for, and
+        the places behind them: samples of one shape get the same arrays."""
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """An uninitialised C-contiguous array, aligned to 64 bytes."""
-        dtype = np.dtype(dtype)
         start = self._used
+        known = self._arrays.get(start)
+        if known is not None and known[1] is dtype and known[0].shape == shape:
+            self._used = known[2]
+            return known[0]
+        asked, dtype = dtype, np.dtype(dtype)
         end = start + math.prod(shape) * dtype.itemsize
         self._used = end + -end % _ALIGNMENT
         if end <= self._size:
-            return np.ndarray(shape, dtype, self._block, self._base + start)
+            array = np.ndarray(shape, dtype, self._block, self._base + start)
+            if len(self._arrays) >= _MOST_REMEMBERED:
+                self._arrays.clear()
+            self._arrays[start] = array, asked, self._used
+            return array
         block, base = _aligned_block(end - start)
         self._overflow.append((start, block))
         return np.ndarray(shape, dtype, block, base)
@@ -71,4 +85,5 @@ class Arena:
         if self._peak > self._size < _LARGEST_BYTES:
             size = min(self._peak + self._peak // 4, _LARGEST_BYTES)
             self._block, self._base = _aligned_block(size)
+            self._arrays.clear()
             self._size = size
