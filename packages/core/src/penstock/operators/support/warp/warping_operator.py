@@ -114,7 +114,7 @@ class WarpingOperator(SampleOperator):
         count = len(shapes) if matrices is None else len(matrices)
         found = np.empty((max(count, len(canvas)), shapes.shape[1]), np.int64)
         found[:, :-1], found[:, -1] = canvas, shapes[:, -1]
-        if self.args.fill_value is None and 0 in shapes:
+        if self.args.fill_value is None and np.count_nonzero(shapes) < shapes.size:
             lacking = ~shapes.all(axis=1) & found.all(axis=1)
             if lacking.any():
                 row = shapes[lacking.argmax() if len(shapes) > 1 else 0]
