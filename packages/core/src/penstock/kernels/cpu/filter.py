@@ -15,7 +15,7 @@ from penstock.kernels.compilation import njit
 from penstock.kernels.cpu import filter_loops
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.once import once
-from penstock.kernels.cpu.rows import flat_rows
+from penstock.kernels.cpu.rows import as_rows
 
 _ONE = np.ones(1, np.float32)
 _SINGLE = np.dtype(np.float32)
@@ -79,12 +79,14 @@ class SeparableFilter:
             # columns.
             width = extents[1] * extents[2] * inner
             deep, windows = (windows[0], _ONE), windows[1:]
-            self._deep = _Planes(outer, extents[0], width, width, deep, source, _SINGLE)
+            self._deep = _Planes(len(shape), outer, extents[0], width, width, deep, source, _SINGLE)
             outer, extents, source = outer * extents[0], extents[1:], _SINGLE
         if len(windows) == 1:
             outer, extents, windows = 1, (outer, extents[0]), (_ONE, windows[0])
         height, width = extents
-        self._planes = _Planes(outer, height, width * inner, inner, windows, source, out)
+        self._planes = _Planes(
+            len(shape), outer, height, width * inner, inner, windows, source, out
+        )
 
     def __call__(self, source: np.ndarray, out: np.ndarray) -> None:
         """Fill a contiguous array.
@@ -139,6 +141,7 @@ class _Planes:
 
     def __init__(
         self,
+        ndim: int,
         planes: int,
         height: int,
         width: int,
@@ -147,27 +150,33 @@ class _Planes:
         source: np.dtype,
         out: np.dtype,
     ) -> None:
-        self._loop = _compiled(source, out)
+        self._types = source, out
+        self._loop = _compiled(source, out, ndim)
         self._rows, self._width = planes * height, width
         reach = windows[0].size - 1
         self._geometry = planes, height, width, channels, np.concatenate(windows), reach
 
     def __call__(self, source: np.ndarray, out: np.ndarray) -> None:
-        flat, rows, width, stride = flat_rows(source)
-        if rows == 1:
-            stride = self._width
-        elif width != self._width or rows != self._rows:
-            flat, stride = np.ascontiguousarray(source).reshape(-1), self._width
-        self._loop(flat, stride, *self._geometry, out.reshape(-1))
+        flags = source.flags
+        if not flags.aligned:
+            source = source.copy()
+        elif not flags.c_contiguous:
+            flat, rows, width, stride = as_rows(source)
+            if width == self._width and rows == self._rows > 1:
+                loop = _compiled(*self._types, 1)
+                loop(flat, stride, *self._geometry, out.reshape(-1))
+                return
+            source = flat.reshape(out.shape) if rows == 1 else np.ascontiguousarray(source)
+        self._loop(source, self._width, *self._geometry, out)
 
 
 @once
-def _compiled(source: np.dtype, out: np.dtype) -> Any:
+def _compiled(source: np.dtype, out: np.dtype, ndim: int) -> Any:
     """The loop, compiled once for inputs that can be written to and for others."""
     long = types.int64
     signature = types.void(
-        types.Array(numba.from_dtype(source), 1, "C", readonly=True),
+        types.Array(numba.from_dtype(source), ndim, "C", readonly=True),
         *(long, long, long, long, long, types.float32[::1], long),
-        types.Array(numba.from_dtype(out), 1, "C"),
+        types.Array(numba.from_dtype(out), ndim, "C"),
     )
     return njit(signature=signature, nogil=True, error_model="numpy")(filter_loops.filter_planes)

@@ -35,7 +35,8 @@ def filter_planes(
     Parameters
     ----------
     source
-        Flat uint8 or float32. Row ``r`` of all planes' rows begins at element ``r * stride``.
+        Contiguous uint8 or float32. Row ``r`` of all planes' rows begins at element
+        ``r * stride``.
     planes, height, width
         Numbers of planes, of their rows and of elements of a row.
     channels
@@ -43,8 +44,9 @@ def filter_planes(
     windows
         float32: the centre weight, then those at distances 1 to `reach`, down; and those across.
     out
-        Flat uint8 or float32.
+        Contiguous uint8 or float32.
     """
+    elements, to = source.reshape(-1), out.reshape(-1)
     row_window, column_window = windows[: reach + 1], windows[reach + 1 :]
     radius, pixels = column_window.size - 1, width // channels
     margin = radius * channels
@@ -56,7 +58,7 @@ def filter_planes(
         for y in range(height):
             for k in range(2 * reach + 1):
                 above[k] = (plane * height + _mirrored(y + k - reach, height)) * stride
-            _weigh(source, above, row_window, line)
+            _weigh(elements, above, row_window, line)
             for i in range(radius):
                 before = _mirrored(i - radius, pixels) * channels
                 behind = _mirrored(pixels + i, pixels) * channels
@@ -64,7 +66,7 @@ def filter_planes(
                     padded[i * channels + c] = line[before + c]
                     padded[(radius + pixels + i) * channels + c] = line[behind + c]
             begin = (plane * height + y) * width
-            _weigh(padded, beside, column_window, out[begin : begin + width])
+            _weigh(padded, beside, column_window, to[begin : begin + width])
 
 
 @njit(nogil=True, error_model="numpy")

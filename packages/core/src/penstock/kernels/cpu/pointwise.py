@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numba
@@ -12,7 +11,7 @@ from numba.core import types
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu import pointwise_loops
 from penstock.kernels.cpu.once import once
-from penstock.kernels.cpu.rows import flat_rows
+from penstock.kernels.cpu.rows import as_rows
 
 
 class ScaleAndShift:
@@ -26,6 +25,8 @@ class ScaleAndShift:
 
     def __init__(self, source: np.dtype, out: np.dtype) -> None:
         self._types = source, out
+        self._loops: dict[int, Any] = {}
+        """By the number of axes of contiguous arrays."""
 
     def __call__(self, source: np.ndarray, out: np.ndarray, scale: float, offset: float) -> None:
         """Fill an array.
@@ -38,23 +39,26 @@ class ScaleAndShift:
             Contiguous, of the shape of `source`. The arithmetic is float32; integers are rounded,
             halves away from zero, and saturate.
         """
-        flat, rows, width, stride = flat_rows(source)
-        if rows:
-            self._loop(flat, rows, width, stride, out.reshape(-1), scale, offset)
-
-    @cached_property
-    def _loop(self) -> Any:
-        return _compiled(*self._types)
+        flags = source.flags
+        if flags.c_contiguous and flags.aligned:
+            ndim = source.ndim
+            loop = self._loops.get(ndim)
+            if loop is None:
+                loop = self._loops[ndim] = _compiled(*self._types, ndim)
+            loop(source, 1, source.size, 0, out, scale, offset)
+            return
+        flat, *rows = as_rows(source if flags.aligned else source.copy())
+        _compiled(*self._types, 1)(flat, *rows, out.reshape(-1), scale, offset)
 
 
 @once
-def _compiled(source: np.dtype, out: np.dtype) -> Any:
+def _compiled(source: np.dtype, out: np.dtype, ndim: int) -> Any:
     """The loop, compiled once for inputs that can be written to and for others."""
     long, number = types.int64, types.float64
     signature = types.void(
-        types.Array(numba.from_dtype(source), 1, "C", readonly=True),
+        types.Array(numba.from_dtype(source), ndim, "C", readonly=True),
         *(long, long, long),
-        types.Array(numba.from_dtype(out), 1, "C"),
+        types.Array(numba.from_dtype(out), ndim, "C"),
         *(number, number),
     )
     return njit(signature=signature, nogil=True)(pointwise_loops.scale_and_shift)

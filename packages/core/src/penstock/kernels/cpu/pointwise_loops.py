@@ -21,15 +21,16 @@ def scale_and_shift(
     Parameters
     ----------
     source
-        Flat; ``rows`` times ``width`` elements, rows ``stride`` apart.
+        Contiguous memory with ``rows`` times ``width`` elements, rows ``stride`` apart.
     out
-        Flat, without gaps.
+        Contiguous; as many elements, without gaps.
     scale, offset
         Numbers of float32.
     """
+    elements, to = source.reshape(-1), out.reshape(-1)
     factor, added = np.float32(scale), np.float32(offset)
     for row in range(rows):
-        taken = source[row * stride : row * stride + width]
-        given = out[row * width : (row + 1) * width]
+        taken = elements[row * stride : row * stride + width]
+        given = to[row * width : (row + 1) * width]
         for i in range(width):
             given[i] = saturate(np.float32(taken[i]) * factor + added, out)

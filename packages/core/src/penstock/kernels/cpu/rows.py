@@ -47,15 +47,3 @@ def as_rows(source: np.ndarray) -> tuple[np.ndarray, int, int, int]:
     stride //= itemsize
     flat = as_strided(source, ((rows - 1) * stride + width,), (itemsize,), writeable=False)
     return flat, rows, width, stride
-
-
-def flat_rows(source: np.ndarray) -> tuple[np.ndarray, int, int, int]:
-    """`as_rows` for loops of one signature, which take what can be written to as well: in less
-    time, and of aligned elements.
-    """
-    flags = source.flags
-    if not flags.aligned:
-        source = source.copy()
-    elif flags.c_contiguous:
-        return source.reshape(-1), 1, source.size, 0
-    return as_rows(source)
