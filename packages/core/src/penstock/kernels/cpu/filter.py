@@ -23,7 +23,11 @@ _DIRECT = (np.dtype(np.uint8), _SINGLE)
 """Types that the compiled loop reads and writes by itself; others go by way of float32."""
 
 
-@lru_cache(maxsize=1024)
+Windows = tuple[tuple[np.ndarray, int], ...]
+"""Windows as compiled loops take them, one pair a pass: the weights of two axes behind one another,
+and how many elements the first of them reaches to either side."""
+
+
 def gaussian_window(sigma: float, size: int) -> np.ndarray:
     """Right half of a Gaussian window, centre first; the whole window adds up to 1.
 
@@ -37,9 +41,24 @@ def gaussian_window(sigma: float, size: int) -> np.ndarray:
     distance = np.arange(size // 2 + 1, dtype=np.float64)
     weights = np.exp(distance * distance / (-2.0 * sigma * sigma))
     weights /= 2 * weights.sum() - weights[0]
-    window = weights.astype(np.float32)
-    window.flags.writeable = False
-    return window
+    return weights.astype(np.float32)
+
+
+@lru_cache(maxsize=64)  # windows of random deviations, which do not come again, stay in the cache
+def gaussian_windows(sigmas: tuple[float, ...], sizes: tuple[int, ...]) -> Windows:
+    """A `gaussian_window` for each of one to three axes."""
+    axes = list(zip(sigmas, sizes, strict=True))
+    made = {axis: gaussian_window(*axis) for axis in set(axes)}
+    return _joined([made[axis] for axis in axes])
+
+
+def _joined(windows: Sequence[np.ndarray]) -> Windows:
+    passes = [windows]
+    if len(windows) == 1:
+        passes = [(_ONE, windows[0])]
+    elif len(windows) == 3:
+        passes = [(windows[0], _ONE), windows[1:]]
+    return tuple([(np.concatenate(each), each[0].size - 1) for each in passes])
 
 
 class SeparableFilter:
@@ -49,11 +68,8 @@ class SeparableFilter:
     ----------
     shape
         Of the arrays.
-    first_axis
-        First of the axes to filter.
-    windows
-        Weights for one to three axes in order: float32, the centre's first, then those at
-        distance 1 and more.
+    first_axis, axes
+        First of the axes to filter, and how many: one to three.
     source, out
         Element types of what is filtered, and of the result: any types of numbers.
     """
@@ -62,7 +78,7 @@ class SeparableFilter:
         self,
         shape: tuple[int, ...],
         first_axis: int,
-        windows: Sequence[np.ndarray],
+        axes: int,
         source: np.dtype,
         out: np.dtype,
     ) -> None:
@@ -71,24 +87,22 @@ class SeparableFilter:
             self._read, source = converter(source, _SINGLE), _SINGLE
         if out not in _DIRECT:
             self._write, out = converter(_SINGLE, out), _SINGLE
-        last_axis = first_axis + len(windows)
+        last_axis = first_axis + axes
         outer, inner = math.prod(shape[:first_axis]), math.prod(shape[last_axis:])
         extents = shape[first_axis:last_axis]
-        if len(windows) == 3:
+        ndim = len(shape)
+        if axes == 3:
             # Along the depth first: its planes are the rows of an image, their elements its
             # columns.
             width = extents[1] * extents[2] * inner
-            deep, windows = (windows[0], _ONE), windows[1:]
-            self._deep = _Planes(len(shape), outer, extents[0], width, width, deep, source, _SINGLE)
+            self._deep = _Planes(ndim, outer, extents[0], width, width, source, _SINGLE)
             outer, extents, source = outer * extents[0], extents[1:], _SINGLE
-        if len(windows) == 1:
-            outer, extents, windows = 1, (outer, extents[0]), (_ONE, windows[0])
+        elif axes == 1:
+            outer, extents = 1, (outer, extents[0])
         height, width = extents
-        self._planes = _Planes(
-            len(shape), outer, height, width * inner, inner, windows, source, out
-        )
+        self._planes = _Planes(ndim, outer, height, width * inner, inner, source, out)
 
-    def __call__(self, source: np.ndarray, out: np.ndarray) -> None:
+    def __call__(self, source: np.ndarray, out: np.ndarray, windows: Windows) -> None:
         """Fill a contiguous array.
 
         Sums are float32; integers are rounded, halves away from zero, and saturate.
@@ -99,35 +113,31 @@ class SeparableFilter:
             source = _converted(self._read, source)
         if self._deep is not None:
             deep = np.empty(source.shape, np.float32)
-            self._deep(source, deep)
+            self._deep(source, deep, *windows[0])
             source = deep
         if self._write is None:
-            self._planes(source, out)
+            self._planes(source, out, *windows[-1])
             return
         target = np.empty(out.shape, np.float32)
-        self._planes(source, target)
+        self._planes(source, target, *windows[-1])
         self._write(target, out)
 
 
-@lru_cache(maxsize=1024)
-def gaussian_filter(
-    shape: tuple[int, ...],
-    first_axis: int,
-    sigmas: tuple[float, ...],
-    sizes: tuple[int, ...],
-    source: np.dtype,
-    out: np.dtype,
-) -> SeparableFilter:
-    """A `SeparableFilter` with a `gaussian_window` for each axis."""
-    windows = [gaussian_window(*window) for window in zip(sigmas, sizes, strict=True)]
-    return SeparableFilter(shape, first_axis, windows, source, out)
+separable_filter = lru_cache(maxsize=1024)(SeparableFilter)
+"""A `SeparableFilter`, made once for arrays that are alike."""
 
 
 def filter_separably(
     source: np.ndarray, out: np.ndarray, first_axis: int, windows: Sequence[np.ndarray]
 ) -> None:
-    """Fill `out` with `source`, as a `SeparableFilter` does it."""
-    SeparableFilter(source.shape, first_axis, windows, source.dtype, out.dtype)(source, out)
+    """Fill `out` with `source`, as a `SeparableFilter` does it.
+
+    `windows` are weights for one to three axes in order: float32, the centre's first, then those at
+    distance 1 and more.
+    """
+    axes = len(windows)
+    filtered = separable_filter(source.shape, first_axis, axes, source.dtype, out.dtype)
+    filtered(source, out, _joined(windows))
 
 
 def _converted(convert: Any, source: np.ndarray) -> np.ndarray:
@@ -146,17 +156,17 @@ class _Planes:
         height: int,
         width: int,
         channels: int,
-        windows: Sequence[np.ndarray],
         source: np.dtype,
         out: np.dtype,
     ) -> None:
         self._types = source, out
         self._loop = _compiled(source, out, ndim)
         self._rows, self._width = planes * height, width
-        reach = windows[0].size - 1
-        self._geometry = planes, height, width, channels, np.concatenate(windows), reach
+        self._geometry = planes, height, width, channels
 
-    def __call__(self, source: np.ndarray, out: np.ndarray) -> None:
+    def __call__(
+        self, source: np.ndarray, out: np.ndarray, weights: np.ndarray, reach: int
+    ) -> None:
         flags = source.flags
         if not flags.aligned:
             source = source.copy()
@@ -164,10 +174,10 @@ class _Planes:
             flat, rows, width, stride = as_rows(source)
             if width == self._width and rows == self._rows > 1:
                 loop = _compiled(*self._types, 1)
-                loop(flat, stride, *self._geometry, out.reshape(-1))
+                loop(flat, stride, *self._geometry, weights, reach, out.reshape(-1))
                 return
             source = flat.reshape(out.shape) if rows == 1 else np.ascontiguousarray(source)
-        self._loop(source, self._width, *self._geometry, out)
+        self._loop(source, self._width, *self._geometry, weights, reach, out)
 
 
 @once

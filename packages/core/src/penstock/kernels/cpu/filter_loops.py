@@ -54,17 +54,19 @@ def filter_planes(
     line = padded[margin : margin + width]
     above = np.empty(2 * reach + 1, np.int64)
     beside = np.arange(2 * radius + 1) * channels
+    before, behind = np.empty(radius, np.int64), np.empty(radius, np.int64)
+    for i in range(radius):
+        before[i] = _mirrored(i - radius, pixels) * channels
+        behind[i] = _mirrored(pixels + i, pixels) * channels
     for plane in range(planes):
         for y in range(height):
             for k in range(2 * reach + 1):
                 above[k] = (plane * height + _mirrored(y + k - reach, height)) * stride
             _weigh(elements, above, row_window, line)
             for i in range(radius):
-                before = _mirrored(i - radius, pixels) * channels
-                behind = _mirrored(pixels + i, pixels) * channels
                 for c in range(channels):
-                    padded[i * channels + c] = line[before + c]
-                    padded[(radius + pixels + i) * channels + c] = line[behind + c]
+                    padded[i * channels + c] = line[before[i] + c]
+                    padded[(radius + pixels + i) * channels + c] = line[behind[i] + c]
             begin = (plane * height + y) * width
             _weigh(padded, beside, column_window, to[begin : begin + width])
 

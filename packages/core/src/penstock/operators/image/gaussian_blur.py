@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.kernels.cpu.filter import gaussian_filter
+from penstock.kernels.cpu.filter import gaussian_windows, separable_filter
 from penstock.kernels.gpu import filter as _gpu_filter
 from penstock.operators.support.argument_types import FloatListArg, IntListArg
 from penstock.operators.support.filter_windows import (
@@ -96,12 +96,12 @@ class GaussianBlur(SampleOperator):
         )
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        first, _ = self._axes or data_axes(self._layout, data.ndim)
+        first, count = self._axes or data_axes(self._layout, data.ndim)
         sigmas, sizes = c.row
-        types = self._source, self._dtype
-        blur = gaussian_filter(data.shape, first, tuple(sigmas), tuple(sizes), *types)
+        windows = gaussian_windows(tuple(sigmas), tuple(sizes))
+        blur = separable_filter(data.shape, first, count, self._source, self._dtype)
         out = c.out
-        blur(data, out)
+        blur(data, out, windows)
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
