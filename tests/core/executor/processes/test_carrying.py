@@ -12,6 +12,7 @@ import pytest
 
 from penstock import fn, pipeline_def, types
 from penstock.executor.plan import batches_for_processes
+from penstock.executor.processes.inputs import Carried
 from penstock.executor.processes.remote import RemoteRunner
 from penstock.operators import Arg, Input, Spec, operator
 from penstock.operators.support.argument_types import ObjectArg
@@ -107,6 +108,44 @@ def test_empty_samples():
         return fn.external_source(source=lambda: data) + 1, (x + 1) * 2
 
     check_same(graph)
+
+
+def fed_in_place():
+    """Samples that workers read where the source has them: ragged, dense and dense with gaps."""
+    rows = [np.full((0, 3) if k == 2 else (40 + k, 50), k, np.float32) for k in range(7)]
+    dense = np.arange(7 * 40 * 50, dtype=np.int32).reshape(7, 40, 50)
+
+    def graph():
+        x = fn.external_source(source=lambda: rows, no_copy=True)
+        y = fn.external_source(source=lambda: dense, no_copy=True)
+        z = fn.external_source(source=lambda: dense[:, ::2], no_copy=True)
+        return x + 1, y * 2, z - 3
+
+    return graph
+
+
+def test_workers_read_memory_of_the_program_where_they_may(monkeypatch):
+    graph = fed_in_place()
+    copied = []
+    monkeypatch.setattr(
+        "penstock.executor.processes.inputs.copy_pieces", lambda *pieces: copied.append(pieces)
+    )
+    pipe = check_same(graph, batch_size=7)
+    if pipe._engine.executor.processes.copies_inputs:
+        pytest.skip("the system does not let them")
+    assert not copied
+
+
+def test_workers_get_copies_where_they_may_not_read_memory_of_the_program(monkeypatch):
+    whole, nobody = Carried.whole, (1 << 22) + 1  # no system has so many processes
+
+    def elsewhere(self):
+        told = whole(self)
+        return told._replace(process=told.process and nobody)
+
+    monkeypatch.setattr(Carried, "whole", elsewhere)
+    pipe = check_same(fed_in_place(), iterations=6)
+    assert pipe._engine.executor.processes.copies_inputs
 
 
 def test_batches_all_of_whose_samples_are_empty():

@@ -69,9 +69,11 @@ def chunk_size(iteration: Iteration, program: Program, threads: int, batches: in
         fair = max(fair, min(fewest, -(-size // (2 * threads))))
         if batches > 1:
             # All batches that may be in progress occupy all threads, or processes, and each has
-            # another chunk to go on with.
-            fair = max(fair, batches * size // (2 * threads))
-            double = batches * size // threads
+            # another chunk to go on with. Where a batch is fed when the oldest is complete, which
+            # some processes are still at, the others have enough to do in those behind it.
+            others = batches - 1 if program.is_sent else batches
+            fair = max(fair, others * size // (2 * threads))
+            double = others * size // threads
             if processor * fair < _WORTH_PLANNING * program.chunk_seconds and double <= largest:
                 fair = max(fair, double)
     return min(largest, fair)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,17 +20,35 @@ _SMALL_BYTES = 1024
 
 
 class Carried:
-    """A batch that workers read, where they can read it. Once for each batch."""
+    """A batch that workers read, where they can read it. Once for each batch.
 
-    __slots__ = ("_copied", "_file", "_kept", "_offsets", "_shapes", "_values", "buffer")
+    Parameters
+    ----------
+    buffer
+        The batch.
+    is_read
+        Whether workers read what is in memory of this process alone. Else that is copied.
+    """
 
-    def __init__(self, buffer: BatchBuffer) -> None:
+    __slots__ = (
+        "_copied",
+        "_file",
+        "_kept",
+        "_offsets",
+        "_process",
+        "_shapes",
+        "_values",
+        "buffer",
+    )
+
+    def __init__(self, buffer: BatchBuffer, *, is_read: bool = False) -> None:
         self.buffer = buffer
         self._values: np.ndarray | None = None
         self._copied: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         """Where samples are that are to be copied to shared memory, where to, and their bytes."""
-        self._kept: tuple[Rows, Rows] | None = None
+        self._kept: tuple[Rows, ...] = ()
         """Whose memory these are."""
+        self._process = 0
         self._file: int | None = None
         dense = buffer.dense
         if dense is not None and dense[:1].nbytes <= _SMALL_BYTES:
@@ -50,6 +69,10 @@ class Carried:
         if found is not None:
             self._file, self._offsets[filled] = found
             return
+        if is_read:
+            self._process, self._offsets = os.getpid(), addresses.astype(np.int64)
+            self._kept = (rows,)
+            return
         copies = pack_rows(self._shapes, buffer.dtype, SHARED_POOL.empty)
         assert copies.flat is not None
         assert copies.begins is not None
@@ -58,6 +81,11 @@ class Carried:
         self._offsets = place.offset + copies.begins * copies.flat.itemsize
         self._kept = rows, copies
         self._copied = addresses, copies.addresses, sizes
+
+    @property
+    def is_read(self) -> bool:
+        """Whether samples are in memory of this process alone."""
+        return bool(self._process)
 
     @property
     def is_copied(self) -> bool:
@@ -77,7 +105,8 @@ class Carried:
         dtype, sources = self.buffer.dtype, self.buffer.sources
         if self._values is not None:
             return Input(self._values, None, None, None, dtype, sources)
-        return Input(None, self._file, self._offsets, self._shapes, dtype, sources)
+        places = self._offsets, self._shapes
+        return Input(None, self._file, *places, dtype, sources, self._process)
 
 
 def _rows(buffer: BatchBuffer, dense: np.ndarray | None) -> Rows | None:

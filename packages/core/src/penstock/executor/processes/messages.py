@@ -24,23 +24,25 @@ class Input(NamedTuple):
     file: int | None
     """Where the others are: which file, if they have elements, ..."""
     offsets: np.ndarray | None
-    """... and int64 ``(samples,)``, where in it."""
+    """... and int64 ``(samples,)``, where in it, or their addresses in a process."""
     shapes: np.ndarray | None
     """Int64 ``(samples, ndim)``."""
     dtype: np.dtype
     sources: list[str] | None
+    process: int = 0
+    """The process in whose memory they are, where they are in no file."""
 
     def packed(self) -> tuple[Any, ...]:
         """Plain values for a message."""
         arrays = map(_packed_array, (self.values, self.offsets, self.shapes))
-        return (*arrays, self.file, self.dtype.str, self.sources)
+        return (*arrays, self.file, self.dtype.str, self.sources, self.process)
 
     @classmethod
     def unpacked(cls, fields: tuple[Any, ...]) -> Input:
         """What was packed."""
         values, offsets, shapes = map(_unpacked_array, fields[:3])
-        file, dtype, sources = fields[3:]
-        return cls(values, file, offsets, shapes, np.dtype(dtype), sources)
+        file, dtype, sources, process = fields[3:]
+        return cls(values, file, offsets, shapes, np.dtype(dtype), sources, process)
 
 
 def _packed_array(array: np.ndarray | None) -> tuple[Any, ...] | None:
@@ -137,6 +139,12 @@ class More(NamedTuple):
     """A request for so many bytes of further room."""
 
     size: int
+
+
+class Unread(NamedTuple):
+    """A request for the batch of a task with inputs in shared memory: the worker cannot read those
+    of the program.
+    """
 
 
 class Refused(NamedTuple):

@@ -91,6 +91,9 @@ class WorkerProcesses:
         """Why processes do not take the pipeline, where they have said so."""
         self.is_closed = False
         """Whether the pipeline was shut down."""
+        self.copies_inputs = False
+        """Whether what they read is copied to shared memory where it is elsewhere: the system does
+        not let them read memory of the program."""
         self.carry_lock = threading.Lock()
         """Held while a batch is put into shared memory."""
         self._timeout = timeout_seconds

@@ -29,6 +29,7 @@ from penstock.executor.processes.messages import (
     Output,
     Refused,
     Task,
+    Unread,
 )
 from penstock.executor.processes.pool import POOL
 from penstock.executor.processes.shared_pool import SHARED_POOL, Place
@@ -67,7 +68,7 @@ class PackedBatch:
         Those that the stage reads or writes.
     """
 
-    __slots__ = ("_buffers", "_redrawn", "copied", "files", "packed", "program")
+    __slots__ = ("_buffers", "_kept", "_redrawn", "copied", "files", "is_read", "packed", "program")
 
     def __init__(
         self, batch: Batch, inputs: list[Carried], iteration: Iteration, registers: list[int]
@@ -76,6 +77,9 @@ class PackedBatch:
         self._redrawn = iteration.skipped, iteration.redraws
         self.program = batch.program
         self.packed = batch.packed()
+        self._kept = inputs
+        self.is_read = any(carried.is_read for carried in inputs)
+        """Whether workers read memory of this process alone."""
         self.copied = [carried for carried in inputs if carried.is_copied]
         """Inputs of which each task has to copy its samples first."""
         files = {*(i.file for i in batch.inputs), *(o.file for o in batch.outputs)}
@@ -297,13 +301,8 @@ class RemoteRunner:
             If it has ended.
         """
         iteration, processes, indices = self._iteration, self._processes, sent.indices
-        batch = iteration.packed.get(self._program)
-        if batch is None or not batch.is_of(iteration):
-            batch = iteration.packed[self._program] = self._packed_batch()
-        sent.batch = batch
-        span = slice(indices[0], indices[-1] + 1)  # as `Iteration.take` gives them
-        for carried in batch.copied:
-            carried.see_to(span)
+        sent.batch = batch = self._batch_for(indices)
+        span = slice(indices[0], indices[-1] + 1)
         readers = self._program.plan.readers
         entries = [iteration.entries[id(node)][span].tolist() for node in readers]
         room = self._block(self._room_bytes * len(indices), sent.blocks)
@@ -330,17 +329,33 @@ class RemoteRunner:
         if behind is not None:
             behind.is_followed = True
 
+    def _batch_for(self, indices: list[int]) -> PackedBatch:
+        """What tasks of the iteration have in common, once workers can read these samples."""
+        iteration = self._iteration
+        batch: PackedBatch | None = iteration.packed.get(self._program)
+        is_copied = self._processes.copies_inputs
+        if batch is None or not batch.is_of(iteration) or (batch.is_read and is_copied):
+            batch = iteration.packed[self._program] = self._packed_batch()
+        span = slice(indices[0], indices[-1] + 1)  # as `Iteration.take` gives them
+        for carried in batch.copied:
+            carried.see_to(span)
+        return batch
+
     def _tell(self, worker: WorkerProcess, batch: PackedBatch, task: Task) -> None:
         """Send a worker a task, and first what it has to know for it."""
         program = self._program
-        for file in batch.files:
-            worker.show(file)
+        self._show(worker, batch)
         if task.room is not None:
             worker.show(task.room[0])
         if not worker.knows_program(batch.program):
             specs = {r: program.specs[r] for r in program.given}
             worker.know_program(batch.program, (program.stage.number, specs, program.is_whole))
         worker.send(("task", *task))
+
+    @staticmethod
+    def _show(worker: WorkerProcess, batch: PackedBatch) -> None:
+        for file in batch.files:
+            worker.show(file)
 
     def _answered(self, sent: SentSamples) -> _Failures:
         """Take what a worker has made of samples; return what failed.
@@ -353,7 +368,7 @@ class RemoteRunner:
         processes, worker, indices = self._processes, sent.worker, sent.indices
         assert worker is not None
         try:
-            answer = self._answer(worker, sent.blocks)
+            answer = self._answer(worker, sent)
         except BaseException:
             POOL.discard(worker)
             raise
@@ -367,17 +382,21 @@ class RemoteRunner:
         good = indices if answer.good is None else answer.good
         return self._taken(answer, good, sent.blocks)
 
-    def _answer(
-        self, worker: WorkerProcess, blocks: list[np.ndarray]
-    ) -> Done | Refused | PackedError:
-        """What a worker says of a task; `blocks` are the memory that it was given for it."""
+    def _answer(self, worker: WorkerProcess, sent: SentSamples) -> Done | Refused | PackedError:
+        """What a worker says of a task, once it has been given all that it asks for."""
         while True:
             answer: Any = worker.receive()
             if type(answer) is tuple:
                 return Done(*answer)
             if isinstance(answer, (Refused, PackedError)):
                 return answer
-            more = self._block(answer.size, blocks)
+            if isinstance(answer, Unread):
+                self._processes.copies_inputs = True
+                sent.batch = self._batch_for(sent.indices)
+                self._show(worker, sent.batch)
+                worker.send(("copies", sent.batch.packed))
+                continue
+            more = self._block(answer.size, sent.blocks)
             assert more is not None
             worker.show(more.file)
             worker.send(("room", more))
@@ -393,12 +412,11 @@ class RemoteRunner:
         """The samples of a register that workers are to read."""
         iteration = self._iteration
         buffer = iteration.buffers[register]
-        carried: Carried | None = iteration.carried.get(register)
-        if carried is None or carried.buffer is not buffer:
-            with self._processes.carry_lock:
-                carried = iteration.carried.get(register)
-                if carried is None or carried.buffer is not buffer:
-                    carried = iteration.carried[register] = Carried(buffer)
+        is_read = not self._processes.copies_inputs
+        with self._processes.carry_lock:
+            carried: Carried | None = iteration.carried.get(register)
+            if carried is None or carried.buffer is not buffer or (carried.is_read and not is_read):
+                carried = iteration.carried[register] = Carried(buffer, is_read=is_read)
         return carried
 
     def _packed_batch(self) -> PackedBatch:

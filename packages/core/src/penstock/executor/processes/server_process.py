@@ -12,6 +12,7 @@ import threading
 import weakref
 
 from penstock._forking import no_fork
+from penstock.executor.processes.foreign import allow_reading
 from penstock.executor.sources.channel import Channel
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -65,6 +66,7 @@ class ServerProcess:
         finally:
             theirs.close()
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        allow_reading(self._process.pid)
         self._control = keep_from_forks(Channel(ours))
         return self._control
 

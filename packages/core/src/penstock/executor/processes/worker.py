@@ -17,6 +17,7 @@ from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.cpu.program import Program
 from penstock.executor.cpu.runner import SampleRunner
 from penstock.executor.packed_error import PackedError
+from penstock.executor.processes.foreign import read_rows
 from penstock.executor.processes.graph import Graph, unpack
 from penstock.executor.processes.messages import (
     Batch,
@@ -28,6 +29,7 @@ from penstock.executor.processes.messages import (
     Refused,
     Returned,
     Task,
+    Unread,
 )
 from penstock.executor.processes.room import Files, Room, WorkerBuffer
 from penstock.executor.sources.channel import Channel
@@ -150,8 +152,13 @@ class Worker:
         first = None if task.room is None else self._files.memory(task.room)
         room = Room(len(task.indices), first, self._ask)
         buffers: list[BatchBuffer | None] = [None] * len(graph.plan.consumers)
-        for r, given in zip(shared_reads(program), batch.inputs, strict=True):
-            buffers[r] = self._input(program.specs[r], given, batch.size, task.indices)
+        try:
+            inputs = self._inputs(program, batch, task.indices)
+        except OSError:  # the system does not let this process read them
+            batch = self._ask_for_copies()
+            inputs = self._inputs(program, batch, task.indices)
+        for r, buffer in zip(shared_reads(program), inputs, strict=True):
+            buffers[r] = buffer
         for r, array in program.constants.items():
             if r not in program.ahead:
                 continue
@@ -222,6 +229,8 @@ class Worker:
     def _rows(self, given: Input, indices: list[int]) -> list[np.ndarray]:
         if given.values is not None:
             return [given.values[index] for index in indices]
+        if given.process:
+            return read_rows(given, indices).rows
         assert given.offsets is not None
         assert given.shapes is not None
         return [
@@ -232,6 +241,12 @@ class Worker:
                 given.dtype,
             )
             for index in indices
+        ]
+
+    def _inputs(self, program: Program, batch: Batch, indices: list[int]) -> list[BatchBuffer]:
+        return [
+            self._input(program.specs[r], given, batch.size, indices)
+            for r, given in zip(shared_reads(program), batch.inputs, strict=True)
         ]
 
     def _input(self, spec: Spec, given: Input, size: int, indices: list[int]) -> BatchBuffer:
@@ -247,11 +262,21 @@ class Worker:
         return buffer
 
     def _ask(self, size: int) -> np.ndarray:
-        self._channel.send(More(size))
+        return self._files.memory(self._reply(More(size), "room"))
+
+    def _ask_for_copies(self) -> Batch:
+        packed = self._reply(Unread(), "copies")
+        batch = Batch.unpacked(packed)
+        self._batch = packed, batch
+        return batch
+
+    def _reply(self, request: More | Unread, kind: str) -> Any:
+        """What the parent answers to a request for something that the present task needs."""
+        self._channel.send(request)
         while True:
             message, file = self._channel.receive()
-            if message[0] == "room":
-                return self._files.memory(message[1])
+            if message[0] == kind:
+                return message[1]
             if message[0] == "task":
                 self._waiting.append(message)
             else:
