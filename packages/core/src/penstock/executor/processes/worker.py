@@ -230,7 +230,7 @@ class Worker:
         if given.values is not None:
             return [given.values[index] for index in indices]
         if given.process:
-            return read_rows(given, indices).rows
+            return read_rows(given, indices)
         assert given.offsets is not None
         assert given.shapes is not None
         return [
