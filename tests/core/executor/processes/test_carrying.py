@@ -259,9 +259,9 @@ def test_a_batch_that_comes_while_a_process_is_busy_is_sent_to_another_one(monke
         return fn.carrying_slow(fn.external_source(source=lambda: np.zeros((8, 600)), batch=True))
 
     pipe = built(graph, "processes", batch_size=8, prefetch_queue_depth=2)
-    for _ in range(12):  # each batch is one chunk, once it is known what that takes
+    for _ in range(18):  # each batch is one chunk, once it is known what that takes
         pipe.run()
-    numbers = range(4, 10)
+    numbers = range(10, 16)
     early = [told.index(("sent", n + 2)) < told.index(("received", n + 1)) for n in numbers]
     assert sum(early) > len(early) / 2, told
     # Threads that do not wait for processes any more are not woken in place of those that do.
