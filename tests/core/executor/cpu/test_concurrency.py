@@ -59,6 +59,30 @@ def test_the_best_number_is_found(threads, best):
     assert concurrency.limit == best
 
 
+def test_fewer_are_not_tried_where_half_of_them_do_clearly_less():
+    concurrency = Concurrency(16)
+    assert {limit for limit, _ in work(concurrency, 400, independent)} == {16, 8}
+
+
+def test_chunks_that_began_beside_more_threads_say_nothing_about_fewer():
+    concurrency = Concurrency(8)
+    work(concurrency, 2 * 24, independent)
+    assert concurrency.limit == 4
+    for _ in range(100):
+        concurrency.busy += 1
+        concurrency.leave(8, 1e-9, 1e-3)
+    assert concurrency.limit == 4
+
+
+def test_chunks_that_say_nothing_are_ended():
+    concurrency = Concurrency(8)
+    for _ in range(500):
+        concurrency.enter()
+        concurrency.leave(8, None, 1e-3)
+    assert (concurrency.busy, concurrency.limit) == (0, 8)
+    assert work(concurrency, 47, independent) == [(8, 47)]
+
+
 def test_it_is_measured_again():
     concurrency = Concurrency(16)
     work(concurrency, 400, behind_one_lock)

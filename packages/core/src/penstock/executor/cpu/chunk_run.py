@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from penstock.compilation_notice import compiling
+
 if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
     from penstock.executor.iteration import Iteration
@@ -26,6 +28,7 @@ class ChunkRun:
 
     __slots__ = (
         "beside",
+        "compiling_seconds",
         "elsewhere",
         "failed",
         "failures",
@@ -54,6 +57,8 @@ class ChunkRun:
         """How many chunks were worked on when it began."""
         self.started = time.perf_counter()
         """When somebody took it."""
+        self.compiling_seconds = compiling.seconds
+        """How long kernels had been compiled until then."""
         self.worked = 0.0
         """Seconds of a processor that it has taken in the thread, ..."""
         self.elsewhere = 0.0

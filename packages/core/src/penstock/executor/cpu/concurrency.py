@@ -4,7 +4,8 @@ Threads share one interpreter. Where much of a sample is its work, further threa
 nothing: they hand its lock to and fro, and each time costs more than the work that could be done
 meanwhile. Where pixels are the work, each thread counts. No figure that is known beforehand tells
 how many are best, so a stage is run with all threads, with half of them, and so on, for a while
-each, and with the best number from then on. What is computed does not depend on it.
+each and as long as fewer do not do clearly less, and with the best number from then on. What is
+computed does not depend on it.
 
 Worker processes have interpreters of their own: where they carry the samples, nothing is tried.
 """
@@ -79,7 +80,7 @@ class Concurrency:
         self.busy += 1
 
     def leave(
-        self, beside: int, seconds: float, stage_seconds: float, *, is_awaited: bool = False
+        self, beside: int, seconds: float | None, stage_seconds: float, *, is_awaited: bool = False
     ) -> None:
         """End a chunk.
 
@@ -88,14 +89,15 @@ class Concurrency:
         beside
             How many threads were at work when it began.
         seconds
-            What it took, for each of its samples.
+            What it took, for each of its samples; `None` where that says nothing.
         stage_seconds
             About how long a sample of the stage keeps a processor at present.
         is_awaited
             Whether the consumer waits for what the threads do.
         """
         self.busy -= 1
-        self.note(beside, seconds, stage_seconds, is_awaited=is_awaited)
+        if seconds is not None:
+            self.note(beside, seconds, stage_seconds, is_awaited=is_awaited)
 
     def note(
         self, beside: int, seconds: float, stage_seconds: float, *, is_awaited: bool = False
@@ -116,6 +118,8 @@ class Concurrency:
         # the consumer from giving others something to do: it needs the interpreter for that, too.
         if 4 * beside < 3 * self.limit and not is_awaited:
             return
+        if beside > self.limit:  # it began when more were at work
+            return
         if self._cold:
             self._cold -= 1
             return
@@ -124,7 +128,11 @@ class Concurrency:
             return
         kept = sorted(self._notes)[:-_OUTLIERS]
         self._notes.clear()
-        self._rates[self.limit] = len(kept) / sum(kept)
+        rates, here = self._rates, self.limit
+        rates[here] = len(kept) / sum(kept)
+        best = max(rates, key=rates.__getitem__)
+        if here < best and rates[here] * _WORTH_IT < rates[best]:  # fewer do less still
+            self._untried = tuple([count for count in self._untried if count > here])
         if self._untried:
             self.limit = self._untried[0]
             self._untried = self._untried[1:]

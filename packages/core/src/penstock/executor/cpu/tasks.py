@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from penstock.compilation_notice import compiling
 from penstock.executor.cpu.chunk_run import ChunkRun
 from penstock.executor.cpu.chunks import chunk_size
 from penstock.executor.cpu.dispatcher import WORKERS_A_THREAD, Dispatcher
@@ -219,7 +220,10 @@ class CpuTasks:
         iteration, program = run.iteration, run.program
         count = len(run.samples)
         seconds = time.perf_counter() - run.started
-        program.note_time(seconds, run.worked + run.elsewhere, count)
+        # Whoever compiles a kernel, or waits for one, takes thousand times what samples take.
+        is_usual = compiling.seconds == run.compiling_seconds
+        if is_usual:
+            program.note_time(seconds, run.worked + run.elsewhere, count)
         schedule = self._schedule
         with schedule.monitor.lock:
             iteration.in_flight -= 1
@@ -233,7 +237,7 @@ class CpuTasks:
             if run.is_counted:
                 program.concurrency.leave(
                     run.beside,
-                    seconds / count,
+                    seconds / count if is_usual else None,
                     program.processor_seconds,
                     is_awaited=schedule.consumer.is_inside,
                 )

@@ -225,16 +225,16 @@ def _resample_images(
         height, width = rows.length, columns.length
         row_taps = _taps_of(rows, antialias, radii)
         column_taps = _taps_of(columns, antialias, radii)
-        a, b, c, d, e, _ = _sizes(image, channels, antialias, radii)
-        row_first = scratch[: 8 * height].view(np.int64)
-        end = a + 4 * height * row_taps
-        row_weights = scratch[a:end].view(np.float32).reshape(height, row_taps)
-        place = a + b
-        column_first = scratch[place : place + 8 * width].view(np.int64)
-        place += c
-        end = place + 4 * width * column_taps
-        column_weights = scratch[place:end].view(np.float32).reshape(width, column_taps)
-        place += d
+        a, b, c, d, e, f = _sizes(image, channels, antialias, radii)
+        at = np.uint64(scratch.ctypes.data)
+        row_first = numba.carray(pointer(at), (height,), np.int64)
+        at += np.uint64(a)
+        row_weights = numba.carray(pointer(at), (height, row_taps), np.float32)
+        at += np.uint64(b)
+        column_first = numba.carray(pointer(at), (width,), np.int64)
+        at += np.uint64(c)
+        column_weights = numba.carray(pointer(at), (width, column_taps), np.float32)
+        at += np.uint64(d)
         top, bottom = _fill_taps(
             rows, row_taps, True, False, antialias, tables, radii, row_first, row_weights
         )
@@ -269,11 +269,11 @@ def _resample_images(
             size = shape[0] * shape[1] * channels
             if size > e:
                 continue
-            decoded = scratch[place : place + size]
-            place += e
+            decoded = numba.carray(pointer(at), (size,), np.uint8)
+            address = at
+            at += np.uint64(e)
             if not decode_region(calls, handles, data, whole, region, kinds, channels, decoded):
                 continue
-            address = np.uint64(decoded.ctypes.data)
             top, left = y0 - image.top, x0 - image.left
         else:
             top, left = -image.top, -image.left
@@ -284,7 +284,7 @@ def _resample_images(
             out = planes.transpose(1, 2, 0)
         else:
             out = numba.carray(pointer(image.out), (height, width, channels), like.dtype)[:, :, ::1]
-        floats = scratch[place:].view(np.float32)
+        floats = numba.carray(pointer(at), (f // 4,), np.float32)
         resample(
             source[:, :, ::1],
             top,
