@@ -64,6 +64,14 @@ def test_fewer_are_not_tried_where_half_of_them_do_clearly_less():
     assert {limit for limit, _ in work(concurrency, 400, independent)} == {16, 8}
 
 
+@pytest.mark.parametrize("threads", [2, 16])
+def test_all_threads_are_tried_again_once_memory_is_not_new_any_more(threads):
+    concurrency = Concurrency(threads)
+    work(concurrency, 2 * 24, lambda threads: 2.5e-4)
+    work(concurrency, 200, independent)
+    assert concurrency.limit == threads
+
+
 def test_chunks_that_began_beside_more_threads_say_nothing_about_fewer():
     concurrency = Concurrency(8)
     work(concurrency, 2 * 24, independent)

@@ -64,7 +64,7 @@ class Concurrency:
         """Seconds a sample in the chunks of the trial under way, over the threads at work."""
         self._rates: dict[int, float] = {}
         """Samples a second with each number of threads tried so far."""
-        self._untried = self._levels[1:]
+        self._untried = self._all_levels()
         self._wait = 0
         self._cold = _CHUNKS_TRIED
         """Chunks that do not count yet: memory is new, and its pages come one by one; kernels are
@@ -129,7 +129,7 @@ class Concurrency:
         kept = sorted(self._notes)[:-_OUTLIERS]
         self._notes.clear()
         rates, here = self._rates, self.limit
-        rates[here] = len(kept) / sum(kept)
+        rates[here] = max(len(kept) / sum(kept), rates.get(here, 0.0))
         best = max(rates, key=rates.__getitem__)
         if here < best and rates[here] * _WORTH_IT < rates[best]:  # fewer do less still
             self._untried = tuple([count for count in self._untried if count > here])
@@ -145,6 +145,13 @@ class Concurrency:
         self.limit = min(count for count, rate in self._rates.items() if rate >= enough)
         self._wait = self._rest
         self._rest = min(2 * self._rest, _LONGEST_REST)
+
+    def _all_levels(self) -> tuple[int, ...]:
+        """What is to be tried at first, after all threads: fewer, and then all of them once more.
+
+        Their first rate may be far too low, as much memory is new then.
+        """
+        return (*self._levels[1:], self._levels[0])
 
     def _neighbours(self) -> tuple[int, ...]:
         """The numbers of threads next to the present one."""
@@ -164,7 +171,7 @@ class Concurrency:
         self.limit = limit or self.threads
         self._notes.clear()
         self._rates.clear()
-        self._untried = self._levels[1:]
+        self._untried = self._all_levels()
         self._wait = 0
         self._rest = _FIRST_REST
 
