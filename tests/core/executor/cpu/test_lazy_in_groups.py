@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from penstock import errors, fn, pipeline_def, types
 from penstock.kernels.cpu.decode import pixels
 from penstock.kernels.cpu.decode.header import read_header
 from penstock.kernels.cpu.decode.image_header import U8
+from penstock.operators import Input, SampleOperator, operator
 from penstock.operators.support.resize import several
 from tests.support.encoded_images import everything, jpegs
 from tests.support.images import encoded
@@ -50,6 +53,9 @@ CHAINS = {
         resize_shorter=33,
         crop=(16, 12),
         mirror=fn.cast(fn.random.uniform(range=(0, 4)), dtype=types.INT32),
+    ),
+    "a mirrored window of it": lambda x: fn.crop_mirror_normalize(
+        fn.resize_crop_mirror(x, resize_shorter=33, crop=(22, 24), mirror=3), crop=(9, 7), mirror=1
     ),
     "twice": lambda x: fn.resize(fn.resize(x, size=30), size=12),
     "flip between": lambda x: fn.resize(fn.flip(x, horizontal=fn.random.coin_flip()), size=15),
@@ -116,6 +122,38 @@ def test_images_of_their_own_channels():
         together = _run(chain, files, output_type=types.ANY_DATA)
         assert {x.size for x in together[0][0]} != {together[0][0][0].size}
         _assert_same(together, _run(chain, files, output_type=types.ANY_DATA, fuse=False))
+
+
+@operator("testing.note_sample", inputs=Input("data"), hidden=True)
+class NoteSample(SampleOperator):
+    """Notes which samples it is given."""
+
+    seen: ClassVar[list[int]] = []
+
+    def cpu(self, c, data):
+        self.seen.append(c.index)
+        return data
+
+
+def test_a_sample_that_failed_goes_no_further():
+    NoteSample.seen.clear()
+    with pytest.raises(errors.BadSampleError):
+        _run(lambda x: fn.testing.note_sample(_resized(x)), _bad("cut off"), batches=1)
+    assert 0 in NoteSample.seen
+    assert not {3, len(_PLAIN)} & set(NoteSample.seen)
+
+
+def test_what_is_handed_on_is_not_computed_before(monkeypatch):
+    finished, make = [], several._kernel().resample_images
+
+    def noted(images, *args, **keywords):
+        finished.append(keywords["normalization"] is not None)
+        return make(images, *args, **keywords)
+
+    monkeypatch.setattr(several._kernel(), "resample_images", noted)
+    _run(_normalised, _PLAIN, batches=1)
+    assert finished
+    assert all(finished)
 
 
 def _bad(kind):

@@ -111,6 +111,19 @@ def test_wide_images_are_made_in_parts(color):
     assert one.tobytes() == other.tobytes()
 
 
+@pytest.mark.parametrize("columns", [1, 2, 3, 5])
+def test_regions_of_hardly_a_column(columns):
+    data = FILES[1]
+    header = read_header(data.data)
+    for left in range(0, header.width - columns, 7):
+        rows, beside = axis(header.height, 20, 0), axis(columns, 2 * columns, 0)
+        one, other = (np.zeros((20, 2 * columns, 3), np.uint8) for _ in range(2))
+        table = np.array([image(data, one, rows, beside, left=left)], IMAGE)
+        assert resample_images(table, 3, "RGB", U8, temp, antialias=True, rounds_to=U8).all()
+        one_by_one(data, other, rows, beside, 0, left, False, antialias=True, rounds_to=U8)
+        assert one.tobytes() == other.tobytes()
+
+
 def test_what_is_no_good_is_left_and_the_others_are_made():
     data = FILES[0]
     header = read_header(data.data)
