@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn
+from penstock.compilation_notice import compiling
 from penstock.executor.cpu.concurrency import Concurrency
+from penstock.executor.cpu.program import Program
+from penstock.operators import Input, SampleOperator, operator
 
 
 def work(concurrency, chunks, seconds, stage_seconds=1e-4, full=True, is_awaited=False):
@@ -165,3 +168,24 @@ def test_threads_that_keep_the_consumer_from_its_work_rest():
     assert work(few, 400, independent, full=False) == [(16, 400)]
     work(few, 400, independent, full=False, is_awaited=True)
     assert few.limit == 1
+
+
+@operator("testing.compile_something", inputs=Input("data"), hidden=True)
+class CompileSomething(SampleOperator):
+    """As if a kernel had been compiled meanwhile."""
+
+    def cpu(self, c, data):
+        compiling.seconds += 0.5
+        return data
+
+
+def test_the_time_of_a_chunk_that_waits_for_a_compiler_is_not_noted(monkeypatch):
+    noted = []
+    monkeypatch.setattr(Program, "note_time", lambda *given: noted.append(given))
+    pipe = Pipeline(4, 2, None, workers="threads")
+    with pipe:
+        fed = fn.external_source(source=lambda: np.zeros((4, 3), np.uint8), batch=True)
+        pipe.set_outputs(fn.testing.compile_something(fed))
+    for _ in range(4):
+        pipe.run()
+    assert not noted
