@@ -138,7 +138,12 @@ class NoteSample(SampleOperator):
 def test_a_sample_that_failed_goes_no_further():
     NoteSample.seen.clear()
     with pytest.raises(errors.BadSampleError):
-        _run(lambda x: fn.testing.note_sample(_resized(x)), _bad("cut off"), batches=1)
+        _run(
+            lambda x: fn.testing.note_sample(_resized(x)),
+            _bad("cut off"),
+            batches=1,
+            workers="threads",  # a worker process would note them for itself
+        )
     assert 0 in NoteSample.seen
     assert not {3, len(_PLAIN)} & set(NoteSample.seen)
 
@@ -151,7 +156,7 @@ def test_what_is_handed_on_is_not_computed_before(monkeypatch):
         return make(images, *args, **keywords)
 
     monkeypatch.setattr(several._kernel(), "resample_images", noted)
-    _run(_normalised, _PLAIN, batches=1)
+    _run(_normalised, _PLAIN, batches=1, workers="threads")
     assert finished
     assert all(finished)
 
@@ -173,7 +178,7 @@ def test_a_bad_file_is_named_and_costs_the_others_nothing(kind, chain, monkeypat
 
     monkeypatch.setattr(several._kernel(), "resample_images", counted)
     with pytest.raises(errors.BadSampleError, match="sample 3") as caught:
-        _run(chain, _bad(kind), batches=1)
+        _run(chain, _bad(kind), batches=1, workers="threads")
     assert "decoders.image" in str(caught.value)
     assert sum(calls) <= 2 * len(_PLAIN)  # two batches at most, none of them anew
     replaced = _run(chain, _bad(kind), policy="replace", batches=1)
