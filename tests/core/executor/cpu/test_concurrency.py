@@ -12,7 +12,7 @@ from penstock.executor.cpu.program import Program
 from penstock.operators import Input, SampleOperator, operator
 
 
-def work(concurrency, chunks, seconds, stage_seconds=1e-4, full=True, is_awaited=False):
+def work(concurrency, chunks, seconds, all_needed=False, full=True, is_awaited=False):
     """Chunks that take ``seconds(threads at work)`` a sample; the limits one after the other."""
     limits = []
     for _ in range(chunks):
@@ -21,7 +21,7 @@ def work(concurrency, chunks, seconds, stage_seconds=1e-4, full=True, is_awaited
             concurrency.enter()
         for _ in range(beside - 1):
             concurrency.busy -= 1
-        concurrency.leave(beside, seconds(beside), stage_seconds, is_awaited=is_awaited)
+        concurrency.leave(beside, seconds(beside), all_needed=all_needed, is_awaited=is_awaited)
         limits.append(concurrency.limit)
     return [(limit, len(list(group))) for limit, group in itertools.groupby(limits)]
 
@@ -81,7 +81,7 @@ def test_chunks_that_began_beside_more_threads_say_nothing_about_fewer():
     assert concurrency.limit == 4
     for _ in range(100):
         concurrency.busy += 1
-        concurrency.leave(8, 1e-9, 1e-3)
+        concurrency.leave(8, 1e-9, all_needed=False)
     assert concurrency.limit == 4
 
 
@@ -89,7 +89,7 @@ def test_chunks_that_say_nothing_are_ended():
     concurrency = Concurrency(8)
     for _ in range(500):
         concurrency.enter()
-        concurrency.leave(8, None, 1e-3)
+        concurrency.leave(8, None, all_needed=False)
     assert (concurrency.busy, concurrency.limit) == (0, 8)
     assert work(concurrency, 47, independent) == [(8, 47)]
 
@@ -104,12 +104,12 @@ def test_it_is_measured_again():
     assert concurrency.limit == 4
 
 
-def test_long_samples_are_shared_without_a_trial():
+def test_all_threads_work_without_a_trial_where_all_are_needed():
     concurrency = Concurrency(3)
-    assert work(concurrency, 500, behind_one_lock, stage_seconds=1e-2) == [(3, 500)]
+    assert work(concurrency, 500, behind_one_lock, all_needed=True) == [(3, 500)]
     work(concurrency, 200, behind_one_lock)
     assert concurrency.limit == 1
-    work(concurrency, 1, behind_one_lock, stage_seconds=1e-2)
+    work(concurrency, 1, behind_one_lock, all_needed=True)
     assert concurrency.limit == 3
 
 

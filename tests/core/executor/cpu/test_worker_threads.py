@@ -109,7 +109,8 @@ def test_stopped_workers_say_so():
 class FakeProgram:
     """Work of a millisecond a sample."""
 
-    sample_seconds = processor_seconds = 1e-3
+    sample_seconds = processor_seconds = own_seconds = 1e-3
+    needs_all_threads = False
     is_light = is_sent = False
 
     def note_time(self, seconds, processor_seconds, count):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import numpy as np
 import pytest
 
@@ -15,7 +18,7 @@ from tests.support.images import encoded, picture
 if not has_nvimagecodec():
     pytest.skip("nvImageCodec is not installed", allow_module_level=True)
 
-from penstock.kernels.cpu.resample_images import IMAGE, can_make, resample_images
+from penstock.kernels.cpu.resample_images import IMAGE, can_make, resampling_loop
 
 U8, F32 = np.dtype(np.uint8), np.dtype(np.float32)
 MEAN, FACTOR = np.float32([120, 110, 100]), np.float32([1 / 58, 1 / 57, 1 / 0.5])
@@ -26,6 +29,13 @@ WIDE = encoded(24, 6000, seed=9)
 
 def temp(shape, dtype):
     return np.full(shape, 7, dtype)
+
+
+def resample_images(*args, **keywords):
+    """Which of these images could be made, by this thread alone."""
+    part, good = resampling_loop(*args, **keywords)
+    part(np.zeros(1, np.int64), temp)
+    return good
 
 
 def image(data, out, rows, columns, *, top=0, left=0, mirror=False, complete=False):
@@ -90,14 +100,37 @@ def test_the_same_bits_as_one_at_a_time(antialias, planar, dtype, decoded):
         "normalization": NORMALIZATION if normalized else None,
         "antialias": antialias,
     }
-    good = resample_images(
-        np.array(records, IMAGE), 3, "RGB", dtype, temp, planar=planar, **keywords
-    )
+    good = resample_images(np.array(records, IMAGE), 3, "RGB", dtype, planar=planar, **keywords)
     assert good.all()
     for own, other in zip(wanted, others, strict=True):
         one_by_one(other[0], own.transpose(1, 2, 0) if planar else own, *other[1:], **keywords)
     for one, other in zip(outs, wanted, strict=True):
         assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("decoded", [False, True])
+def test_several_threads_in_one_loop(decoded):
+    size, keywords = 200, {"antialias": True, "rounds_to": U8}
+    datas = [picture(151, 65, seed=k) for k in range(6)] if decoded else FILES
+    rows, columns = axis(120, 31, 1), axis(65, 22, 1)
+    wanted, outs = (np.zeros((size, 31, 22, 3), np.uint8) for _ in range(2))
+    alone, table = (
+        np.array([image(datas[k % 6], made[k], rows, columns) for k in range(size)], IMAGE)
+        for made in (wanted, outs)
+    )
+    assert resample_images(alone, 3, "RGB", U8, **keywords).all()
+    part, good = resampling_loop(table, 3, "RGB", U8, **keywords)
+    taken, all_here = np.zeros(1, np.int64), Barrier(4)
+
+    def take_part(_):
+        all_here.wait()
+        part(taken, temp)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(take_part, range(4)))
+    assert good.all()
+    assert taken[0] == size + 4
+    assert outs.tobytes() == wanted.tobytes()
 
 
 @pytest.mark.parametrize("color", ["RGB", "BGR", "GRAY"])
@@ -106,7 +139,7 @@ def test_wide_images_are_made_in_parts(color):
     rows, columns = axis(24, 20, 1), axis(6000, 700, 1)
     one, other = (np.zeros((20, 700, channels), np.float32) for _ in range(2))
     table = np.array([image(WIDE, one, rows, columns)], IMAGE)
-    assert resample_images(table, channels, color, F32, temp, antialias=True).all()
+    assert resample_images(table, channels, color, F32, antialias=True).all()
     one_by_one(WIDE, other, rows, columns, 0, 0, False, antialias=True, color=color)
     assert one.tobytes() == other.tobytes()
 
@@ -119,7 +152,7 @@ def test_regions_of_hardly_a_column(columns):
         rows, beside = axis(header.height, 20, 0), axis(columns, 2 * columns, 0)
         one, other = (np.zeros((20, 2 * columns, 3), np.uint8) for _ in range(2))
         table = np.array([image(data, one, rows, beside, left=left)], IMAGE)
-        assert resample_images(table, 3, "RGB", U8, temp, antialias=True, rounds_to=U8).all()
+        assert resample_images(table, 3, "RGB", U8, antialias=True, rounds_to=U8).all()
         one_by_one(data, other, rows, beside, 0, left, False, antialias=True, rounds_to=U8)
         assert one.tobytes() == other.tobytes()
 
@@ -144,7 +177,7 @@ def test_what_is_no_good_is_left_and_the_others_are_made():
         record[:2] = file.ctypes.data, file.size
         records.append(tuple(record))
     table = np.array(records, IMAGE)
-    good = resample_images(table, 3, "RGB", U8, temp, antialias=True, rounds_to=U8)
+    good = resample_images(table, 3, "RGB", U8, antialias=True, rounds_to=U8)
     made = {name: (bool(a), bool(b)) for name, a, b in zip(files, good, good[6:], strict=False)}
     assert made["good"] == (True, True)
     # The end is not needed for what is wanted, unless it has to be there.

@@ -9,6 +9,7 @@ from penstock.compilation_notice import compiling
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
+    from penstock.executor.cpu.shared_loops import ChunkLoops
     from penstock.executor.iteration import Iteration
     from penstock.executor.processes.remote import RemoteRunner, SentSamples
 
@@ -34,6 +35,7 @@ class ChunkRun:
         "failures",
         "is_counted",
         "iteration",
+        "loops",
         "program",
         "runner",
         "samples",
@@ -63,6 +65,8 @@ class ChunkRun:
         """Seconds of a processor that it has taken in the thread, ..."""
         self.elsewhere = 0.0
         """... and in a worker process."""
+        self.loops: ChunkLoops | None = None
+        """What its loops took, where other threads may have helped."""
         self.failures: list[tuple[int, BaseException]] = []
         self.failed: BaseException | None = None
         """What has failed altogether."""

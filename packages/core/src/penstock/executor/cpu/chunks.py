@@ -51,14 +51,15 @@ def chunk_size(iteration: Iteration, program: Program, threads: int, batches: in
         How many are worked on at a time.
     """
     processor, size = max(program.processor_seconds, 1e-7), iteration.size
+    own = min(max(program.own_seconds, 1e-7), processor)
     if program.is_light:
         quick = program.sample_seconds < _QUICK_READING_SECONDS
         return max(_READ_QUICKLY if quick else _READ, -(-size // threads))
-    is_little = processor < _LITTLE_WORK_SECONDS
-    finely = processor > _LONG_WORK_SECONDS
+    is_little = own < _LITTLE_WORK_SECONDS
+    finely = own > _LONG_WORK_SECONDS
     if is_little and program.sample_seconds >= _WAIT_SECONDS:
         is_little, finely = False, True
-    worth = _FINELY if finely and not program.is_sent else int(_CHUNK_SECONDS / processor)
+    worth = _FINELY if finely and not program.is_sent else int(_CHUNK_SECONDS / own)
     together = int(_WORTH_SHARING_SECONDS / processor)
     largest = max(min(max(worth, _FEWEST), _MOST), together)
     if threads == 1 and not program.is_sent:  # nobody to share with
@@ -78,4 +79,5 @@ def chunk_size(iteration: Iteration, program: Program, threads: int, batches: in
             double = batches * size // threads
             if processor * fair < _WORTH_PLANNING * program.chunk_seconds and double <= largest:
                 fair = max(fair, double)
-    return min(largest, fair)
+    # Loops in which others help need not be shared out: there are so many fewer chunks.
+    return min(largest, int(fair * (processor / own)))

@@ -12,9 +12,6 @@ Worker processes have interpreters of their own: where they carry the samples, n
 
 from __future__ import annotations
 
-_LONG_SECONDS = 5e-3
-"""Samples that keep a processor longer are shared among all threads without a trial: what they need
-of the interpreter is little beside that."""
 _CHUNKS_TRIED = 24
 _OUTLIERS = 2
 """Slowest chunks of a trial that do not count: a kernel was compiled, a thread was put aside."""
@@ -80,7 +77,7 @@ class Concurrency:
         self.busy += 1
 
     def leave(
-        self, beside: int, seconds: float | None, stage_seconds: float, *, is_awaited: bool = False
+        self, beside: int, seconds: float | None, *, all_needed: bool, is_awaited: bool = False
     ) -> None:
         """End a chunk.
 
@@ -89,23 +86,23 @@ class Concurrency:
         beside
             How many threads were at work when it began.
         seconds
-            What it took, for each of its samples; `None` where that says nothing.
-        stage_seconds
-            About how long a sample of the stage keeps a processor at present.
+            What it took of threads, for each of its samples; `None` where that says nothing.
+        all_needed
+            Whether all threads are to work without a trial; see `Program.needs_all_threads`.
         is_awaited
             Whether the consumer waits for what the threads do.
         """
         self.busy -= 1
         if seconds is not None:
-            self.note(beside, seconds, stage_seconds, is_awaited=is_awaited)
+            self.note(beside, seconds, all_needed=all_needed, is_awaited=is_awaited)
 
     def note(
-        self, beside: int, seconds: float, stage_seconds: float, *, is_awaited: bool = False
+        self, beside: int, seconds: float, *, all_needed: bool, is_awaited: bool = False
     ) -> None:
         """Take the time of a chunk into account; parameters are those of `leave`."""
         if not self._tries:
             return
-        if stage_seconds > _LONG_SECONDS:
+        if all_needed:
             self.start_over()
             return
         if self._wait:

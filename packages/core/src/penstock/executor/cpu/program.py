@@ -29,6 +29,9 @@ _MOST_ELEMENTS = 1024
 come to each sample does."""
 
 
+_LONG_SECONDS = 5e-3
+"""Of samples that keep a processor longer all threads work on some: what they need of the
+interpreter is little beside that."""
 _CHUNK_SECONDS, _STEP_SECONDS = 1e-4, 4e-5
 """What a chunk of samples costs the interpreter, however many they are, and each step of it in a
 branch; others cost much less."""
@@ -72,6 +75,8 @@ class Program:
         """About how long one sample takes, on one thread."""
         self.processor_seconds = 1.0
         """The same without what a thread waits for: files, or the interpreter that others have."""
+        self.own_seconds = 1.0
+        """The same without loops in which other threads may help; see `SharedLoops`."""
         self.chunk_seconds = 0.0
         """About what a chunk of samples costs the interpreter, however many they are."""
         self.is_sent = False
@@ -262,20 +267,34 @@ class Program:
             made.expect_upload()
         return made
 
-    def note_time(self, seconds: float, processor_seconds: float, count: int) -> None:
-        """Take into account what a chunk of so many samples took, by the clock and of processors.
+    def note_time(
+        self, seconds: float, processor_seconds: float, count: int, shared_seconds: float = 0.0
+    ) -> None:
+        """Take into account what a chunk of so many samples took, by the clock and of processors,
+        and what of the latter in loops in which other threads help.
 
         What the chunk itself takes of a processor is left out: how many samples make one follows
         from what is left, and must not follow from how many there were.
         """
         seconds /= count
         processor_seconds = max(processor_seconds - self.chunk_seconds, 0) / count
+        own_seconds = max(processor_seconds - shared_seconds / count, 0)
         if not self._timed:
             self._timed = True
             self.sample_seconds, self.processor_seconds = seconds, processor_seconds
+            self.own_seconds = own_seconds
             return
         self.sample_seconds += (seconds - self.sample_seconds) / 4
         self.processor_seconds += (processor_seconds - self.processor_seconds) / 4
+        self.own_seconds += (own_seconds - self.own_seconds) / 4
+
+    @property
+    def needs_all_threads(self) -> bool:
+        """Whether what samples need of the interpreter is little beside the rest, for all threads
+        together.
+        """
+        seconds = self.processor_seconds
+        return seconds > _LONG_SECONDS or self.own_seconds * self.concurrency.threads < seconds
 
     def leaving(self, r: int) -> int | None:
         """The register of the batch whose rows samples on register `r` are written to."""

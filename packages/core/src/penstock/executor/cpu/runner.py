@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.executor.cpu.arena import Arena
     from penstock.executor.cpu.batch import BatchBuffer
     from penstock.executor.cpu.program import Program
+    from penstock.executor.cpu.shared_loops import ChunkLoops
     from penstock.executor.guards import Guard
     from penstock.executor.iteration import Iteration
     from penstock.executor.loader import Loader
@@ -53,6 +54,9 @@ class SampleRunner:
 
     processor_seconds = 0.0
     """What samples took of a processor elsewhere than in the calling thread: nothing."""
+
+    loops: ChunkLoops | None = None
+    """Loops of the chunk in which other threads help, where there are any."""
 
     def __init__(self, program: Program, arena: Arena, *, materialise_views: bool) -> None:
         self._program = program
@@ -87,6 +91,12 @@ class SampleRunner:
             context.buffers = [
                 None if (row_of := leaving(r)) is None else buffers[row_of] for r in step.outputs
             ]
+
+    def share_loops(self, loops: ChunkLoops) -> None:
+        """Have other threads help in the loops of chunks."""
+        self.loops = loops
+        for _, context in self._operators:
+            context.loops = loops
 
     def release(self) -> None:
         """Let go of the iteration's buffers, which may belong to the user by now."""

@@ -10,11 +10,13 @@ from penstock.executor.cpu.chunk_run import ChunkRun
 from penstock.executor.cpu.chunks import chunk_size
 from penstock.executor.cpu.dispatcher import WORKERS_A_THREAD, Dispatcher
 from penstock.executor.cpu.runner import SampleRunner
+from penstock.executor.cpu.shared_loops import ChunkLoops, SharedLoops
 from penstock.executor.iteration import COPYING, ENTERING, RUNNING, SCHEDULED
 from penstock.operators.support.python_function import FunctionCaller
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
+    from penstock.executor.cpu.shared_loops import Loop
     from penstock.executor.cpu.worker import Worker
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
@@ -75,6 +77,7 @@ class CpuTasks:
         )
         """Whether a thread that goes on with an iteration may need a worker process for a function:
         it has to give back those that it has before."""
+        self._loops = SharedLoops(schedule.monitor)
         self._runners: list[dict[Program, SampleRunner | RemoteRunner]] = [
             {} for _ in range(threads)
         ]
@@ -92,6 +95,9 @@ class CpuTasks:
         behind
             Whether it is for a thread that waits for worker processes already.
         """
+        loop = None if behind else self._loops.find()
+        if loop is not None:
+            return self._help, loop, None
         first_is_full = False
         schedule = self._schedule
         for iteration in schedule.queue:
@@ -185,10 +191,14 @@ class CpuTasks:
             runner = self._runner(run.program, worker)
             if isinstance(runner, SampleRunner):
                 runner.bind(run.iteration)
+                loops = runner.loops
+                if loops is not None:
+                    loops.begin()
                 try:
                     run.failures = runner.run(run.samples)
                 finally:
                     runner.release()
+                    run.loops = loops
             else:
                 run.runner = runner
                 behind = None if ahead is None else ahead.sent
@@ -196,6 +206,10 @@ class CpuTasks:
         except BaseException as error:  # whatever it is, somebody waits for this iteration
             run.failed = error
         run.worked = time.thread_time() - worked
+
+    def _help(self, loop: Loop, _nothing: None, worker: Worker) -> None:
+        """Take part in the loop of a chunk that another worker has."""
+        self._loops.help(loop, worker.arena)
 
     def _runner(self, program: Program, worker: Worker) -> SampleRunner | RemoteRunner:
         runners = self._runners[worker.number]
@@ -209,6 +223,12 @@ class CpuTasks:
         if self._is_carried_elsewhere(program):
             assert self._processes is not None
             return self._processes.runner(program, runner)
+        return self._sharing(runner, program)
+
+    def _sharing(self, runner: SampleRunner, program: Program) -> SampleRunner:
+        """A runner, in whose loops other workers take part if there are any."""
+        if len(self._runners) > 1:
+            runner.share_loops(ChunkLoops(self._loops, program))
         return runner
 
     def _is_carried_elsewhere(self, program: Program) -> bool:
@@ -222,8 +242,13 @@ class CpuTasks:
         seconds = time.perf_counter() - run.started
         # Whoever compiles a kernel, or waits for one, takes thousand times what samples take.
         is_usual = compiling.seconds == run.compiling_seconds
+        worked, shared = run.worked + run.elsewhere, 0.0
+        if run.loops is not None:
+            seconds += run.loops.helped_seconds
+            worked += run.loops.helped_processor_seconds
+            shared = run.loops.seconds
         if is_usual:
-            program.note_time(seconds, run.worked + run.elsewhere, count)
+            program.note_time(seconds, worked, count, shared)
         schedule = self._schedule
         with schedule.monitor.lock:
             iteration.in_flight -= 1
@@ -238,7 +263,7 @@ class CpuTasks:
                 program.concurrency.leave(
                     run.beside,
                     seconds / count if is_usual else None,
-                    program.processor_seconds,
+                    all_needed=program.needs_all_threads,
                     is_awaited=schedule.consumer.is_inside,
                 )
                 if following is not None:

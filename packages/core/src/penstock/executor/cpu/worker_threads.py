@@ -141,7 +141,7 @@ class WorkerThreads:
             # What counts is the whole batch: there is no other one to go on with meanwhile.
             seconds = (time.perf_counter() - start) / size
             with self._monitor.lock:
-                concurrency.note(threads, threads * seconds, program.processor_seconds)
+                concurrency.note(threads, threads * seconds, all_needed=program.needs_all_threads)
 
     def each(self, function: Callable[[int], object], count: int) -> None:
         """Call a function with each number below `count`.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.executor.cpu.program import Program
     from penstock.executor.cpu.runner import SampleRunner
+    from penstock.executor.cpu.shared_loops import Loop
     from penstock.executor.cpu.worker import Worker
     from penstock.executor.iteration import Iteration
     from penstock.executor.processes.remote import RemoteRunner
@@ -51,7 +52,7 @@ class ProfiledTasks(CpuTasks):
             program, worker.arena, materialise_views=not self._fuse, rows=recorder.here(), base=base
         )
         if not self._is_carried_elsewhere(program):
-            return own
+            return self._sharing(own, program)
         assert self._processes is not None
         return ProfiledRemoteRunner(
             *(program, self._processes, own),
@@ -60,6 +61,15 @@ class ProfiledTasks(CpuTasks):
             engine=self._begins + 2,
             waiting=self._begins + 3,
         )
+
+    def _help(self, loop: Loop, nothing: None, worker: Worker) -> None:
+        program, here = loop.program, self.recorder.here()
+        base, steps = self._bases[program], program.steps
+        own = next(k for k, step in enumerate(steps) if step.node is loop.node)
+        begin, worked = perf_counter_ns(), thread_time_ns()
+        super()._help(loop, nothing, worker)
+        for code in (base + own, base + len(steps)):  # its samples count where the chunk is
+            here.note_since(code, loop.iteration, 0, 0, begin, worked)
 
     def _begin(self, iteration: Iteration, nothing: None, worker: Worker) -> None:
         self._timed(super()._begin, self._begins, iteration, worker)

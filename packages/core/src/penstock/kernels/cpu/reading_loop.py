@@ -17,11 +17,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from penstock.kernels.compilation import njit
+from penstock.kernels.cpu.atomic import fetch_add
 from penstock.kernels.cpu.decode.jpeg_scan import scan_one
 from penstock.kernels.cpu.pointers import pointer
 from penstock.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, post, wait
@@ -100,17 +99,6 @@ _lock: Any = types.ExternalFunction("pthread_mutex_lock", types.int32(types.uint
 _unlock: Any = types.ExternalFunction("pthread_mutex_unlock", types.int32(types.uintp))
 
 
-@intrinsic  # type: ignore[misc]
-def _add(typing: Any, address: Any, value: Any) -> Any:
-    """Add to the 64-bit number at an address, which other threads may do at once; what it was."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        return builder.atomic_rmw("add", place, args[1], "seq_cst")
-
-    return types.int64(types.int64, types.int64), generate
-
-
 @njit(nogil=True)
 def serve(board: np.ndarray) -> None:
     """Read files of all jobs on a board, and of those to come, until it is closed."""
@@ -124,7 +112,7 @@ def serve(board: np.ndarray) -> None:
             address = np.int64(0) if board[CLOSED] else _job_to_read(board)
             closed = board[CLOSED] != 0
             if address:
-                _add(address + 8 * READERS, np.int64(1))
+                fetch_add(address + 8 * READERS, np.int64(1))
             _unlock(mutex)
             if closed:
                 return
@@ -133,7 +121,7 @@ def serve(board: np.ndarray) -> None:
             job = numba.carray(pointer(address), (JOB_NUMBERS,), np.int64)
             _read_extents(address, job, board, clock)
             _lock(mutex)
-            if _add(address + 8 * READERS, np.int64(-1)) == 1:
+            if fetch_add(address + 8 * READERS, np.int64(-1)) == 1:
                 _take_down(board, address)
                 post(address + 8 * DONE)
             _unlock(mutex)
@@ -218,7 +206,7 @@ def call_all(board: np.ndarray, address: int) -> None:
     """Call all threads to a job, which may be done by now, of which somebody keeps the numbers."""
     job = numba.carray(pointer(address), (JOB_NUMBERS,), np.int64)
     for _ in range(min(board[THREADS], job[COUNT]) - 1):
-        if _add(address + 8 * CALLED, np.int64(1)) < board[THREADS]:
+        if fetch_add(address + 8 * CALLED, np.int64(1)) < board[THREADS]:
             post(board.ctypes.data + 8 * WAKE)
 
 
@@ -232,7 +220,7 @@ def stop(board: np.ndarray, wanted: int) -> None:
         address = board[_JOBS + k]
         if wanted == 0 or address == wanted:
             job = numba.carray(pointer(address), (JOB_NUMBERS,), np.int64)
-            _add(address + 8 * NEXT, job[COUNT])
+            fetch_add(address + 8 * NEXT, job[COUNT])
             if job[READERS] == 0:
                 _take_down(board, address)
                 post(address + 8 * DONE)
@@ -290,7 +278,7 @@ def _read_extents(address: int, job: np.ndarray, board: np.ndarray, clock: np.nd
     done = 0
     opened, descriptor = np.int64(-1), np.int32(-1)
     while True:
-        k = _add(address + 8 * NEXT, np.int64(1))
+        k = fetch_add(address + 8 * NEXT, np.int64(1))
         if k >= count:
             break
         number = _number(job[NUMBERS], k)
@@ -316,7 +304,7 @@ def _read_extents(address: int, job: np.ndarray, board: np.ndarray, clock: np.nd
         elif done > _FIRST and left > 0 and called < board[THREADS]:
             spent = _now(clock) - began
             long = left * spent > called * (done - 1) * _LONG_NANOSECONDS
-            if long and _add(address + 8 * CALLED, np.int64(1)) < board[THREADS]:
+            if long and fetch_add(address + 8 * CALLED, np.int64(1)) < board[THREADS]:
                 post(board.ctypes.data + 8 * WAKE)
     if descriptor >= 0:
         _close(descriptor)
@@ -352,7 +340,7 @@ def _content(address: int, job: np.ndarray, descriptor: int, offset: int, wanted
     if end < 0 or end > _NO_FILE or size < 0 or offset + size > end or size > job[LARGEST]:
         return np.int64(UNREAD), np.int64(0)
     taken = (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
-    begin = _add(address + 8 * USED, np.int64(taken))
+    begin = fetch_add(address + 8 * USED, np.int64(taken))
     if begin + taken > job[ROOM]:
         return np.int64(TOO_LARGE), size
     target = job[MEMORY] + begin

@@ -8,6 +8,7 @@ more for each, during which other threads of the process have to wait.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu import half
+from penstock.kernels.cpu.atomic import next_of
 from penstock.kernels.cpu.decode.nvimagecodec import LEAST_COLUMNS, decode_region, prepared
 from penstock.kernels.cpu.normalize_pixels import LIMITS, STORED_AS
 from penstock.kernels.cpu.pointers import pointer
@@ -215,11 +217,15 @@ def _resample_images(
     kinds: tuple[int, int, int],
     means: np.ndarray,
     factors: np.ndarray,
+    taken: np.ndarray,
     scratch: np.ndarray,
     like: np.ndarray,
     good: np.ndarray,
 ) -> None:
-    for k in range(images.size):
+    while True:
+        k = next_of(taken)
+        if k >= images.size:
+            break
         image = images[k]
         rows, columns = image.rows, image.columns
         height, width = rows.length, columns.length
@@ -325,20 +331,22 @@ def can_make(dtype: np.dtype) -> bool:
     return dtype != np.float16 or half.available()
 
 
-def resample_images(
+def resampling_loop(
     images: np.ndarray,
     channels: int,
     color: str,
     dtype: np.dtype,
-    scratch: Scratch,
     *,
     antialias: bool,
     fast_idct: bool = False,
     rounds_to: np.dtype | None = None,
     normalization: tuple[np.ndarray, np.ndarray] | None = None,
     planar: bool = False,
-) -> np.ndarray:
-    """Resample images of uint8; which of them could be made, bool ``(images,)``.
+) -> tuple[Callable[[np.ndarray, Scratch], None], np.ndarray]:
+    """A loop that resamples images of uint8, and which of them could be made, bool ``(images,)``.
+
+    Each thread that takes part in the loop calls it with an array that counts the images that are
+    taken, int64 ``(1,)``, and what to get scratch memory from.
 
     Parameters
     ----------
@@ -350,8 +358,6 @@ def resample_images(
         ``"RGB"``, ``"BGR"`` or ``"GRAY"``: what JPEG files are decoded to.
     dtype
         Type of the results: float32, uint8, int8, or float16 where there is hardware for it.
-    scratch
-        Where temporary memory comes from.
     antialias
         Whether filters widen where an axis shrinks.
     fast_idct
@@ -375,22 +381,27 @@ def resample_images(
     )
     tables, radii = _filters()
     size = _scratch_bytes(images, channels, antialias, radii)
-    calls, handles, kinds = prepared(_U8, color, fast_idct)
     good = np.zeros(images.size, np.bool_)
-    _resample_images(
-        images,
-        channels,
-        finish,
-        antialias,
-        tables,
-        radii,
-        calls,
-        handles,
-        kinds,
-        means,
-        factors,
-        scratch((size,), _U8),
-        np.empty(0, STORED_AS.get(dtype, dtype)),
-        good,
-    )
-    return good
+    like = np.empty(0, STORED_AS.get(dtype, dtype))
+
+    def resample_part(taken: np.ndarray, scratch: Scratch) -> None:
+        calls, handles, kinds = prepared(_U8, color, fast_idct)  # a decoder of the thread's own
+        _resample_images(
+            images,
+            channels,
+            finish,
+            antialias,
+            tables,
+            radii,
+            calls,
+            handles,
+            kinds,
+            means,
+            factors,
+            taken,
+            scratch((size,), _U8),
+            like,
+            good,
+        )
+
+    return resample_part, good

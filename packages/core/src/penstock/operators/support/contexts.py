@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from penstock.executor.planning import SamplePlans
     from penstock.graph.nodes import OpNode
 
+    Temp = Callable[[tuple[int, ...], DTypeLike], np.ndarray]
+    """Hands out uninitialised scratch memory."""
+    LoopPart = Callable[[np.ndarray, Temp], object]
+    """Takes part in a loop; see `ChunkContext.loop`."""
+
 _NONE: Mapping[str, list[Any]] = {}
 
 
@@ -43,6 +48,7 @@ class SampleContext:
         "buffers",
         "indices",
         "iteration",
+        "loops",
         "node",
         "place",
         "plans",
@@ -79,6 +85,8 @@ class SampleContext:
         """The plans of the chunk, or of some of its samples, where the operator has any."""
         self.place = 0
         """Which of them is that of the sample at hand."""
+        self.loops: Callable[[int, LoopPart, SampleContext], object] | None = None
+        """Does a loop with threads that have nothing else to do, where there may be any."""
 
     @property
     def index(self) -> int:
@@ -278,3 +286,21 @@ class ChunkContext:
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Uninitialised scratch memory that is theirs until they have left the segment."""
         return self._context.arena.empty(shape, dtype)
+
+    def loop(self, count: int, part: LoopPart) -> None:
+        """Do a compiled loop, with the help of threads that have nothing else to do.
+
+        Parameters
+        ----------
+        count
+            How many things there are to do.
+        part
+            Called by each thread that takes part, with an array that counts those that are taken,
+            int64 ``(1,)``, and what to get scratch memory from. It does one after the other, which
+            `penstock.kernels.cpu.atomic.next_of` gives it, until all are taken.
+        """
+        loops = self._context.loops
+        if loops is None:
+            part(np.zeros(1, np.int64), self.temp)
+        else:
+            loops(count, part, self._context)

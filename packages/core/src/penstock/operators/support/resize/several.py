@@ -87,18 +87,18 @@ def resample_several(
     if not (table["rows"]["length"].all() and table["columns"]["length"].all()):
         return list(range(len(images)))
     channels, color, fast_idct = key
-    good = kernel.resample_images(
+    part, good = kernel.resampling_loop(
         table,
         channels,
         color,
         out.dtype,
-        c.temp,
         antialias=like.antialias,
         fast_idct=fast_idct,
         rounds_to=like.rounds_to,
         normalization=normalization,
         planar=planar,
     )
+    c.loop(len(table), part)
     done = {k for k, is_good in zip(places, good.tolist(), strict=True) if is_good}
     return [k for k in range(len(images)) if k not in done]
 

@@ -1,0 +1,151 @@
+"""Loops of chunks, in which threads help that have nothing else to do."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from penstock import Pipeline, fn, profile
+from penstock.executor.cpu import tasks
+from penstock.executor.cpu.concurrency import Concurrency
+from penstock.executor.cpu.shared_loops import Loop
+from penstock.kernels.cpu.atomic import next_of
+from penstock.operators import Input, Planned, SampleOperator, operator
+from tests.support.processes import wait_until
+
+
+@operator("testing.double_in_a_loop", inputs=Input("data"), hidden=True)
+class DoubleInALoop(SampleOperator):
+    """Twice each sample, in a loop whose parts wait for one another."""
+
+    meeting: ClassVar[threading.Barrier]
+    threads: ClassVar[set[int]] = set()
+    fails: ClassVar[str] = ""
+    chunked = True
+
+    def plan(self, c, data):
+        return Planned(data.shapes)
+
+    def cpu_chunk(self, c, data):
+        out, owner, count = c.out(), threading.get_ident(), len(c.indices)
+
+        def part(taken, temp):
+            here = threading.get_ident()
+            who = "owner" if here == owner else "helper"
+            self.threads.add(here)
+            scratch = temp(data[0].shape, data[0].dtype)
+            if count > 1:
+                self.meeting.wait(60)
+                if who == self.fails:
+                    raise MemoryError("none is left")
+            while (k := next_of(taken)) < count:
+                np.add(data[k], data[k], out=scratch)
+                out[k][...] = scratch
+
+        c.loop(count, part)
+        return out
+
+
+@pytest.fixture
+def pipeline(monkeypatch):
+    """All samples of a batch are one chunk, in whose loop all threads have to meet."""
+    monkeypatch.setattr(tasks, "chunk_size", lambda *_: 64)
+
+    def wants_help(loop):
+        return loop.helpers + 1 < loop.program.concurrency.threads
+
+    monkeypatch.setattr(Loop, "wants_help", wants_help)
+    monkeypatch.setattr(DoubleInALoop, "threads", set())
+
+    def make(threads, fails="", **keywords):
+        monkeypatch.setattr(DoubleInALoop, "meeting", threading.Barrier(threads), raising=False)
+        monkeypatch.setattr(DoubleInALoop, "fails", fails)
+        pipe = Pipeline(8, threads, None, workers="threads", prefetch_queue_depth=1, **keywords)
+        with pipe:
+            numbers = fn.external_source(
+                lambda info: np.full(50, info.idx_in_epoch, np.int32), batch=False
+            )
+            pipe.set_outputs(fn.testing.double_in_a_loop(numbers))
+        return pipe
+
+    return make
+
+
+def _check(pipe, batches=5):
+    for k in range(batches):
+        found = [np.unique(sample).tolist() for sample in map(np.asarray, pipe.run()[0])]
+        assert found == [[2 * n] for n in range(8 * k, 8 * k + 8)]
+
+
+def _programs(pipe):
+    return {p for runners in pipe._executor._cpu._runners for p in runners}
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_all_threads_take_part(threads, pipeline):
+    pipe = pipeline(threads)
+    _check(pipe)
+    assert len(DoubleInALoop.threads) == threads
+    (program,) = _programs(pipe)
+    wait_until(lambda: program.concurrency.busy == 0)
+    assert not pipe._executor._cpu._loops._loops
+
+
+@pytest.mark.parametrize("fails", ["owner", "helper"])
+def test_what_fails_in_a_part_is_done_sample_by_sample(fails, pipeline):
+    pipe = pipeline(3, fails)
+    _check(pipe)
+    assert len(DoubleInALoop.threads) == 3
+
+
+def test_one_thread_has_no_help(pipeline):
+    pipe = pipeline(1)
+    _check(pipe)
+    assert len(DoubleInALoop.threads) == 1
+
+
+def test_time_of_helpers_counts(pipeline, monkeypatch):
+    from penstock.executor.cpu.program import Program
+
+    noted = []
+    monkeypatch.setattr(Program, "note_time", lambda _, *given: noted.append(given))
+    _check(pipeline(4))
+    for seconds, processor_seconds, count, shared_seconds in noted:
+        assert count == 8
+        assert 0 < shared_seconds <= processor_seconds
+        assert seconds > processor_seconds / 4
+
+
+@pytest.mark.parametrize(
+    ("count", "taken", "seconds", "helpers", "wanted"),
+    [
+        (64, 0, 1.3e-3, 0, True),
+        (64, 0, 1.3e-3, 17, True),
+        (64, 0, 1.3e-3, 19, False),
+        (64, 60, 1.3e-3, 0, False),
+        (64, 80, 1.3e-3, 0, False),
+        (64, 0, 1e-4, 0, False),
+    ],
+)
+def test_so_many_helpers_are_wanted(count, taken, seconds, helpers, wanted):
+    program = SimpleNamespace(processor_seconds=seconds, concurrency=Concurrency(64))
+    loop = Loop(program, SimpleNamespace(node=None, iteration=0), count, print)
+    loop.taken[0], loop.helpers = taken, helpers
+    assert loop.wants_help() is wanted
+
+
+def test_profiles_have_the_time_of_helpers(pipeline):
+    pipe = pipeline(3)
+    with profile() as found:
+        _check(pipe, 8)
+    (figures,) = found.figures()
+    (own,) = [o for o in figures.operators if "double_in_a_loop" in o.label.name]
+    assert own.samples == 7 * 8  # the first batch does not count
+    (recorder,) = found.recorders
+    codes = {k for k, label in enumerate(recorder.labels) if label == own.label}
+    lanes = [lane.array()["code"].tolist() for lane in recorder.lanes.values()]
+    assert sum(bool(codes & set(lane)) for lane in lanes) == 3
