@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, profile
+from penstock import Pipeline, _forking, fn, profile
+from penstock._forking import no_fork
 from penstock.executor.cpu import tasks
 from penstock.executor.cpu.concurrency import Concurrency
-from penstock.executor.cpu.shared_loops import Loop
+from penstock.executor.cpu.shared_loops import Loop, SharedLoops
 from penstock.kernels.cpu.atomic import next_of
 from penstock.operators import Input, Planned, SampleOperator, operator
 from tests.support.processes import wait_until
@@ -56,7 +59,8 @@ def pipeline(monkeypatch):
     monkeypatch.setattr(tasks, "chunk_size", lambda *_: 64)
 
     def wants_help(loop):
-        return loop.helpers + 1 < loop.program.concurrency.threads
+        is_left = loop.taken[0] < loop.count
+        return is_left and loop.called + 1 < loop.program.concurrency.threads
 
     monkeypatch.setattr(Loop, "wants_help", wants_help)
     monkeypatch.setattr(DoubleInALoop, "threads", set())
@@ -134,7 +138,7 @@ def test_time_of_helpers_counts(pipeline, monkeypatch):
 def test_so_many_helpers_are_wanted(count, taken, seconds, helpers, wanted):
     program = SimpleNamespace(processor_seconds=seconds, concurrency=Concurrency(64))
     loop = Loop(program, SimpleNamespace(node=None, iteration=0), count, print)
-    loop.taken[0], loop.helpers = taken, helpers
+    loop.taken[0], loop.called = taken, helpers
     assert loop.wants_help() is wanted
 
 
@@ -149,3 +153,53 @@ def test_profiles_have_the_time_of_helpers(pipeline):
     codes = {k for k, label in enumerate(recorder.labels) if label == own.label}
     lanes = [lane.array()["code"].tolist() for lane in recorder.lanes.values()]
     assert sum(bool(codes & set(lane)) for lane in lanes) == 3
+
+
+def test_a_fork_that_is_awaited_stops_helpers_on_their_way(pipeline, monkeypatch):
+    """They begin when it is over; nobody at work waits for them, since it waits for those."""
+    pipe = pipeline(2)
+    monkeypatch.setattr(DoubleInALoop, "meeting", threading.Barrier(1))
+    began, seen, others_are_out = threading.Event(), [], no_fork._others_are_out
+    find, loops = SharedLoops.find, []
+
+    def find_late(self):
+        return find(self) if no_fork.is_awaited else None
+
+    def run(self, loop, temp):
+        loops.append(loop)
+        if len(loops) > 1:
+            return original(self, loop, temp)
+        do = loop.part
+
+        def part(taken, temp):
+            began.set()
+            wait_until(lambda: no_fork.is_awaited)
+            with self._monitor.lock:
+                self._monitor.work.notify()
+            wait_until(lambda: loop.called == 1)
+            loop.part = do
+            do(taken, temp)
+
+        loop.part = part
+        return original(self, loop, temp)
+
+    def noted():
+        seen.append(others_are_out())
+        return seen[-1]
+
+    original = SharedLoops.run
+    monkeypatch.setattr(SharedLoops, "find", find_late)
+    monkeypatch.setattr(SharedLoops, "run", run)
+    monkeypatch.setattr(no_fork, "_others_are_out", noted)
+    monkeypatch.setattr(_forking, "_WAIT_TIMEOUT_SECONDS", 20)
+    with ThreadPoolExecutor(1) as consumer:
+        batch = consumer.submit(pipe.run)
+        assert began.wait(60)
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+        found = [np.unique(sample).tolist() for sample in map(np.asarray, batch.result()[0])]
+    assert found == [[2 * n] for n in range(8)]
+    assert seen[-1]
+    wait_until(lambda: not loops[0].called)

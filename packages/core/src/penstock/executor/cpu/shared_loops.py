@@ -39,8 +39,10 @@ class Loop:
         int64 ``(1,)``: how many of them somebody has taken; more when all are.
     part
         Does what nobody has taken.
+    called
+        How many threads are on their way to it, or take part besides the one whose loop it is.
     helpers
-        How many threads help at present.
+        How many of them take part.
     seconds, processor_seconds
         What they have taken so far, by the clock and of processors.
     error
@@ -48,6 +50,7 @@ class Loop:
     """
 
     __slots__ = (
+        "called",
         "count",
         "error",
         "helpers",
@@ -68,14 +71,14 @@ class Loop:
         self.count = count
         self.taken = np.zeros(1, np.int64)
         self.part = part
-        self.helpers = 0
+        self.called = self.helpers = 0
         self.seconds = self.processor_seconds = 0.0
         self.error: BaseException | None = None
 
     def wants_help(self) -> bool:
         """Whether there is enough left for one more thread."""
         left = (self.count - int(self.taken[0])) * self.program.processor_seconds
-        return left > _WORTH_HELPING_SECONDS * (self.helpers + 2)
+        return left > _WORTH_HELPING_SECONDS * (self.called + 2)
 
     def do(self, temp: Temp) -> None:
         """Do what nobody has taken."""
@@ -101,26 +104,34 @@ class SharedLoops:
             concurrency = loop.program.concurrency
             if loop.wants_help() and not concurrency.is_full():
                 concurrency.enter()
-                loop.helpers += 1
+                loop.called += 1
                 if loop.wants_help() and not concurrency.is_full():
                     self._monitor.work.notify()
                 return loop
         return None
 
     def help(self, loop: Loop, arena: Arena) -> None:
-        """Take part in a loop, with scratch memory of the calling thread."""
+        """Take part in a loop that was found, with scratch memory of the calling thread."""
         start, worked = time.perf_counter(), time.thread_time()
-        mark = arena.mark()
-        loop.do(arena.empty)
-        arena.release(mark)
+        with self._monitor.lock:
+            # Nobody waits for a thread that is not here yet: it may wait for a fork, which waits
+            # for all that are at work.
+            takes_part = loop in self._loops
+            loop.helpers += takes_part
+        if takes_part:
+            mark = arena.mark()
+            loop.do(arena.empty)
+            arena.release(mark)
         worked = time.thread_time() - worked
         with self._monitor.lock:
-            loop.seconds += time.perf_counter() - start
-            loop.processor_seconds += worked
-            loop.helpers -= 1
+            loop.called -= 1
             loop.program.concurrency.busy -= 1
-            if not loop.helpers:
-                self._ended.notify_all()
+            if takes_part:
+                loop.seconds += time.perf_counter() - start
+                loop.processor_seconds += worked
+                loop.helpers -= 1
+                if not loop.helpers:
+                    self._ended.notify_all()
 
     def run(self, loop: Loop, temp: Temp) -> None:
         """Do a loop with others."""
