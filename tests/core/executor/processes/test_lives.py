@@ -56,9 +56,11 @@ def test_a_killed_worker_does_its_samples_again(policy):
     pipe = numbers(on_bad_sample=policy)
     for k in range(6):
         check(pipe, 8 * k)
-        for pid in pipe._executor.processes.pids():
+        pids = pipe._executor.processes.pids()
+        for pid in pids:
             kill(pid)
     assert pipe.bad_samples == []
+    wait_until(lambda: not any(map(lives, pids)))  # the next pipeline is not to have them
 
 
 def test_pipelines_share_processes():

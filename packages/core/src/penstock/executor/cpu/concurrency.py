@@ -15,7 +15,7 @@ from __future__ import annotations
 _CHUNKS_TRIED = 24
 _OUTLIERS = 2
 """Slowest chunks of a trial that do not count: a kernel was compiled, a thread was put aside."""
-_FIRST_REST = 1000
+_FIRST_REST = 250
 _LONGEST_REST = 16000
 """Chunks between two trials."""
 _WORTH_IT = 1.1
