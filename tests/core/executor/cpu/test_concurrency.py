@@ -43,7 +43,7 @@ def up_to(best):
 @pytest.mark.parametrize("threads", [2, 4, 16])
 def test_threads_that_bring_nothing_rest(threads):
     concurrency = Concurrency(threads)
-    periods = work(concurrency, 400, behind_one_lock)
+    periods = work(concurrency, 300, behind_one_lock)
     assert periods[0][0] == threads
     assert concurrency.limit == 1
 
@@ -51,20 +51,20 @@ def test_threads_that_bring_nothing_rest(threads):
 @pytest.mark.parametrize("threads", [2, 6, 16])
 def test_threads_that_bring_much_go_on(threads):
     concurrency = Concurrency(threads)
-    work(concurrency, 400, independent)
+    work(concurrency, 300, independent)
     assert concurrency.limit == threads
 
 
 @pytest.mark.parametrize(("threads", "best"), [(16, 4), (16, 2), (12, 3), (8, 8)])
 def test_the_best_number_is_found(threads, best):
     concurrency = Concurrency(threads)
-    work(concurrency, 400, up_to(best))
+    work(concurrency, 300, up_to(best))
     assert concurrency.limit == best
 
 
 def test_fewer_are_not_tried_where_half_of_them_do_clearly_less():
     concurrency = Concurrency(16)
-    assert {limit for limit, _ in work(concurrency, 400, independent)} == {16, 8}
+    assert {limit for limit, _ in work(concurrency, 300, independent)} == {16, 8}
 
 
 @pytest.mark.parametrize("threads", [2, 16])
@@ -96,7 +96,7 @@ def test_chunks_that_say_nothing_are_ended():
 
 def test_it_is_measured_again():
     concurrency = Concurrency(16)
-    work(concurrency, 400, behind_one_lock)
+    work(concurrency, 300, behind_one_lock)
     assert concurrency.limit == 1
     work(concurrency, 40_000, independent)
     assert concurrency.limit == 16
@@ -132,12 +132,12 @@ def test_stages_that_are_not_tried():
 
 def test_samples_that_processes_carry_are_not_tried():
     concurrency = Concurrency(16)
-    work(concurrency, 400, behind_one_lock)
+    work(concurrency, 300, behind_one_lock)
     assert concurrency.limit == 1
     concurrency.start_over(tries=False)
-    assert work(concurrency, 400, behind_one_lock) == [(16, 400)]
+    assert work(concurrency, 300, behind_one_lock) == [(16, 300)]
     concurrency.start_over()  # threads carry them again
-    work(concurrency, 400, behind_one_lock)
+    work(concurrency, 300, behind_one_lock)
     assert concurrency.limit == 1
 
 
@@ -165,8 +165,8 @@ def test_pipelines_go_on_while_it_is_tried(threads):
 def test_threads_that_keep_the_consumer_from_its_work_rest():
     """With all of them a single one has something to do at a time; with fewer that is no better."""
     few = Concurrency(16)
-    assert work(few, 400, independent, full=False) == [(16, 400)]
-    work(few, 400, independent, full=False, is_awaited=True)
+    assert work(few, 300, independent, full=False) == [(16, 300)]
+    work(few, 300, independent, full=False, is_awaited=True)
     assert few.limit == 1
 
 
