@@ -14,8 +14,10 @@ import pytest
 from penstock import Pipeline, _forking, fn, profile
 from penstock._forking import no_fork
 from penstock.executor.cpu import tasks
+from penstock.executor.cpu.arena import Arena
 from penstock.executor.cpu.concurrency import Concurrency
 from penstock.executor.cpu.shared_loops import Loop, SharedLoops
+from penstock.executor.monitor import Monitor
 from penstock.kernels.cpu.atomic import next_of
 from penstock.operators import Input, Planned, SampleOperator, operator
 from tests.support.processes import wait_until
@@ -203,3 +205,51 @@ def test_a_fork_that_is_awaited_stops_helpers_on_their_way(pipeline, monkeypatch
     assert found == [[2 * n] for n in range(8)]
     assert seen[-1]
     wait_until(lambda: not loops[0].called)
+
+
+def test_scratch_memory_of_helpers_is_taken_back():
+    monitor, arena, given = Monitor(), Arena(), []
+    loops = SharedLoops(monitor)
+    program = SimpleNamespace(processor_seconds=1.0, concurrency=Concurrency(2))
+
+    def part(taken, temp):
+        given.append(temp((300,), np.uint8))
+        taken[0] = 5
+
+    loop = Loop(program, SimpleNamespace(node=None, iteration=0), 5, part)
+    loops._loops.append(loop)
+    with monitor.lock:
+        assert loops.find() is loop
+    assert program.concurrency.busy == 1
+    loops.help(loop, arena)
+    assert len(given) == 1
+    assert arena.mark() == 0
+    assert (loop.called, loop.helpers, program.concurrency.busy) == (0, 0, 0)
+    with monitor.lock:
+        assert loops.find() is None
+
+
+def test_nobody_helps_beyond_the_limit():
+    monitor = Monitor()
+    loops = SharedLoops(monitor)
+    program = SimpleNamespace(processor_seconds=1.0, concurrency=Concurrency(3))
+    loops._loops.append(Loop(program, SimpleNamespace(node=None, iteration=0), 99, print))
+    program.concurrency.enter()
+    with monitor.lock:
+        assert [loops.find() is None for _ in range(4)] == [False, False, True, True]
+
+
+def test_what_samples_take_of_their_own(pipeline):
+    pipe = pipeline(4)
+    _check(pipe)
+    (program,) = _programs(pipe)
+    for _ in range(60):
+        program.note_time(0.9, 0.8 + program.chunk_seconds, 8, 0.75)
+    assert program.processor_seconds == pytest.approx(0.1)
+    assert program.own_seconds == pytest.approx(0.05 / 8)
+    program.processor_seconds = 4e-3
+    for own, all_needed in ((0.9e-3, True), (1.1e-3, False)):
+        program.own_seconds = own
+        assert program.needs_all_threads is all_needed
+    program.processor_seconds = 6e-3
+    assert program.needs_all_threads
