@@ -89,7 +89,11 @@ def _run(chain, files, decode="image", *, batches=2, policy="raise", **keywords)
         return chain(getattr(fn.decoders, decode)(source, **decoding)), fn.random.uniform()
 
     pipe = define(**keywords)
-    return [[[np.array(s) for s in out] for out in pipe.run()] for _ in range(batches)]
+    try:
+        return [[[np.array(s) for s in out] for out in pipe.run()] for _ in range(batches)]
+    finally:
+        # The batches ahead must not be noted by the test that comes next.
+        pipe._engine.executor.shutdown(wait_seconds=60)
 
 
 def _assert_same(ones, others):
