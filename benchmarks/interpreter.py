@@ -2,6 +2,7 @@
 
     hatch run bench:interpreter                     all cases, one thread
     hatch run bench:interpreter --case audio --threads 2 --top 20
+    hatch run bench:interpreter --beside ../before/packages/core/src   that code, too, in turn
 
 Each case runs in threads of a process of its own, in which each thread reads the clock of its own
 processor time whenever it takes and drops the interpreter's lock (GIL): what waits for a processor
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import shutil
 import statistics
 import subprocess
@@ -64,13 +66,25 @@ class Held(NamedTuple):
 
 
 def _run(
-    case: str, root: Path, threads: int, seconds: float, library: Path, connection: Connection
+    case: str,
+    root: Path,
+    threads: int,
+    seconds: float,
+    library: Path,
+    code: Path | None,
+    connection: Connection,
 ) -> None:
     """Iterate for so long, after telling that it begins, and tell what was counted."""
     lock = LockTime(library)
+    if code is not None:
+        sys.path.insert(0, str(code))
+    # An argument would not do for code that knows threads only.
+    os.environ["PENSTOCK_WORKERS"] = "threads"
     import penstock
 
-    pipe = penstock.Pipeline(BATCH_SIZE, threads, None, seed=1, workers="threads")
+    if code is not None and not Path(penstock.__file__).is_relative_to(code):
+        raise SystemExit(f"`penstock` is imported from {penstock.__file__}, not from {code}.")
+    pipe = penstock.Pipeline(BATCH_SIZE, threads, None, seed=1)
     with pipe:
         outputs = CASES[case](penstock, root)
         pipe.set_outputs(*(outputs if isinstance(outputs, tuple) else (outputs,)))
@@ -88,14 +102,22 @@ def _run(
 
 
 def held(
-    case: str, root: Path, threads: int, seconds: float, library: Path, *, look: bool = False
+    case: str,
+    root: Path,
+    threads: int,
+    seconds: float,
+    library: Path,
+    code: Path | None = None,
+    *,
+    look: bool = False,
 ) -> tuple[Held, Counter[str]]:
-    """What is held in one round; if `look`, where, by how often it was seen there."""
+    """What is held in one round of `code`; if `look`, where, by how often it was seen there."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     # A look stops the program, so that the clock has to go on for longer.
     span = 2 * seconds if look else seconds
-    process = context.Process(target=_run, args=(case, root, threads, span, library, there))
+    measured = (case, root, threads, span, library, code, there)
+    process = context.Process(target=_run, args=measured)
     with preloaded(library):
         process.start()
     there.close()
@@ -142,6 +164,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5, help="of one round")
     parser.add_argument("--top", type=int, default=0, help="print so many places, too")
+    parser.add_argument(
+        "--beside", type=lambda path: Path(path).resolve(), help="another `packages/core/src`"
+    )
     args = parser.parse_args()
     from examples.demo.photographs import write_dataset
     from examples.dynamic.speech import write_speech
@@ -149,6 +174,7 @@ def main() -> None:
     table = Table(title=f"{args.threads} thread(s), batch {BATCH_SIZE}, medians of {args.rounds}")
     for column in ("case", "samples/s", "interpreter held, us a sample", "taken, times a sample"):
         table.add_column(column, justify="left" if column == "case" else "right")
+    codes = {"": None} if args.beside is None else {"": None, " (beside)": args.beside}
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         library = built(root)
@@ -156,9 +182,13 @@ def main() -> None:
         write_speech(root / "speech", 64)
         for case in checked_cases(args.case, list(CASES)):
             measured = [root, args.threads, args.seconds, library]
-            rounds = [held(case, *measured)[0] for _ in range(args.rounds)]
-            rate, microseconds, takes = (statistics.median(r) for r in zip(*rounds, strict=True))
-            table.add_row(case, f"{rate:,.0f}", f"{microseconds:.1f}", f"{takes:.1f}")
+            rounds: dict[str, list[Held]] = {name: [] for name in codes}
+            for _ in range(args.rounds):
+                for name, code in codes.items():
+                    rounds[name].append(held(case, *measured, code)[0])
+            for name, figures in rounds.items():
+                rate, micros, takes = map(statistics.median, zip(*figures, strict=True))
+                table.add_row(case + name, f"{rate:,.0f}", f"{micros:.1f}", f"{takes:.1f}")
             looks = held(case, *measured, look=True)[1] if args.top else Counter()
             for place, count in looks.most_common(args.top):
                 table.add_row("", "", f"{100 * count / looks.total():4.1f} %  {place}")
