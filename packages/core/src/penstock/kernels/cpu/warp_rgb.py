@@ -15,8 +15,13 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from penstock.kernels.compilation import njit
-from penstock.kernels.cpu.saturate import saturate
-from penstock.kernels.cpu.warp_image import RESTART, SIDE_BY_SIDE, advance, bring_near
+from penstock.kernels.cpu.warp_image import (
+    RESTART,
+    SIDE_BY_SIDE,
+    blend_pixel,
+    bring_near,
+    locate_rows,
+)
 
 _BORDER, _OUTSIDE = np.int32(-1), np.int32(-2)
 
@@ -44,50 +49,29 @@ def linear_rgb(
     bring_near(source, out)
     height, width, _ = source.shape
     out_height, out_width, _ = out.shape
-    half = np.float32(0.5)
-    dx, dy = matrix[0, 0], matrix[1, 0]
-    origin_x, origin_y = dx * half + matrix[0, 2], dy * half + matrix[1, 2]
     pixels, to = source.reshape(-1), out.reshape(-1)
-    start_x, start_y = np.empty(SIDE_BY_SIDE, np.float32), np.empty(SIDE_BY_SIDE, np.float32)
-    x, y = (
-        np.empty((SIDE_BY_SIDE, RESTART), np.float32),
-        np.empty((SIDE_BY_SIDE, RESTART), np.float32),
-    )
+    start = np.empty((2, SIDE_BY_SIDE), np.float32)
+    at = np.empty((2, SIDE_BY_SIDE, RESTART), np.float32)
     right, low = np.empty(RESTART, np.float32), np.empty(RESTART, np.float32)
     offsets = np.empty(RESTART, np.int32)
     for row in range(0, out_height, SIDE_BY_SIDE):
-        for r in range(SIDE_BY_SIDE):
-            start_x[r] = matrix[0, 1] * (np.float32(row + r) + half) + origin_x
-            start_y[r] = matrix[1, 1] * (np.float32(row + r) + half) + origin_y
         for first in range(0, out_width, RESTART):
-            if first:
-                for r in range(SIDE_BY_SIDE):
-                    start_x[r] += np.float32(RESTART) * dx
-                    start_y[r] += np.float32(RESTART) * dy
             count = min(RESTART, out_width - first)
-            advance(x, start_x, dx, count)
-            advance(y, start_y, dy, count)
+            locate_rows(matrix, row, first, count, start, at)
             for r in range(min(SIDE_BY_SIDE, out_height - row)):
-                _locate(x[r], y[r], offsets, right, low, count, width, height, clamp)
+                x, y = at[0, r], at[1, r]
+                _locate(x, y, offsets, right, low, count, width, height, clamp)
                 begin = ((row + r) * out_width + first) * 3
                 # A vector store writes one byte too many: not over the end of a row.
                 last = first + count == out_width
                 vectors = count - 1 if last else count
                 _blend_row(
-                    pixels, to, begin, x[r], y[r], offsets, right, low, vectors, width, height, fill
+                    pixels, to, begin, x, y, offsets, right, low, vectors, width, height, fill
                 )
                 if last:
-                    _blend_pixel(
-                        pixels,
-                        to,
-                        begin + 3 * vectors,
-                        x[r, vectors],
-                        y[r, vectors],
-                        width,
-                        height,
-                        clamp,
-                        fill,
-                    )
+                    begin += 3 * vectors
+                    x_last, y_last = x[vectors], y[vectors]
+                    blend_pixel(pixels, to, begin, x_last, y_last, width, height, 3, clamp, fill)
 
 
 @njit(nogil=True)
@@ -155,54 +139,15 @@ def _blend_row(
             for k in range(6):
                 to[begin + k] = np.uint8(fill)
         else:
-            _blend_pixel(pixels, to, begin, x[i], y[i], width, height, one >= 0, fill)
-            _blend_pixel(pixels, to, begin + 3, x[i + 1], y[i + 1], width, height, two >= 0, fill)
+            for k in range(2):
+                blend_pixel(
+                    *(pixels, to, begin + 3 * k, x[i + k], y[i + k], width, height, 3),
+                    *(offsets[i + k] >= 0, fill),
+                )
         i += 2
         begin += 6
     if i < count:
-        _blend_pixel(pixels, to, begin, x[i], y[i], width, height, offsets[i] >= 0, fill)
-
-
-@njit(nogil=True)
-def _blend_pixel(
-    pixels: np.ndarray,
-    to: np.ndarray,
-    at: int,
-    x: np.float32,
-    y: np.float32,
-    width: int,
-    height: int,
-    clamp: bool,
-    fill: np.float32,
-) -> None:
-    """One pixel without vectors."""
-    x, y = x - np.float32(0.5), y - np.float32(0.5)
-    if clamp and x >= width - 1 and y >= height - 1:
-        # Vectors are not for the last pixel, which may be repeated over a whole corner.
-        for c in range(3):
-            to[at + c] = pixels[pixels.size - 3 + c]
-        return
-    floor_x, floor_y = np.floor(x), np.floor(y)
-    right, low = x - floor_x, y - floor_y
-    left = np.float32(1) - right
-    x0, y0 = int(floor_x), int(floor_y)
-    x1, y1 = x0 + 1, y0 + 1
-    has_left, has_right = clamp or 0 <= x0 < width, clamp or 0 <= x1 < width
-    has_top, has_bottom = clamp or 0 <= y0 < height, clamp or 0 <= y1 < height
-    x0, x1 = min(max(x0, 0), width - 1), min(max(x1, 0), width - 1)
-    y0, y1 = min(max(y0, 0), height - 1), min(max(y1, 0), height - 1)
-    for c in range(3):
-        top_left = np.float32(pixels[np.uintp((y0 * width + x0) * 3 + c)])
-        top_right = np.float32(pixels[np.uintp((y0 * width + x1) * 3 + c)])
-        bottom_left = np.float32(pixels[np.uintp((y1 * width + x0) * 3 + c)])
-        bottom_right = np.float32(pixels[np.uintp((y1 * width + x1) * 3 + c)])
-        a = (top_left if has_top and has_left else fill) * left + (
-            top_right if has_top and has_right else fill
-        ) * right
-        b = (bottom_left if has_bottom and has_left else fill) * left + (
-            bottom_right if has_bottom and has_right else fill
-        ) * right
-        to[at + c] = saturate(a + (b - a) * low, to)
+        blend_pixel(pixels, to, begin, x[i], y[i], width, height, 3, offsets[i] >= 0, fill)
 
 
 @intrinsic  # type: ignore[misc]
