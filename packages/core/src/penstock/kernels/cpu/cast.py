@@ -148,21 +148,23 @@ def _float_to_integer(source: np.dtype, target: np.dtype, rounded: bool) -> Conv
         return by_way_of_float32
 
     small = source.itemsize == 4 and target.itemsize <= 2
-    one = np.float32(0.5) if small else np.float64(0.5)
-    half = float(np.nextafter(one, type(one)(0))) if rounded else 0.0
+    kind: type[np.floating[Any]] = np.float32 if small else np.float64
+    half = np.nextafter(kind(0.5), kind(0)) if rounded else kind(0)
     info = np.iinfo(target)
     low, high = float(info.min), float(info.max)
     nan = {"u4": 0, "i4": info.min, "i8": info.min, "u8": 1 << 63}.get(target.str[1:], 0)
+    numbers = np.array([half, low, high], kind)
+    of_nan = np.array([nan], np.int32 if small else np.int64 if target.itemsize <= 4 else target)
     limits = np.array([info.min, info.max, nan], target)
 
     def convert(source: np.ndarray, out: np.ndarray) -> None:
         flat, rows, width, stride = as_rows(source)
         to = out.reshape(-1)
-        if small:
-            cast_loops.to_small_integers(flat, to, rows, width, stride, half, low, high)
-        elif target.itemsize <= 4:
-            cast_loops.to_integers(flat, to, rows, width, stride, half, low, high, nan)
+        if target.itemsize <= 4:
+            cast_loops.to_integers(flat, to, rows, width, stride, numbers, of_nan)
         else:
-            cast_loops.to_long_integers(flat, to, rows, width, stride, half, low, high, limits)
+            cast_loops.to_long_integers(
+                flat, to, rows, width, stride, float(half), low, high, limits
+            )
 
     return convert

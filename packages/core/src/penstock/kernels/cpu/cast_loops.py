@@ -12,63 +12,38 @@ from penstock.kernels.compilation import njit
 
 
 @njit(nogil=True)
-def to_small_integers(
-    source: np.ndarray,
-    out: np.ndarray,
-    rows: int,
-    width: int,
-    stride: int,
-    half: float,
-    low: float,
-    high: float,
-) -> None:
-    """float32 to integers of 8 or 16 bits; not-a-numbers become 0.
-
-    Parameters
-    ----------
-    half
-        0 to drop fractions; the largest number below one half to round, halves away from zero:
-        adding one half itself would carry 0.49999997 to 1.
-    low, high
-        Smallest and largest integer of the target.
-    """
-    half32, low32, high32 = np.float32(half), np.float32(low), np.float32(high)
-    for row in range(rows):
-        taken = source[row * stride : row * stride + width]
-        given = out[row * width : (row + 1) * width]
-        for i in range(width):
-            value = taken[i]
-            value += -half32 if value < 0 else half32
-            value = value if value > low32 else low32
-            value = value if value < high32 else high32
-            # A not-a-number has become `low` by now.
-            value = value if taken[i] == taken[i] else np.float32(0)
-            given[i] = np.int32(value)
-
-
-@njit(nogil=True)
 def to_integers(
     source: np.ndarray,
     out: np.ndarray,
     rows: int,
     width: int,
     stride: int,
-    half: float,
-    low: float,
-    high: float,
-    nan: int,
+    numbers: np.ndarray,
+    nan: np.ndarray,
 ) -> None:
-    """float32 or float64 to integers of up to 32 bits; not-a-numbers become `nan`."""
+    """float32 or float64 to integers of up to 32 bits.
+
+    Parameters
+    ----------
+    numbers
+        In the type to compute in: 0 to drop fractions, or the largest number below one half to
+        round, halves away from zero (adding one half itself would carry 0.49999997 to 1); and the
+        smallest and the largest integer of the target.
+    nan
+        What not-a-numbers become, in an integer type that has all numbers of the target.
+    """
+    half, low, high = numbers[0], numbers[1], numbers[2]
+    no_number = nan[0]
     for row in range(rows):
         taken = source[row * stride : row * stride + width]
         given = out[row * width : (row + 1) * width]
         for i in range(width):
-            value = float(taken[i])
+            value = numbers.dtype.type(taken[i])
             value += -half if value < 0 else half
             value = value if value > low else low
             value = value if value < high else high
-            whole = np.int64(value)
-            given[i] = whole if taken[i] == taken[i] else nan
+            whole = nan.dtype.type(value)
+            given[i] = whole if taken[i] == taken[i] else no_number
 
 
 @njit(nogil=True)
@@ -87,6 +62,8 @@ def to_long_integers(
 
     Parameters
     ----------
+    half
+        As the first of the `numbers` of `to_integers`.
     low, high
         Values at or below and at or above which `limits` apply; `high` is no integer of the
         target, being a power of two.
