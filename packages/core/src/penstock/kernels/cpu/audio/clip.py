@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.errors import BadSampleError
 from penstock.kernels.cpu.audio.flac import FlacHeader, decode_flac, read_flac_header
-from penstock.kernels.cpu.audio.sample_loops import convert, mix, unpack_24_bit
+from penstock.kernels.cpu.audio.sample_loops import convert, convert_24_bit, mix
 from penstock.kernels.cpu.audio.sound_file import SoundFile
 from penstock.kernels.cpu.audio.wave_header import WaveHeader, read_wave_header
 
@@ -138,7 +138,7 @@ class Clip:
         raw = self._data[begin : begin + count * (header.bits // 8)]
         if header.bits == 24:
             wide = temp((count,), np.dtype(np.int32))
-            unpack_24_bit(raw, wide)
+            convert_24_bit(raw, wide)
             return wide
         source = raw.view(_STORED[header.bits, header.is_float])
         return source if source.flags.aligned else source.copy()

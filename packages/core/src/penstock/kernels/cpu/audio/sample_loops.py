@@ -48,8 +48,9 @@ def mix(source: np.ndarray, channels: int, out: np.ndarray) -> None:
 
 
 @njit(nogil=True)
-def unpack_24_bit(source: np.ndarray, out: np.ndarray) -> None:
-    """Fill the int32 `out` with 24 bit integers, little-endian, in their upper bits."""
+def convert_24_bit(source: np.ndarray, out: np.ndarray) -> None:
+    """`convert` for integers of 24 bits, little-endian; int32 has them in its upper bits."""
     for i in range(out.size):
         low, middle, high = source[3 * i], source[3 * i + 1], np.int8(source[3 * i + 2])
-        out[i] = (np.int32(high) << 24) | (np.int32(middle) << 16) | (np.int32(low) << 8)
+        value = (np.int32(high) << 24) | (np.int32(middle) << 16) | (np.int32(low) << 8)
+        out[i] = as_stored(np.int32(value), out)

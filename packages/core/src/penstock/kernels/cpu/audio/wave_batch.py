@@ -5,14 +5,11 @@ A file of a few seconds is decoded in microseconds, and the interpreter takes lo
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 
 from penstock.kernels.compilation import njit
-from penstock.kernels.cpu.audio.conversions import as_sample, as_stored, normalized
-from penstock.kernels.cpu.audio.sample_loops import convert, mix
+from penstock.kernels.cpu.audio.sample_loops import convert, convert_24_bit, mix
 from penstock.kernels.cpu.audio.wave_header import _read
 from penstock.kernels.cpu.pointers import pointer
 
@@ -87,7 +84,13 @@ def decode_waves(
         elif bits == 8:
             _decode(numba.carray(source, count, np.uint8), channels, mixes, target)
         elif bits == 24:
-            _decode_24(numba.carray(source, 3 * count, np.uint8), channels, mixes, target)
+            packed = numba.carray(source, 3 * count, np.uint8)
+            if mixes:
+                wide = np.empty(count, np.int32)
+                convert_24_bit(packed, wide)
+                mix(wide, channels, target)
+            else:
+                convert_24_bit(packed, target)
         elif bits == 64:
             _decode(numba.carray(source, count, np.float64), channels, mixes, target)
         elif headers[k, IS_FLOAT] != 0:
@@ -102,24 +105,3 @@ def _decode(source: np.ndarray, channels: int, mixes: bool, out: np.ndarray) -> 
         mix(source, channels, out)
     else:
         convert(source, out)
-
-
-@numba.njit(nogil=True, inline="always")
-def _from_24(source: np.ndarray, i: int) -> Any:
-    """A 24 bit integer, little-endian, in the upper bits of an int32."""
-    low, middle, high = source[3 * i], source[3 * i + 1], np.int8(source[3 * i + 2])
-    return np.int32((np.int32(high) << 24) | (np.int32(middle) << 16) | (np.int32(low) << 8))
-
-
-@njit(nogil=True)
-def _decode_24(source: np.ndarray, channels: int, mixes: bool, out: np.ndarray) -> None:
-    if not mixes:
-        for i in range(out.size):
-            out[i] = as_stored(_from_24(source, i), out)
-        return
-    weight = np.float32(1.0 / channels)
-    for i in range(out.size):  # in the order of `mix`
-        total = normalized(_from_24(source, i * channels)) * weight
-        for c in range(1, channels):
-            total += normalized(_from_24(source, i * channels + c)) * weight
-        out[i] = as_sample(total, out)
