@@ -23,7 +23,7 @@ _TYPES: dict[str, Any] = {
     "double": np.float64,
 }
 _COMMENT = re.compile(r"//.*")
-_RECORD = re.compile(r"([\w.]+:\w+)(?: : ([\w.]+:\w+))? {(.*)}", re.DOTALL)
+_RECORD = re.compile(r"([\w.]+:\w+) {(.*)}", re.DOTALL)
 _STATEMENT = re.compile(r"\s*((?:const )?[\w.:]+\*?) (\w+(?:\[\d+]|, \w+)*);\s*")
 _NAME = re.compile(r"(\w+)((?:\[\d+])*)")
 
@@ -47,16 +47,15 @@ def record(text: str) -> np.dtype:
     ----------
     text
         As a struct in C++, with modules in front of records, as they are included:
-        ``"bands:Sample { uint64 source, out; float matrix[2][3]; const char* data; }"``, or
-        ``"... : windows:Base { ..."``.
+        ``"bands:Sample { uint64 source, out; float matrix[2][3]; const char* data; }"``.
     """
     found = _RECORD.fullmatch(_COMMENT.sub("", text))
-    if found is None or _STATEMENT.sub("", found[3]).strip():
+    if found is None or _STATEMENT.sub("", found[2]).strip():
         raise ValueError(f"This is no record: {text}")
-    key, base, fields = found.groups()
+    key, fields = found.groups()
     name = _name(key)
-    of_numpy = _fields_of(_record(base)) if base else []
-    needs = [base] if base else []
+    of_numpy: list[tuple[Any, ...]] = []
+    needs: list[str] = []
     lines: list[str] = []
     for kind, names in _STATEMENT.findall(fields):
         own: Any = np.uint64 if kind.endswith("*") else _TYPES.get(kind)
@@ -68,8 +67,7 @@ def record(text: str) -> np.dtype:
             of_numpy.append((field, own, *[shape] * bool(shape)))
             lines.append(f"  {_name(kind)} {field}{extents};")
     dtype = np.dtype(of_numpy, align=True)
-    derived = f" : {_name(base)}" if base else ""
-    text = "\n".join([f"struct {name}{derived} {{", *lines, "};"])
+    text = "\n".join([f"struct {name} {{", *lines, "};"])
     text += f'\nstatic_assert(sizeof({name}) == {dtype.itemsize}, "as NumPy lays it out");'
     _declare(key, text, needs)
     _records[key] = dtype

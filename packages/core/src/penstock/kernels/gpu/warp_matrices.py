@@ -35,8 +35,8 @@ class DeviceMatrices:
     batch: DeviceBatch
     singular: Fault | None
 
-    def place(self, queue: Queue, samples: np.uint64, pitch: int, rank: int) -> None:
-        """Put the matrices into the descriptors of samples on the device, `pitch` bytes apart."""
+    def place(self, queue: Queue, samples: np.uint64, rank: int) -> None:
+        """Put the matrices into the descriptors of samples on the device."""
         count = len(self.batch)
         report: AbstractContextManager[int] = nullcontext(0)
         if self.singular is not None:
@@ -47,7 +47,6 @@ class DeviceMatrices:
                 (-(-count // _THREADS), 1, 1),
                 (_THREADS, 1, 1),
                 samples,
-                np.uint32(pitch),
                 queue.upload(self.batch.pointers),
                 np.uint32(count),
                 np.uint64(word),

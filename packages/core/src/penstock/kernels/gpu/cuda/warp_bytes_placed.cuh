@@ -99,7 +99,7 @@ __device__ __forceinline__ void store_runs(uint8* out, int64 out_row, int64 out_
 
 template <typename Out, int Channels, int OutChannels, bool Normalized, typename Chain>
 __global__ void __launch_bounds__(THREADS, 4)
-warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sample, bool clamp,
+warp_bytes_placed(const Sample* __restrict__ samples, uint32 strips_per_sample, bool clamp,
                   const uint8* numbers, uint32 pitch) {
   using Layout = Made<Out, OutChannels>;
   __shared__ float at[2][TILE_ROWS][RUNS + 1];
@@ -109,7 +109,7 @@ warp_bytes_placed(const PlacedSample* __restrict__ samples, uint32 strips_per_sa
 
   const uint32 number = blockIdx.x / strips_per_sample;
   const uint32 strip = blockIdx.x - number * strips_per_sample;
-  const PlacedSample& sample = samples[number];
+  const Sample& sample = samples[number];
   const uint32 across = sample.tiles_across, strip_row = strip / across;
   const int first_row = strip_row * TILE_ROWS;  // of the window
   if (first_row >= sample.size[1]) return;  // of a smaller sample than others

@@ -46,10 +46,10 @@ __device__ __forceinline__ bool invert(const float (&given)[Rank][Rank + 1],
   return true;
 }
 
-// `samples`: descriptors, `pitch` bytes apart. `pointers`: where the matrix of each sample is. `singular`: an int32 for the number of the first
+// `pointers`: where the matrix of each sample is. `singular`: an int32 for the number of the first
 // sample whose matrix has no inverse; null where matrices are taken as they are.
 template <int Rank>
-__global__ void warp_matrices(uint8* samples, uint32 pitch, const uint64* __restrict__ pointers, uint32 count,
+__global__ void warp_matrices(Sample* samples, const uint64* __restrict__ pointers, uint32 count,
                               int32* singular) {
   const uint32 number = blockIdx.x * blockDim.x + threadIdx.x;
   if (number >= count) return;
@@ -61,7 +61,7 @@ __global__ void warp_matrices(uint8* samples, uint32 pitch, const uint64* __rest
     atomicMin(singular, int32(number));
     return;  // the sample keeps the zeros that it has
   }
-  Sample& sample = *reinterpret_cast<Sample*>(samples + number * uint64(pitch));
+  Sample& sample = samples[number];
   for (int i = 0; i < Rank; i++) {
     for (int j = 0; j < Rank; j++) sample.matrix[i][j] = wanted[i][j];
     sample.matrix[i][3] = wanted[i][Rank];

@@ -11,12 +11,12 @@
 template <typename In, typename Mid, typename Out, int Rank, int Channels, bool Nearest,
           bool Normalized, typename Chain>
 __global__ void __launch_bounds__(THREADS)
-warp_placed(const PlacedSample* __restrict__ samples, uint32 tiles_per_sample, bool clamp,
+warp_placed(const Sample* __restrict__ samples, uint32 tiles_per_sample, bool clamp,
             const uint8* numbers, uint32 pitch) {
   __shared__ float at[Rank][TILE_ROWS][PITCH];
 
   const uint32 number = blockIdx.x / tiles_per_sample;
-  const PlacedSample& sample = samples[number];
+  const Sample& sample = samples[number];
   const int tile = blockIdx.x % tiles_per_sample;
   const int first_line = tile / sample.tiles_across * TILE_ROWS;
   const int lines = sample.size[0] * sample.size[1], height = sample.size[1];

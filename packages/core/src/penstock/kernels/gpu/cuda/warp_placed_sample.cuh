@@ -1,11 +1,8 @@
-// One sample of a warp of which a window is wanted, and what becomes of its elements on their way to
-// memory: see kernels/gpu/warp_placed.py.
+// What becomes of the elements of a window of a warp on their way to memory: see kernels/gpu/warp.py.
 #pragma once
 #include "as_float.cuh"
 #include "pixel_finish.cuh"
 #include "warp_sample.cuh"
-
-#include "warp_placed:PlacedSample"
 
 // What an element becomes first: nothing else, here.
 template <typename T> struct Keep {

@@ -144,6 +144,6 @@ class WarpedBatch(MappedBatch):
             way, with a table.
         """
         from penstock.kernels.gpu.resample_layout import Target
-        from penstock.kernels.gpu.warp_placed import warp_placed
+        from penstock.kernels.gpu.warp import warp_placed
 
         warp_placed(queue, self.warp, self.windows, Target(out.dtype, out.pointers, places))
