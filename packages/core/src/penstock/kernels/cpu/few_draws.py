@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.kernels.compilation import njit
-from penstock.kernels.cpu import normal, philox
+from penstock.kernels.cpu import normal as normal_kernel
+from penstock.kernels.cpu import philox
 
 
 def _keeping_the_interpreter(kernel: Any) -> Any:
     return njit()(kernel.py_func)
 
 
-uniform_float32 = _keeping_the_interpreter(philox.uniform_float32)
-uniform_float64 = _keeping_the_interpreter(philox.uniform_float64)
+uniform = _keeping_the_interpreter(philox.uniform)
 index_int64 = _keeping_the_interpreter(philox.index_int64)
 bernoulli_uint8 = _keeping_the_interpreter(philox.bernoulli_uint8)
-normal_float32 = _keeping_the_interpreter(normal.normal_float32)
-normal_float64 = _keeping_the_interpreter(normal.normal_float64)
+normal = _keeping_the_interpreter(normal_kernel.normal)

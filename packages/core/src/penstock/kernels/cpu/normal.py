@@ -16,7 +16,6 @@ from penstock.kernels.cpu.philox import (
     ELEVEN,
     HALF,
     TILE,
-    TILE_BLOCKS,
     TWO_32,
     TWO_53,
     Key,
@@ -118,51 +117,30 @@ def box_muller(radius: np.ndarray, angle: np.ndarray, bits: np.ndarray, pairs: i
 
 
 @njit(nogil=True)
-def normal_float32(
-    out: np.ndarray, mean: float, stddev: float, first_sample: int, key: Key
-) -> None:
-    """Fill float32 (samples, elements) with a normal distribution."""
+def normal(out: np.ndarray, mean: float, stddev: float, first_sample: int, key: Key) -> None:
+    """Fill float32 or float64 (samples, elements) with a normal distribution."""
     samples, count = out.shape
     words = np.empty(TILE, np.uint32)
     radius = np.empty(TILE // 2, np.float64)
     angle = np.empty(TILE // 2, np.float64)
     bits = np.empty(TILE, np.int64)
+    single = out.itemsize == 4
+    each = 1 if single else 2
+    tile = TILE // each
     for s in range(samples):
-        for start in range(0, count, TILE):
-            n = min(TILE, count - start)
-            fill_words(words, (n + 3) // 4, start // 4, first_sample + s, key)
+        for start in range(0, count, tile):
+            n = min(tile, count - start)
+            fill_words(words, (n * each + 3) // 4, start * each // 4, first_sample + s, key)
             pairs = (n + 1) // 2
             for i in range(pairs):
-                radius[i] = (np.float64(words[2 * i]) + 1.0) * TWO_32
-                angle[i] = np.float64(words[2 * i + 1]) * TWO_32
-            box_muller(radius, angle, bits, pairs)
-            for i in range(n // 2):
-                out[s, start + 2 * i] = np.float32(mean + stddev * radius[i])
-                out[s, start + 2 * i + 1] = np.float32(mean + stddev * angle[i])
-            if n % 2:
-                out[s, start + n - 1] = np.float32(mean + stddev * radius[pairs - 1])
-
-
-@njit(nogil=True)
-def normal_float64(
-    out: np.ndarray, mean: float, stddev: float, first_sample: int, key: Key
-) -> None:
-    """Fill float64 (samples, elements) with a normal distribution."""
-    samples, count = out.shape
-    words = np.empty(TILE, np.uint32)
-    radius = np.empty(TILE_BLOCKS, np.float64)
-    angle = np.empty(TILE_BLOCKS, np.float64)
-    bits = np.empty(2 * TILE_BLOCKS, np.int64)
-    for s in range(samples):
-        for start in range(0, count, TILE // 2):
-            n = min(TILE // 2, count - start)
-            pairs = (n + 1) // 2
-            fill_words(words, pairs, start // 2, first_sample + s, key)
-            for i in range(pairs):
-                first = (np.uint64(words[4 * i]) << HALF) | np.uint64(words[4 * i + 1])
-                second = (np.uint64(words[4 * i + 2]) << HALF) | np.uint64(words[4 * i + 3])
-                radius[i] = (np.float64(first >> ELEVEN) + 1.0) * TWO_53
-                angle[i] = np.float64(second >> ELEVEN) * TWO_53
+                if single:
+                    radius[i] = (np.float64(words[2 * i]) + 1.0) * TWO_32
+                    angle[i] = np.float64(words[2 * i + 1]) * TWO_32
+                else:
+                    first = (np.uint64(words[4 * i]) << HALF) | np.uint64(words[4 * i + 1])
+                    second = (np.uint64(words[4 * i + 2]) << HALF) | np.uint64(words[4 * i + 3])
+                    radius[i] = (np.float64(first >> ELEVEN) + 1.0) * TWO_53
+                    angle[i] = np.float64(second >> ELEVEN) * TWO_53
             box_muller(radius, angle, bits, pairs)
             for i in range(n // 2):
                 out[s, start + 2 * i] = mean + stddev * radius[i]

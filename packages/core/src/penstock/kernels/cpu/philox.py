@@ -97,38 +97,28 @@ def uniforms_of(out: np.ndarray, offset: int, numbers: np.ndarray, key: Key) -> 
 
 
 @njit(nogil=True)
-def uniform_float32(out: np.ndarray, low: float, high: float, first_sample: int, key: Key) -> None:
-    """Fill float32 (samples, elements) from [low, high)."""
+def uniform(out: np.ndarray, low: float, high: float, first_sample: int, key: Key) -> None:
+    """Fill float32 or float64 (samples, elements) from [low, high)."""
     samples, count = out.shape
     words = np.empty(TILE, np.uint32)
-    low32 = np.float32(low)
-    high32 = np.float32(high)
-    last = np.nextafter(high32, low32)
+    kind, single = out.dtype.type, out.itemsize == 4
+    end = kind(high)
+    last = np.nextafter(end, kind(low))
     span = high - low
+    each = 1 if single else 2
+    tile = TILE // each
     for s in range(samples):
-        for start in range(0, count, TILE):
-            n = min(TILE, count - start)
-            fill_words(words, (n + 3) // 4, start // 4, first_sample + s, key)
+        for start in range(0, count, tile):
+            n = min(tile, count - start)
+            fill_words(words, (n * each + 3) // 4, start * each // 4, first_sample + s, key)
             for i in range(n):
-                value = np.float32(low + np.float64(words[i]) * TWO_32 * span)
-                out[s, start + i] = last if value >= high32 else value
-
-
-@njit(nogil=True)
-def uniform_float64(out: np.ndarray, low: float, high: float, first_sample: int, key: Key) -> None:
-    """Fill float64 (samples, elements) from [low, high)."""
-    samples, count = out.shape
-    words = np.empty(TILE, np.uint32)
-    last = np.nextafter(high, low)
-    span = high - low
-    for s in range(samples):
-        for start in range(0, count, TILE // 2):
-            n = min(TILE // 2, count - start)
-            fill_words(words, (n + 1) // 2, start // 2, first_sample + s, key)
-            for i in range(n):
-                bits = (np.uint64(words[2 * i]) << HALF) | np.uint64(words[2 * i + 1])
-                value = low + np.float64(bits >> ELEVEN) * TWO_53 * span
-                out[s, start + i] = last if value >= high else value
+                if single:
+                    unit = np.float64(words[i]) * TWO_32
+                else:
+                    bits = (np.uint64(words[2 * i]) << HALF) | np.uint64(words[2 * i + 1])
+                    unit = np.float64(bits >> ELEVEN) * TWO_53
+                value = kind(low + unit * span)
+                out[s, start + i] = last if value >= end else value
 
 
 @njit(nogil=True)

@@ -129,8 +129,7 @@ def fill_uniform(
         )
         return
     kernels = few_draws if _are_few(out) else philox
-    fill = kernels.uniform_float32 if out.dtype == np.float32 else kernels.uniform_float64
-    fill(out, float(low), float(high), first_sample, key_of(seed, iteration))
+    kernels.uniform(out, float(low), float(high), first_sample, key_of(seed, iteration))
 
 
 def fill_normal(
@@ -154,8 +153,7 @@ def fill_normal(
         )
         return
     kernels = few_draws if _are_few(out) else normal
-    fill = kernels.normal_float32 if out.dtype == np.float32 else kernels.normal_float64
-    fill(out, float(mean), float(stddev), first_sample, key_of(seed, iteration))
+    kernels.normal(out, float(mean), float(stddev), first_sample, key_of(seed, iteration))
 
 
 def fill_index(
