@@ -31,8 +31,7 @@ ELEVEN = np.uint64(11)
 TWO_32 = 2.0**-32
 TWO_53 = 2.0**-53
 
-TILE_BLOCKS = 256
-TILE = 4 * TILE_BLOCKS
+TILE = 1024
 
 Key = tuple[int, int, int, int]
 """The iteration's number and the seed, in two halves of 32 bits each, the lower ones first."""

@@ -38,21 +38,43 @@ Place = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 
 
 @njit(nogil=True)
-def word(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> np.uint64:
-    """Word `number` of the generator whose counter is (`sequence`, `offset`), phase 0."""
+def _words_around(
+    key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    """The four words of one value of the counter that word `number` is among; see `word`."""
     low = offset + (number >> _TWO)
     high = sequence + (_ONE if low < offset else np.uint64(0))
     w0, w1, w2, w3 = block(
         low & _LOW, low >> HALF, high & _LOW, high >> HALF, key & _LOW, key >> HALF
     )
+    return np.uint64(w0), np.uint64(w1), np.uint64(w2), np.uint64(w3)
+
+
+@njit(nogil=True)
+def word(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> np.uint64:
+    """Word `number` of the generator whose counter is (`sequence`, `offset`), phase 0."""
+    w0, w1, w2, w3 = _words_around(key, sequence, offset, number)
     phase = number & _THREE
     if phase == 0:
-        return np.uint64(w0)
+        return w0
     if phase == 1:
-        return np.uint64(w1)
+        return w1
     if phase == 2:
-        return np.uint64(w2)
-    return np.uint64(w3)
+        return w2
+    return w3
+
+
+@njit(nogil=True)
+def integer_below(
+    bound: np.uint64, key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64
+) -> tuple[np.int64, np.uint64]:
+    """An integer from 0 to `bound` - 1, at most 2**32 - 1, and the number of the next word."""
+    rejected = (_ONE << HALF) % bound
+    while True:
+        product = word(key, sequence, offset, number) * bound
+        number += _ONE
+        if (product & _LOW) >= rejected:
+            return np.int64(product >> HALF), number
 
 
 @njit(nogil=True)
@@ -118,14 +140,9 @@ def units_behind(out: np.ndarray, samples: np.ndarray, numbers: np.ndarray, plac
         number = phase + np.uint64(numbers[k])
         i = 0
         while i < count:
-            low = offset + (number >> _TWO)
-            high = stream + (_ONE if low < offset else np.uint64(0))
-            w0, w1, w2, w3 = block(
-                low & _LOW, low >> HALF, high & _LOW, high >> HALF, key & _LOW, key >> HALF
-            )
-            phase_of_word = number & _THREE
             # A loop is compiled over words of one type only.
-            words = (np.uint64(w0), np.uint64(w1), np.uint64(w2), np.uint64(w3))
+            words = _words_around(key, stream, offset, number)
+            phase_of_word = number & _THREE
             for j, drawn in enumerate(words):
                 if np.uint64(j) >= phase_of_word and i < count:
                     out[k, i] = np.float64(drawn) * TWO_32
@@ -191,15 +208,8 @@ def below(out: np.ndarray, bounds: np.ndarray, place: Place) -> None:
         for e in range(count):
             bound = bounds[s, e]
             out[s, e] = 0
-            if bound < _TWO:
-                continue
-            rejected = (_ONE << HALF) % bound
-            product = word(key, stream, offset, number) * bound
-            number += _ONE
-            while (product & _LOW) < rejected:
-                product = word(key, stream, offset, number) * bound
-                number += _ONE
-            out[s, e] = np.int64(product >> HALF)
+            if bound >= _TWO:
+                out[s, e], number = integer_below(bound, key, stream, offset, number)
 
 
 @njit(nogil=True)
@@ -210,16 +220,10 @@ def index(out: np.ndarray, choices: np.uint64, packed: bool, place: Place) -> No
     """
     first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
-    rejected = (np.uint64(1) << HALF) % choices
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
         number = phase
         for e in range(count):
             if not packed:
                 number = phase + np.uint64(e) * ELEMENT_STRIDE
-            product = word(key, stream, offset, number) * choices
-            number += _ONE
-            while (product & _LOW) < rejected:
-                product = word(key, stream, offset, number) * choices
-                number += _ONE
-            out[s, e] = np.int64(product >> HALF)
+            out[s, e], number = integer_below(choices, key, stream, offset, number)

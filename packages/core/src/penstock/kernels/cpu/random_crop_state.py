@@ -13,11 +13,9 @@ import math
 import numpy as np
 
 from penstock.kernels.compilation import njit
-from penstock.kernels.cpu.philox import HALF
-from penstock.kernels.cpu.philox_draws import SAMPLE_STRIDE, single_unit, word
+from penstock.kernels.cpu.philox_draws import SAMPLE_STRIDE, integer_below, single_unit
 
 _KEY = np.uint64(0x12345678ABCDEFE)
-_LOW = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
 _BELOW_ONE = np.nextafter(np.float32(1), np.float32(0))
 
@@ -51,9 +49,12 @@ def crop_windows(
         rows, columns, number = _choose(
             extents[i, 0], extents[i, 1], area, aspect_ratio, num_attempts, key ^ _KEY, stream
         )
-        row, number = _below(extents[i, 0] - rows + 1, key ^ _KEY, stream, number)
-        column, number = _below(extents[i, 1] - columns + 1, key ^ _KEY, stream, number)
-        windows[i, 0], windows[i, 1] = row, column
+        windows[i, 0], number = integer_below(
+            np.uint64(extents[i, 0] - rows + 1), key ^ _KEY, stream, np.uint64(0), number
+        )
+        windows[i, 1], number = integer_below(
+            np.uint64(extents[i, 1] - columns + 1), key ^ _KEY, stream, np.uint64(0), number
+        )
         windows[i, 2], windows[i, 3] = rows, columns
 
 
@@ -99,17 +100,3 @@ def _real(
 ) -> np.float32:
     unit = min(np.float32(single_unit(key, stream, np.uint64(0), number)), _BELOW_ONE)
     return np.float32(np.float32(unit * np.float32(high - low)) + low)
-
-
-@njit(nogil=True)
-def _below(
-    count: int, key: np.uint64, stream: np.uint64, number: np.uint64
-) -> tuple[np.int64, np.uint64]:
-    """An integer from 0 to `count` - 1, and the number of the word that comes next."""
-    bound = np.uint64(count)
-    rejected = (_ONE << HALF) % bound
-    while True:
-        product = word(key, stream, np.uint64(0), number) * bound
-        number += _ONE
-        if (product & _LOW) >= rejected:
-            return np.int64(product >> HALF), number
