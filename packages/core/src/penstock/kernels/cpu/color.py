@@ -42,16 +42,14 @@ def transform_pixels(
         source = wide
     elif not source.flags.aligned:
         source = source.copy()
-    if out.dtype == np.float16 and not half.available():
+    if out.dtype == np.int32 or (out.dtype == np.float16 and not half.available()):
+        # Vectors hold no int32: a float32 has too few digits for its limits.
         wide = np.empty(out.shape, np.float32)
         transform_pixels(source, numbers, wide, reverses=reverses)
-        with np.errstate(over="ignore"):
-            out[...] = wide
+        converter(wide.dtype, out.dtype)(wide, out)
         return
-    transform = color_loops.transform
-
     target = out.view(np.uint16) if out.dtype == np.float16 else out
-    loop = transform(source.dtype, target.dtype)
+    loop = color_loops.transform(source.dtype, target.dtype)
     low, high = LIMITS.get(out.dtype, (0.0, 0.0))
     shifted = bool(numbers[12:].any())
     if source.flags.c_contiguous:

@@ -125,22 +125,7 @@ def _single(
         out[y, x, k] = _element(total + numbers[9 + k], out)
 
 
-def _pixel_by_pixel(
-    source: Any,
-    numbers: np.ndarray,
-    shifted: bool,
-    reverses: bool,
-    low: np.float32,
-    high: np.float32,
-    out: Any,
-) -> None:
-    row, pixel = source.strides[0], source.strides[1]
-    for y in range(source.shape[0]):
-        for x in range(source.shape[1]):
-            _single(source, y * row + x * pixel, numbers, reverses, out, y, x)
-
-
-def _by_sixteen(
+def _transform(
     source: Any,
     numbers: np.ndarray,
     shifted: bool,
@@ -173,8 +158,6 @@ def transform(source: np.dtype, out: np.dtype) -> Any:
     subtracted first, `reverses` that channels come in the opposite order; `low` and `high` are the
     limits of the type of `out`, equal where it has none. A uint16 `out` is the bits of float16.
     """
-    # Vectors hold no int32: a float32 has too few digits for its limits.
-    body = _pixel_by_pixel if out == np.int32 else _by_sixteen
     f = types.float32
     signature = types.void(
         types.Array(numba.from_dtype(source), 3, "A", readonly=True),
@@ -182,4 +165,4 @@ def transform(source: np.dtype, out: np.dtype) -> Any:
         *(types.boolean, types.boolean, f, f),
         types.Array(numba.from_dtype(out), 3, "C"),
     )
-    return njit(signature=signature, nogil=True)(body)
+    return njit(signature=signature, nogil=True)(_transform)
