@@ -33,8 +33,6 @@ __all__ = ["Scratch", "axis_taps", "blend_slices", "planned_taps", "resample_ima
 Scratch = Callable[[tuple[int, ...], Any], np.ndarray]
 """Gives uninitialised memory of a shape and type."""
 
-CHUNK = 6144
-"""Elements of a source row that step 1 leaves to step 2 at a time: 384 KiB of scratch memory."""
 _ZERO = np.zeros(1, np.float32)
 
 
@@ -90,13 +88,8 @@ def resample_image(
         out[...] = wide
         return
     needed = columns.high - columns.low
-    chunk, span = width, needed
-    if needed * channels > CHUNK and width > LANES:
-        chunk = max(1, width * CHUNK // (needed * channels * LANES)) * LANES
-        span = _widest_span(columns, chunk)
-    # Columns are transposed in squares, which may reach beyond the last one.
-    span_elements = -(-span * channels // LANES) * LANES
-    memory = SQUARES + LANES * (span_elements + (-(-chunk // LANES) + 1) * LANES * out_channels)
+    widest = (-(-width // LANES) + 1) * LANES
+    memory = SQUARES + LANES * (needed * channels + LANES + widest * out_channels)
     low, high = (0.0, 0.0) if rounds_to is None else LIMITS[rounds_to]
     means, factors = (_ZERO, _ZERO) if normalization is None else normalization
     limits = LIMITS.get(out.dtype) if normalization is not None else None
@@ -112,8 +105,6 @@ def resample_image(
         rows.weights,
         columns.first,
         columns.weights,
-        chunk,
-        span_elements,
         rounds_to is not None,
         low,
         high,
@@ -126,15 +117,6 @@ def resample_image(
         out,
         scratch((memory,), np.float32),
     )
-
-
-def _widest_span(columns: Taps, chunk: int) -> int:
-    """Source columns that the most demanding `chunk` of output columns needs."""
-    begins = columns.first[::chunk]
-    ends = columns.first[
-        np.minimum(np.arange(chunk, chunk * (begins.size + 1), chunk) - 1, columns.first.size - 1)
-    ]
-    return int(np.abs(ends - begins).max()) + columns.weights.shape[1]
 
 
 def blend_slices(source: np.ndarray, first: int, weights: np.ndarray, out: np.ndarray) -> None:

@@ -21,7 +21,7 @@ from penstock.kernels.cpu.atomic import next_of
 from penstock.kernels.cpu.decode.nvimagecodec import LEAST_COLUMNS, decode_region, prepared
 from penstock.kernels.cpu.normalize_pixels import LIMITS, STORED_AS
 from penstock.kernels.cpu.pointers import pointer
-from penstock.kernels.cpu.resample import CHUNK, Scratch
+from penstock.kernels.cpu.resample import Scratch
 from penstock.kernels.cpu.resample_loops import SQUARES, resample
 from penstock.kernels.cpu.resample_taps import (
     AXIS,
@@ -138,21 +138,6 @@ def _fill_taps(
         )
     low, high = first[0], first[count - 1]
     return min(low, high), max(low, high) + taps
-
-
-@njit(nogil=True)
-def _span(first: np.ndarray, taps: int, needed: int, channels: int) -> tuple[int, int]:
-    """How many output columns are made at a time, and how many elements of the source they need."""
-    width = first.size
-    chunk, span = width, needed
-    if needed * channels > CHUNK and width > LANES:
-        chunk = max(1, width * CHUNK // (needed * channels * LANES)) * LANES
-        span = 0
-        for begin in range(0, width, chunk):
-            end = min(begin + chunk, width) - 1
-            span = max(span, abs(first[end] - first[begin]))
-        span += taps
-    return chunk, -(-span * channels // LANES) * LANES
 
 
 @njit(nogil=True)
@@ -284,7 +269,6 @@ def _resample_images(
         else:
             top, left = -image.top, -image.left
         source = numba.carray(pointer(address), shape, np.uint8)
-        chunk, span = _span(column_first, column_taps, needed, channels)
         if finish.planar:
             planes = numba.carray(pointer(image.out), (channels, height, width), like.dtype)
             out = planes.transpose(1, 2, 0)
@@ -299,8 +283,6 @@ def _resample_images(
             row_weights,
             column_first,
             column_weights,
-            chunk,
-            span,
             finish.rounds,
             np.float32(finish.low),
             np.float32(finish.high),

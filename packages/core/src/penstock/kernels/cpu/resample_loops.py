@@ -37,6 +37,8 @@ _AHEAD = 4 * _WIDE
 """Vectors between what is summed and what is brought into the cache for later."""
 _LARGE = 1 << 16
 """Elements from which on an output goes past the caches."""
+_CHUNK = 6144
+"""Elements of a source row that step 1 leaves to step 2 at a time: 384 KiB of scratch memory."""
 _SQUARE_BYTES = LANES * VECTOR_BYTES
 SQUARES = _WIDE * LANES * LANES
 """Numbers of scratch memory that step 1 needs before its result."""
@@ -159,6 +161,22 @@ def _horizontally(
 
 
 @njit(nogil=True)
+def _span(first: np.ndarray, taps: int, channels: int) -> tuple[int, int]:
+    """How many output columns are made at a time, and how many elements of the source they need."""
+    width = first.size
+    chunk, span = width, abs(first[width - 1] - first[0])
+    needed = (span + taps) * channels
+    if needed > _CHUNK and width > LANES:
+        chunk = max(1, width * _CHUNK // (needed * LANES)) * LANES
+        span = 0
+        for begin in range(0, width, chunk):
+            end = min(begin + chunk, width) - 1
+            span = max(span, abs(first[end] - first[begin]))
+    # Columns are transposed in squares, which may reach beyond the last one.
+    return chunk, -(-(span + taps) * channels // LANES) * LANES
+
+
+@njit(nogil=True)
 def resample(
     source: Any,
     top: int,
@@ -167,8 +185,6 @@ def resample(
     row_weights: np.ndarray,
     column_first: np.ndarray,
     column_weights: np.ndarray,
-    chunk: int,
-    span: int,
     rounds: bool,
     low: np.float32,
     high: np.float32,
@@ -192,6 +208,7 @@ def resample(
     past_caches = past_caches and out.size >= _LARGE
     past_caches = past_caches and (address(out) | row_stride | channel_stride) % CACHE_LINE == 0
     taps = column_weights.shape[1]
+    chunk, span = _span(column_first, taps, channels)
     squares = scratch[:SQUARES]
     columns = scratch[SQUARES : SQUARES + LANES * span]
     result = scratch[SQUARES + LANES * span :]
@@ -312,7 +329,6 @@ def compiled_resample(source: np.dtype, out: np.dtype) -> Any:
         _array(source, 3, readonly=True),
         *(i, i),
         *(types.int64[::1], table, types.int64[::1], table),
-        *(i, i),
         *(b, f, f),
         *(b, flat, flat),
         *(b, f, f),

@@ -89,5 +89,5 @@ def decode_flac(data: np.ndarray, header: FlacHeader, temp: Allocate) -> np.ndar
     padded[data.size :] = 0
     out = temp((header.frames * header.channels,), _INT)
     block = temp((header.channels, header.most_in_block), _INT)
-    good = decode_frames(padded, header.begin, data.size, header.rate, header.bits, block, out)
+    good = decode_frames(padded, header.begin, data.size, header.bits, block, out)
     return out if good else None

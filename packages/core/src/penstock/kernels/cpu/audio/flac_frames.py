@@ -127,7 +127,6 @@ def decode_frames(
     data: np.ndarray,
     begin: int,
     size: int,
-    rate: int,
     bits: int,
     block: np.ndarray,
     out: np.ndarray,
@@ -140,8 +139,8 @@ def decode_frames(
         The file, uint8, with `PADDING_BYTES` behind it.
     begin, size
         Where frames begin, and the bytes of the file.
-    rate, bits
-        Of all frames.
+    bits
+        Of a sample, in all frames.
     block
         int32 ``(channels, samples)``, scratch memory for the longest frame.
     out
