@@ -100,7 +100,8 @@ def put_columns(rows: Any, count: int, out: Any, at: int, pitch: int, lanes: int
     `rows` must have memory for a multiple of 16 rows.
     """
     for k in range(0, count, LANES):
-        transpose(rows, k * VECTOR_BYTES, VECTOR_BYTES, out, at + 4 * k, pitch, lanes, count - k)
+        place = k * VECTOR_BYTES
+        transpose(rows, place, VECTOR_BYTES, out, at + 4 * k, pitch, lanes, count - k, False)
 
 
 @njit(nogil=True)

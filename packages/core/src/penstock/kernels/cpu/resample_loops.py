@@ -28,7 +28,6 @@ from penstock.kernels.cpu.simd import (
     store,
     subtract,
     transpose,
-    transpose_past_caches,
 )
 
 _WIDE = 4
@@ -105,7 +104,15 @@ def _vertically(
         for v in range(vectors):
             to = (begin + v * LANES) * VECTOR_BYTES
             transpose(
-                squares, v * _SQUARE_BYTES, VECTOR_BYTES, columns, to, VECTOR_BYTES, LANES, LANES
+                squares,
+                v * _SQUARE_BYTES,
+                VECTOR_BYTES,
+                columns,
+                to,
+                VECTOR_BYTES,
+                LANES,
+                LANES,
+                False,
             )
         begin += vectors * LANES
 
@@ -268,14 +275,10 @@ def resample(
                     for x in range(0, pixels, LANES):
                         begin_at = x * pixel + c * VECTOR_BYTES
                         to = target + c * channel_stride + x * pixel_stride
-                        if past_caches:
-                            transpose_past_caches(
-                                result, begin_at, pixel, out, to, row_stride, rows, pixels - x
-                            )
-                        else:
-                            transpose(
-                                result, begin_at, pixel, out, to, row_stride, rows, pixels - x
-                            )
+                        transpose(
+                            *(result, begin_at, pixel, out, to, row_stride, rows, pixels - x),
+                            past_caches,
+                        )
             else:
                 elements = pixels * out_channels
                 for e in range(0, elements, LANES):
@@ -288,6 +291,7 @@ def resample(
                         row_stride,
                         rows,
                         elements - e,
+                        False,
                     )
     if past_caches:
         publish()

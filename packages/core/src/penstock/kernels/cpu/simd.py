@@ -278,24 +278,19 @@ def store_first(typing: Any, array: Any, offset: Any, value: Any, count: Any) ->
     return types.void(array, types.int64, vector, types.int64), generate
 
 
-@intrinsic  # type: ignore[misc]
-def add(typing: Any, a: Any, b: Any) -> Any:
-    """Sum, lane by lane."""
+def _by_lane(instruction: str) -> Any:
+    """What an instruction of LLVM's makes of two vectors, lane by lane."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fadd(*args)
+    def typed(typing: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return getattr(builder, instruction)(*args)
 
-    return vector(vector, vector), generate
+        return vector(vector, vector), generate
+
+    return intrinsic(typed)
 
 
-@intrinsic  # type: ignore[misc]
-def subtract(typing: Any, a: Any, b: Any) -> Any:
-    """Difference, lane by lane."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fsub(*args)
-
-    return vector(vector, vector), generate
+add, subtract, multiply = _by_lane("fadd"), _by_lane("fsub"), _by_lane("fmul")
 
 
 @intrinsic  # type: ignore[misc]
@@ -314,16 +309,6 @@ def store_pixels(typing: Any, array: Any, offset: Any, a: Any, b: Any, c: Any) -
         return context.get_dummy_value()
 
     return types.void(array, types.int64, a, b, c), generate
-
-
-@intrinsic  # type: ignore[misc]
-def multiply(typing: Any, a: Any, b: Any) -> Any:
-    """Product, lane by lane."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(*args)
-
-    return vector(vector, vector), generate
 
 
 @intrinsic  # type: ignore[misc]
@@ -415,41 +400,18 @@ def transpose(
     target_stride: Any,
     rows: Any,
     columns: Any,
+    past_caches: Any,
 ) -> Any:
     """Turn sixteen vectors, `source_stride` bytes apart, into rows, `target_stride` bytes apart.
 
     Row r is made of lane r of each vector. Only the first `rows` rows and of each the first
-    `columns` elements are written; both may be larger than what there is.
+    `columns` elements are written; both may be larger than what there is. With `past_caches`, for
+    float32 targets whose rows all start on a cache line, whole lines go to memory without being
+    read first; see `publish`.
     """
-    i = types.int64
-    signature = types.void(source, i, i, target, i, i, i, i)
-    return signature, _transposing(source, target, past_caches=False)
 
-
-@intrinsic  # type: ignore[misc]
-def transpose_past_caches(
-    typing: Any,
-    source: Any,
-    source_offset: Any,
-    source_stride: Any,
-    target: Any,
-    target_offset: Any,
-    target_stride: Any,
-    rows: Any,
-    columns: Any,
-) -> Any:
-    """Like `transpose`, for a float32 target whose rows all start on a cache line.
-
-    Whole lines go to memory without being read first; see `publish`.
-    """
-    i = types.int64
-    signature = types.void(source, i, i, target, i, i, i, i)
-    return signature, _transposing(source, target, past_caches=target.dtype == types.float32)
-
-
-def _transposing(source: Any, target: Any, *, past_caches: bool) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        given, offset, stride, out, out_offset, out_stride, rows, columns = args
+        given, offset, stride, out, out_offset, out_stride, rows, columns, past_caches = args
         vectors = []
         for i in range(LANES):
             place = builder.add(offset, builder.mul(stride, ir.Constant(_LONG, i)))
@@ -467,12 +429,14 @@ def _transposing(source: Any, target: Any, *, past_caches: bool) -> Any:
             builder.icmp_signed(">=", rows, lanes), builder.icmp_signed(">=", columns, lanes)
         )
         with builder.if_else(full, likely=True) as (then, otherwise):
-            with then:
-                for value, place in zip(values, places, strict=True):
-                    done = builder.store(value, place, align=CACHE_LINE if past_caches else 1)
-                    if past_caches:
-                        flag = builder.module.add_metadata([ir.Constant(_INT, 1)])
-                        done.set_metadata("nontemporal", flag)
+            with then, builder.if_else(past_caches) as (past, through):
+                flag = builder.module.add_metadata([ir.Constant(_INT, 1)])
+                for way, align in ((past, CACHE_LINE), (through, 1)):
+                    with way:
+                        for value, place in zip(values, places, strict=True):
+                            done = builder.store(value, place, align=align)
+                            if way is past:
+                                done.set_metadata("nontemporal", flag)
             with otherwise:
                 mask = _first_lanes(builder, columns)
                 name = f"llvm.masked.store.{_suffix(kind)}.p0"
@@ -482,7 +446,8 @@ def _transposing(source: Any, target: Any, *, past_caches: bool) -> Any:
                         _call(builder, name, ir.VoidType(), [value, place, align, mask])
         return context.get_dummy_value()
 
-    return generate
+    i = types.int64
+    return types.void(source, i, i, target, i, i, i, i, types.boolean), generate
 
 
 @intrinsic  # type: ignore[misc]

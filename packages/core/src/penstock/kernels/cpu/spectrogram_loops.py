@@ -92,10 +92,11 @@ def _spectra(
             frames[lane * whole : lane * whole + window_length] = 0
     for k in range(0, window_length, LANES):
         left = window_length - k
+        to = k * row_bytes
         if inside:
-            transpose(signal, (begin + k) * 4, step * 4, z, k * row_bytes, row_bytes, left, LANES)
+            transpose(signal, (begin + k) * 4, step * 4, z, to, row_bytes, left, LANES, False)
         else:
-            transpose(frames, k * 4, apart * 4, z, k * row_bytes, row_bytes, left, LANES)
+            transpose(frames, k * 4, apart * 4, z, to, row_bytes, left, LANES, False)
     zero = spread(np.float32(0))
     for k in range(window_length):
         place = k * row_bytes
