@@ -6,7 +6,11 @@ import numpy as np
 
 from penstock.kernels.gpu.normalize import Launch, Parameter, mean_type
 from penstock.kernels.gpu.normalize_blocks import ROW_THREADS, Blocks, in_rows
-from penstock.kernels.gpu.normalize_moments import MOMENTS_BYTES, allocated
+from penstock.kernels.gpu.normalize_moments import (
+    MOMENTS_BYTES,
+    allocated,
+    place_parameters,
+)
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
 from penstock.tensors.gpu.batch import DeviceBatch
@@ -54,14 +58,7 @@ def estimate_rows(
     rows = blocks.outer
     counters = queue.upload(np.zeros(int(rows.sum()), np.uint32))
     samples["done"] = counters + ((np.cumsum(rows) - rows) * 4).astype(np.uint64)
-    if mean is None:
-        addresses = allocated(queue, blocks.groups, mean_type(data.dtype).itemsize)
-        samples["mean"], mean = addresses, Parameter(addresses, False)
-    else:
-        samples["centre"], samples["centre_is_single"] = mean
-    if factor is None:
-        addresses = allocated(queue, blocks.groups, np.dtype(np.float32).itemsize)
-        samples["factor"], factor = addresses, Parameter(addresses, False)
+    mean, factor = place_parameters(queue, samples, blocks, mean_type(data.dtype), mean, factor)
     most = int(counts.max())
     launch = (
         kernel("normalize_estimate.cu", "estimate_rows", data.dtype, blocks.columns),

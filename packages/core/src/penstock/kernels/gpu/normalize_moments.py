@@ -20,6 +20,7 @@ from penstock.tensors.gpu.queue import Queue
 _MANY_PARTS = 8
 """Parts of a group from which on a whole warp puts them together."""
 MOMENTS_BYTES = 24
+_FLOAT_BYTES = 4
 _SAMPLE, _ROWS_SAMPLE = (
     # Moments are (outer, chunks, inner or columns).
     record(f"""normalize_moments:{name} {{
@@ -156,21 +157,32 @@ def estimated(
     for run, (extent, reduced) in enumerate(blocks.runs):
         samples["runs"][:, run] = extent
         samples["kept_runs"] |= (not reduced) << run
-    if mean is None:
-        addresses = allocated(queue, groups, mean_type(dtype).itemsize)
-        samples["mean"] = addresses
-        mean = Parameter(addresses, False)
-    else:
-        samples["centre"], samples["centre_is_single"] = mean
-    if factor is None:
-        addresses = allocated(queue, groups, np.dtype(np.float32).itemsize)
-        samples["factor"] = addresses
-        factor = Parameter(addresses, False)
+    mean, factor = place_parameters(queue, samples, blocks, mean_type(dtype), mean, factor)
     lanes = 32 if parts.counts.max() >= _MANY_PARTS else 1
     most = -(-int(groups.max()) * lanes // THREADS)
     name = kernel("normalize_finish.cu", "finish_moments", mean_type(dtype), lanes)
     numbers = np.float64(ddof), np.float64(epsilon), np.float64(scale)
     launch_evenly(queue, name, samples, most, *numbers)
+    return mean, factor
+
+
+def place_parameters(
+    queue: Queue,
+    samples: np.ndarray,
+    blocks: Blocks,
+    dtype: np.dtype,
+    mean: Parameter | None,
+    factor: Parameter | None,
+) -> tuple[Parameter, Parameter]:
+    """Give means of type `dtype` and factors that are not given a place, and tell `samples`."""
+    if mean is None:
+        samples["mean"] = addresses = allocated(queue, blocks.groups, dtype.itemsize)
+        mean = Parameter(addresses, False)
+    else:
+        samples["centre"], samples["centre_is_single"] = mean
+    if factor is None:
+        samples["factor"] = addresses = allocated(queue, blocks.groups, _FLOAT_BYTES)
+        factor = Parameter(addresses, False)
     return mean, factor
 
 

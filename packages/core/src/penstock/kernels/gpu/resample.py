@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.kernels.cpu.normalize_pixels import LIMITS
 from penstock.kernels.gpu.normalize_pixels import PIXELS, PLANES, SCATTERED, UNITS
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import launch_counted, launch_records, quotient_up
@@ -47,13 +48,6 @@ keep the device busy."""
 _SPARSE = 1.5
 """Source pixels an output pixel from which on most of them are not read, where two along each axis
 are enough."""
-
-LIMITS: dict[np.dtype, tuple[float, float]] = {
-    np.dtype(np.uint8): (0.0, 255.0),
-    np.dtype(np.uint16): (0.0, 65535.0),
-    np.dtype(np.int16): (-32768.0, 32767.0),
-}
-"""Integers that pixels can be rounded to."""
 
 _ROUNDING = {kind: (np.int32(1), *map(np.float32, limits)) for kind, limits in LIMITS.items()}
 _NO_ROUNDING = np.int32(0), np.float32(0), np.float32(0)

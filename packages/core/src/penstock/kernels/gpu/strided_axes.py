@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.kernels.gpu.shared import record
+from penstock.kernels.gpu.windows import strides_of
 from penstock.kernels.plan.compiled import compiled
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, rows_in_common
 
@@ -70,9 +71,7 @@ class Axes:
     @property
     def target_strides(self) -> np.ndarray:
         """Strides of the target, in bytes."""
-        strides = np.empty_like(self.extents)
-        lay_strides(self.extents, self.itemsize, strides)
-        return strides
+        return strides_of(self.extents, self.itemsize)
 
     @property
     def sizes_bytes(self) -> np.ndarray:
@@ -198,16 +197,6 @@ def enlarge_elements(
     for i in range(rows):
         has_runs &= extents[i, last - 1] <= 1 or steps[i, last - 1] == size
     return size, True, has_runs
-
-
-@compiled
-def lay_strides(extents: np.ndarray, itemsize: int, strides: np.ndarray) -> None:
-    """Fill in the strides, in bytes, of C-contiguous samples."""
-    for i in range(len(extents)):
-        step = itemsize
-        for axis in range(extents.shape[1] - 1, -1, -1):
-            strides[i, axis] = step
-            step *= extents[i, axis]
 
 
 @compiled

@@ -57,14 +57,7 @@ def cut_windows(
                 wrong[i] = True
                 continue
             start = place * (extents[i, axis] - size)
-            first = int(start)
-            if not truncates:
-                rest = start - first
-                if rest >= 0.5:
-                    first += 1
-                elif rest <= -0.5:
-                    first -= 1
-            anchors[i, axis] = first
+            anchors[i, axis] = int(start) if truncates else _rounded(start, math.inf)
             shapes[i, axis] = size
 
 

@@ -64,7 +64,7 @@ class ScannedJpegs:
 def plain_header(data: np.ndarray) -> ImageHeader | None:
     """The header of a single file, uint8, contiguous and writable, if it is a plain one."""
     facts = np.zeros(5, np.int64)
-    _scan_array(data, facts)
+    _scan_single(data, facts)
     height, width, channels, sampling, _ = facts.tolist()
     return _header(height, width, channels, sampling) if sampling else None
 
@@ -149,11 +149,6 @@ def _find(objects: np.ndarray, head_bytes: int, places: np.ndarray) -> None:
         places[1, i] = extent if step == 1 else np.uint64(0)
 
 
-@njit()
-def _scan_few(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> int:
-    return _scan(addresses, sizes, facts)  # type: ignore[no-any-return]
-
-
 @njit(nogil=True)
 def _scan(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> int:
     plain = 0
@@ -162,11 +157,6 @@ def _scan(addresses: np.ndarray, sizes: np.ndarray, facts: np.ndarray) -> int:
             scan_one(numba.carray(pointer(addresses[i]), (np.int64(sizes[i]),), np.uint8), facts[i])
             plain += facts[i, 3] != 0
     return plain
-
-
-@njit()
-def _scan_array(data: np.ndarray, facts: np.ndarray) -> None:
-    scan_one(data, facts)
 
 
 @njit(nogil=True)
@@ -247,3 +237,7 @@ def _bits(number: int) -> int:
         number >>= 1
         count += 1
     return count
+
+
+# The same, but they keep the interpreter.
+_scan_few, _scan_single = njit()(_scan.py_func), njit()(scan_one.py_func)
