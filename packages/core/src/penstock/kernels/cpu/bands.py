@@ -197,11 +197,9 @@ def apply_bands(data: np.ndarray, axis: int, bands: Bands, out: np.ndarray) -> N
     """
     if out.size == 0:
         return
-    compiled = bands_loops.apply_bands
-
     shape = data.shape
     extent = shape[axis]
-    compiled(
+    bands_loops.apply_bands(
         read_only(np.ascontiguousarray(data).reshape(-1)),
         math.prod(shape[:axis]),
         extent,

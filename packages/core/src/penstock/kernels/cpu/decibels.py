@@ -55,6 +55,6 @@ def to_decibels(data: np.ndarray, scale: DecibelScale, out: np.ndarray) -> None:
     """
     if out.size == 0:
         return
-    decibels = decibel_loops.decibels
-
-    decibels(read_only(np.ascontiguousarray(data).reshape(-1)), out.reshape(-1), *scale)
+    decibel_loops.decibels(
+        read_only(np.ascontiguousarray(data).reshape(-1)), out.reshape(-1), *scale
+    )

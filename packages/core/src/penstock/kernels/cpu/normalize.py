@@ -16,11 +16,9 @@ from penstock.tensors.rows import Rows
 
 def totals(data: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     """Sums along `axes`, float64; summed axes stay with an extent of 1."""
-    compiled = normalize_loops.totals
-
     outer, reduced, inner, shape = in_blocks(data.shape, tuple(axes))
     partial = np.empty((outer, inner), np.float64)
-    compiled(_flat(data), reduced, inner, partial)
+    normalize_loops.sums(_flat(data), reduced, inner, None, partial)
     return sum_rest(partial.reshape(shape), axes)
 
 
@@ -29,12 +27,10 @@ def squared_deviations(data: np.ndarray, mean: np.ndarray, axes: Sequence[int]) 
 
     `mean` is anything that can be broadcast to an extent of 1 along `axes`.
     """
-    compiled = normalize_loops.squared_deviations
-
     outer, reduced, inner, shape = in_blocks(data.shape, tuple(axes))
     center = _spread(mean, shape, np.float64, (outer, inner))
     partial = np.empty((outer, inner), np.float64)
-    compiled(_flat(data), reduced, inner, center, partial)
+    normalize_loops.sums(_flat(data), reduced, inner, center, partial)
     return sum_rest(partial.reshape(shape), axes)
 
 
@@ -55,8 +51,6 @@ def normalize(
     """
     if data.size == 0:
         return
-    scale_deviations = normalize_loops.scale_deviations
-
     shared = [
         k
         for k in range(data.ndim)
@@ -65,7 +59,7 @@ def normalize(
     outer, reduced, inner, shape = in_blocks(data.shape, tuple(shared))
     precision = np.float64 if needs_double(data.dtype) else np.float32
     single = out if out.dtype == np.float32 else np.empty(out.shape, np.float32)
-    scale_deviations(
+    normalize_loops.scale_deviations(
         _flat(data),
         reduced,
         inner,

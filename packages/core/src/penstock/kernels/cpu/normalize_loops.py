@@ -49,19 +49,28 @@ def _fold(partial: np.ndarray, out: np.ndarray) -> None:
             out[i] += partial[start + i]
 
 
-@njit(nogil=True)
-def _totals_of_rows(data: np.ndarray, size: int, out: np.ndarray) -> None:
+@njit(nogil=True, fastmath={"contract"})
+def _sums_of_rows(data: np.ndarray, size: int, mean: np.ndarray | None, out: np.ndarray) -> None:
     """Sums of neighbours, `size` at a time: each of a few numbers that are summed up in the end."""
     partial = np.empty(_VECTOR, np.float64)
     for outer in range(out.shape[0]):
         row = data[outer * size : (outer + 1) * size]
+        own = 0.0 if mean is None else mean[outer, 0]
         partial[:] = 0
         whole = size - size % _VECTOR
         for start in range(0, whole, _VECTOR):
             for i in range(_VECTOR):
-                partial[i] += np.float64(row[np.uintp(start + i)])
+                value = np.float64(row[np.uintp(start + i)])
+                if mean is None:
+                    partial[i] += value
+                else:
+                    partial[i] += (value - own) * (value - own)
         for i in range(size - whole):
-            partial[i] += np.float64(row[np.uintp(whole + i)])
+            value = np.float64(row[np.uintp(whole + i)])
+            if mean is None:
+                partial[i] += value
+            else:
+                partial[i] += (value - own) * (value - own)
         total = 0.0
         for i in range(_VECTOR):
             total += partial[i]
@@ -69,32 +78,15 @@ def _totals_of_rows(data: np.ndarray, size: int, out: np.ndarray) -> None:
 
 
 @njit(nogil=True, fastmath={"contract"})
-def _deviations_of_rows(data: np.ndarray, size: int, mean: np.ndarray, out: np.ndarray) -> None:
-    partial = np.empty(_VECTOR, np.float64)
-    for outer in range(out.shape[0]):
-        row = data[outer * size : (outer + 1) * size]
-        own = mean[outer, 0]
-        partial[:] = 0
-        whole = size - size % _VECTOR
-        for start in range(0, whole, _VECTOR):
-            for i in range(_VECTOR):
-                distance = np.float64(row[np.uintp(start + i)]) - own
-                partial[i] += distance * distance
-        for i in range(size - whole):
-            distance = np.float64(row[np.uintp(whole + i)]) - own
-            partial[i] += distance * distance
-        total = 0.0
-        for i in range(_VECTOR):
-            total += partial[i]
-        out[outer, 0] = total
-
-
-@njit(nogil=True)
-def totals(data: np.ndarray, reduced: int, inner: int, out: np.ndarray) -> None:
-    """Sum of each group.
+def sums(
+    data: np.ndarray, reduced: int, inner: int, mean: np.ndarray | None, out: np.ndarray
+) -> None:
+    """Sum of each group, or of its squared distances to its mean.
 
     Parameters
     ----------
+    mean
+        float64 ``(outer, inner)``; `None` for sums. Code is compiled for either.
     out
         float64 ``(outer, inner)``.
     """
@@ -102,61 +94,33 @@ def totals(data: np.ndarray, reduced: int, inner: int, out: np.ndarray) -> None:
     if size <= _SHORT:
         for outer in range(out.shape[0]):
             for i in range(inner):
-                total = 0.0
+                total, own = 0.0, 0.0 if mean is None else mean[outer, i]
                 for r in range(reduced):
-                    total += np.float64(data[np.uintp(outer * size + r * inner + i)])
+                    value = np.float64(data[np.uintp(outer * size + r * inner + i)])
+                    if mean is None:
+                        total += value
+                    else:
+                        total += (value - own) * (value - own)
                 out[outer, i] = total
         return
     if inner == 1 and reduced < _LONG:
-        _totals_of_rows(data, size, out)
-        return
-    run = _run_length(reduced, inner)
-    partial = np.empty(run, np.float64)
-    for outer in range(out.shape[0]):
-        block = data[outer * size : (outer + 1) * size]
-        partial[:] = 0
-        for start in range(0, size, run):
-            taken = block[start : start + run]
-            for i in range(taken.size):
-                partial[i] += np.float64(taken[i])
-        _fold(partial, out[outer])
-
-
-@njit(nogil=True, fastmath={"contract"})
-def squared_deviations(
-    data: np.ndarray, reduced: int, inner: int, mean: np.ndarray, out: np.ndarray
-) -> None:
-    """Sum of each group's squared distances to its mean.
-
-    Parameters
-    ----------
-    mean, out
-        float64 ``(outer, inner)``.
-    """
-    size = reduced * inner
-    if size <= _SHORT:
-        for outer in range(out.shape[0]):
-            for i in range(inner):
-                total, own = 0.0, mean[outer, i]
-                for r in range(reduced):
-                    distance = np.float64(data[np.uintp(outer * size + r * inner + i)]) - own
-                    total += distance * distance
-                out[outer, i] = total
-        return
-    if inner == 1 and reduced < _LONG:
-        _deviations_of_rows(data, size, mean, out)
+        _sums_of_rows(data, size, mean, out)
         return
     run = _run_length(reduced, inner)
     partial, center = np.empty(run, np.float64), np.empty(run, np.float64)
     for outer in range(out.shape[0]):
         block = data[outer * size : (outer + 1) * size]
         partial[:] = 0
-        _repeat(mean[outer], center)
+        if mean is not None:
+            _repeat(mean[outer], center)
         for start in range(0, size, run):
             taken = block[start : start + run]
             for i in range(taken.size):
-                distance = np.float64(taken[i]) - center[i]
-                partial[i] += distance * distance
+                value = np.float64(taken[i])
+                if mean is None:
+                    partial[i] += value
+                else:
+                    partial[i] += (value - center[i]) * (value - center[i])
         _fold(partial, out[outer])
 
 
@@ -250,18 +214,18 @@ def normalize_by_own_moments(
         if size == 0:
             continue
         data = numba.carray(elements(addresses[k], like), size)
-        sums = moments[: count * inner].reshape(count, inner)
+        found = moments[: count * inner].reshape(count, inner)
         mean = parameters[0, : count * inner].reshape(count, inner)
         factor = parameters[1, : count * inner].reshape(count, inner)
-        totals(data, reduced, inner, sums)
+        sums(data, reduced, inner, None, found)
         for outer in range(count):
             for i in range(inner):
-                mean[outer, i] = np.float32(sums[outer, i] / max(reduced, 1))
+                mean[outer, i] = np.float32(found[outer, i] / max(reduced, 1))
         centers = mean.astype(np.float64)
-        squared_deviations(data, reduced, inner, centers, sums)
+        sums(data, reduced, inner, centers, found)
         for outer in range(count):
             for i in range(inner):
-                square = sums[outer, i] / (reduced - ddof) if reduced > ddof else 0.0
+                square = found[outer, i] / (reduced - ddof) if reduced > ddof else 0.0
                 deviation = np.sqrt(square + epsilon)
                 factor[outer, i] = (
                     np.float32(scale / deviation) if deviation != 0 else np.float32(0)
