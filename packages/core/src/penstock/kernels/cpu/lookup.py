@@ -24,28 +24,17 @@ def look_up(source: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """
     flat, rows, width, stride = as_rows(source.view(UNSIGNED[source.itemsize]))
     bits = UNSIGNED[table.itemsize]
-    loop = _small if source.itemsize <= 2 else _large
-    loop(flat, table.view(bits), out.view(bits).reshape(-1), rows, width, stride)
+    _look_up(flat, table.view(bits), out.view(bits).reshape(-1), rows, width, stride)
 
 
 @njit(nogil=True)
-def _small(
+def _look_up(
     source: np.ndarray, table: np.ndarray, out: np.ndarray, rows: int, width: int, stride: int
 ) -> None:
+    last, bounded = np.uint64(len(table) - 1), source.itemsize <= 2
     for row in range(rows):
         taken = source[row * stride : row * stride + width]
         given = out[row * width : (row + 1) * width]
         for i in range(width):
-            given[i] = table[taken[i]]
-
-
-@njit(nogil=True)
-def _large(
-    source: np.ndarray, table: np.ndarray, out: np.ndarray, rows: int, width: int, stride: int
-) -> None:
-    last = np.uint64(len(table) - 1)
-    for row in range(rows):
-        taken = source[row * stride : row * stride + width]
-        given = out[row * width : (row + 1) * width]
-        for i in range(width):
-            given[i] = table[min(np.uint64(taken[i]), last)]
+            entry = np.uint64(taken[i])
+            given[i] = table[entry if bounded else min(entry, last)]

@@ -146,6 +146,14 @@ def scale_deviations(
         float32, flat.
     """
     size = reduced * inner
+    if inner == 1:
+        for outer in range(mean.shape[0]):
+            begin = outer * size
+            row, given = data[begin : begin + size], out[begin : begin + size]
+            own, times = mean[outer, 0], scale[outer, 0]
+            for i in range(size):
+                given[i] = np.float32(mean.dtype.type(row[i]) - own) * times + shift
+        return
     if size <= _SHORT:
         at = np.uintp(0)
         for outer in range(mean.shape[0]):
@@ -154,14 +162,6 @@ def scale_deviations(
                     distance = mean.dtype.type(data[at]) - mean[outer, i]
                     out[at] = np.float32(distance) * scale[outer, i] + shift
                     at += np.uintp(1)
-        return
-    if inner == 1:
-        for outer in range(mean.shape[0]):
-            begin = outer * size
-            row, given = data[begin : begin + size], out[begin : begin + size]
-            own, times = mean[outer, 0], scale[outer, 0]
-            for i in range(size):
-                given[i] = np.float32(mean.dtype.type(row[i]) - own) * times + shift
         return
     run = _run_length(reduced, inner)
     center, factor = np.empty(run, mean.dtype), np.empty(run, np.float32)

@@ -12,7 +12,7 @@ import numpy as np
 from penstock.kernels.cpu.decode.convert import ycbcr_matrix
 from penstock.kernels.cpu.decode.exif import UPRIGHT
 from penstock.kernels.gpu.program import kernel
-from penstock.kernels.gpu.records import THREADS
+from penstock.kernels.gpu.records import THREADS, quotient_up
 from penstock.kernels.gpu.shared import constant, record
 from penstock.tensors.gpu.queue import Queue
 
@@ -70,14 +70,25 @@ def convert(
         matrix = queue.upload(ycbcr_matrix(native, target))
     turned = orientation >= 5
     flat = (orientation == UPRIGHT) & (table[:, 3] == table[:, 6]) & (not ycbcr)
-    for chosen, launch in (
-        (flat, _launch_elements),
-        (~flat & ~turned, _launch_pixels),
-        (turned, _launch_turned),
+    pixels = descriptors["height"].astype(np.int64) * descriptors["width"]
+    elements_each = THREADS * (_BYTES_EACH // max(native.itemsize, target.itemsize))
+    tiles = quotient_up(descriptors["height"], _TILE) * quotient_up(descriptors["width"], _TILE)
+    square, row, args = (_TILE, _TILE_ROWS, 1), (THREADS, 1, 1), (matrix,)
+    for chosen, file, function, blocks, threads, given in (
+        (flat, _FILE, "elements", quotient_up(table[:, 4] * pixels, elements_each), row, ()),
+        (~flat & ~turned, _FILE, "pixels", quotient_up(pixels, THREADS * _PIXELS_EACH), row, args),
+        (turned, _TURNED_FILE, "turned", tiles, square, args),
     ):
-        found = descriptors[chosen]
-        for start in range(0, len(found), _MOST_IMAGES):
-            launch(queue, found[start : start + _MOST_IMAGES], native, target, matrix)
+        numbers = np.flatnonzero(chosen)
+        for start in range(0, len(numbers), _MOST_IMAGES):
+            part = numbers[start : start + _MOST_IMAGES]
+            queue.launch(
+                kernel(file, f"convert_{function}", native, target),
+                (int(blocks[part].max()), len(part), 1),
+                threads,
+                queue.upload(descriptors[part]),
+                *given,
+            )
 
 
 def _descriptors(table: np.ndarray, itemsize: int) -> np.ndarray:
@@ -101,46 +112,3 @@ def _descriptors(table: np.ndarray, itemsize: int) -> np.ndarray:
     descriptors["width"] = width
     descriptors["channels"] = channels
     return descriptors
-
-
-def _launch_elements(
-    queue: Queue, images: np.ndarray, native: np.dtype, target: np.dtype, matrix: np.uint64
-) -> None:
-    elements = int((_pixels(images) * images["channels"]).max())
-    a_thread = _BYTES_EACH // max(native.itemsize, target.itemsize)
-    queue.launch(
-        kernel(_FILE, "convert_elements", native, target),
-        (-(-elements // (THREADS * a_thread)), len(images), 1),
-        (THREADS, 1, 1),
-        queue.upload(images),
-    )
-
-
-def _launch_pixels(
-    queue: Queue, images: np.ndarray, native: np.dtype, target: np.dtype, matrix: np.uint64
-) -> None:
-    queue.launch(
-        kernel(_FILE, "convert_pixels", native, target),
-        (-(-int(_pixels(images).max()) // (THREADS * _PIXELS_EACH)), len(images), 1),
-        (THREADS, 1, 1),
-        queue.upload(images),
-        matrix,
-    )
-
-
-def _launch_turned(
-    queue: Queue, images: np.ndarray, native: np.dtype, target: np.dtype, matrix: np.uint64
-) -> None:
-    tiles = -(-images["height"] // _TILE) * -(-images["width"] // _TILE)
-    queue.launch(
-        kernel(_TURNED_FILE, "convert_turned", native, target),
-        (int(tiles.max()), len(images), 1),
-        (_TILE, _TILE_ROWS, 1),
-        queue.upload(images),
-        matrix,
-    )
-
-
-def _pixels(images: np.ndarray) -> np.ndarray:
-    pixels: np.ndarray = images["height"].astype(np.int64) * images["width"]
-    return pixels
