@@ -239,28 +239,6 @@ class Normalize(SampleOperator):
             factor = self._factor(stddev)
         normalize(data, out, mean, factor, self.args.shift)
 
-    def moments(self, samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The mean of `samples`, and what differences to it are multiplied by."""
-        axes = self._batch_axes([data.shape for data in samples])
-        count = sum(math.prod(data.shape[k] for k in axes) for data in samples)
-        args = self.args
-        mean, stddev = args.mean, args.stddev
-        if mean is None:
-            mean = _mean(_sum(totals(data, axes) for data in samples), count, samples[0].dtype)
-        if stddev is None:
-            center = _as_center(mean, samples[0].ndim)
-            squares = _sum(squared_deviations(data, center, axes) for data in samples)
-            return mean, self._estimated_factor(squares, count)
-        return mean, self._factor(stddev)
-
-    def normalized(
-        self, c: SampleContext, data: np.ndarray, mean: np.ndarray, factor: np.ndarray
-    ) -> np.ndarray:
-        """One sample, normalised by the moments of its batch."""
-        out = c.empty(data.shape, self._dtype)
-        normalize(data, out, mean, factor, self.args.shift)
-        return out
-
     def gpu(self, c: BatchContext, *inputs: Any) -> DeviceBatch:
         data: DeviceBatch = inputs[0]
         args = self.args
@@ -286,7 +264,7 @@ class Normalize(SampleOperator):
             fixed = self._fixed_factor
             values = self._factor(factor.values) if fixed is None else fixed.reshape(-1)
             factor = factor._replace(values=values)
-        batch = type(self).for_arguments(vars(args)) is BatchNormalize
+        batch = isinstance(self, BatchNormalize)
 
         def grouped() -> list[tuple[Blocks, np.ndarray | None]]:
             axes: dict[tuple[int, ...], np.ndarray | None]
@@ -382,33 +360,32 @@ class Normalize(SampleOperator):
         return _quotient(args.scale, squares, zero_of_zero=True)
 
 
-class BatchNormalize(BatchOperator):
+class BatchNormalize(BatchOperator, Normalize):
     """Normalises samples by moments of their whole batch."""
-
-    def __init__(self, args: dict[str, Any], tensor_args: dict[str, Spec] | None = None) -> None:
-        super().__init__(args, tensor_args)
-        self._each = Normalize(args, tensor_args)
-
-    def infer(self, data: Spec) -> Spec:
-        return self._each.infer(data)
 
     reduced = 2
 
     def reduce(self, c: Any, samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The mean of the batch, and what differences to it are multiplied by."""
-        return self._each.moments(samples)
+        axes = self._batch_axes([data.shape for data in samples])
+        count = sum(math.prod(data.shape[k] for k in axes) for data in samples)
+        args = self.args
+        mean, stddev = args.mean, args.stddev
+        if mean is None:
+            mean = _mean(_sum(totals(data, axes) for data in samples), count, samples[0].dtype)
+        if stddev is None:
+            center = _as_center(mean, samples[0].ndim)
+            squares = _sum(squared_deviations(data, center, axes) for data in samples)
+            return mean, self._estimated_factor(squares, count)
+        return mean, self._factor(stddev)
 
     def apply(
         self, c: SampleContext, data: np.ndarray, mean: np.ndarray, factor: np.ndarray
     ) -> np.ndarray:
-        """Normalise one sample."""
-        return self._each.normalized(c, data, mean, factor)
-
-    def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        return self._each.gpu(c, data)
-
-
-BatchNormalize.schema = Normalize.schema
+        """Normalise one sample by the moments of its batch."""
+        out = c.empty(data.shape, self._dtype)
+        normalize(data, out, mean, factor, self.args.shift)
+        return out
 
 
 def _take_root(values: np.ndarray) -> None:

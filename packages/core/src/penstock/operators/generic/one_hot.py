@@ -167,26 +167,17 @@ class OneHot(SampleOperator):
         return out
 
 
-class BatchOneHot(BatchOperator):
+class BatchOneHot(BatchOperator, OneHot):
     """Vectors of labels whose number of axes depends on the batch."""
 
     chunked = True
 
     def infer(self, labels: Spec) -> Spec:
-        self._each = OneHot(vars(self.args), self.tensor_args)
-        found = self._each.infer(labels)
+        found = super().infer(labels)
         return found if labels.ndim == 0 else found._replace(ndim=None)
 
     def reduce(self, c: Any, labels: Rows) -> np.ndarray:
         """Whether all samples have a single element."""
         return np.array((labels.sizes == 1).all())
 
-    def apply(self, c: ChunkContext, labels: Rows, single: Sequence[Any]) -> Rows:
-        """The vectors of some samples."""
-        return self._each.cpu_chunk(c, labels, single)
-
-    def gpu(self, c: BatchContext, labels: DeviceBatch) -> DeviceBatch:
-        return self._each.gpu(c, labels)
-
-
-BatchOneHot.schema = OneHot.schema
+    apply = OneHot.cpu_chunk

@@ -190,38 +190,17 @@ class Pad(SampleOperator):
             yield members, fill_of_type(values[members[:1]].tolist(), self._numpy_type)
 
 
-class BatchPad(BatchOperator):
+class BatchPad(BatchOperator, Pad):
     """Pads samples to the largest of their batch."""
-
-    takes = Pad.takes
-    returns_lazy = Pad.returns_lazy
-
-    def __init__(self, args: dict[str, Any], tensor_args: dict[str, Spec] | None = None) -> None:
-        super().__init__(args, tensor_args)
-        self._each = Pad(args, tensor_args)
-
-    def infer(self, data: Spec) -> Spec:
-        return self._each.infer(data)
 
     def reduce(self, c: Any, samples: Rows) -> np.ndarray:
         """The largest extents of the batch."""
         largest: np.ndarray = np.max(samples.shapes, axis=0)
         return largest
 
-    unplanned = Pad.unplanned
-
-    def plan(self, c: PlanContext, data: Samples, largest: Samples) -> Planned:
-        return self._each.plan(c, data, largest)
-
     def apply(self, c: SampleContext, data: np.ndarray, largest: np.ndarray) -> np.ndarray:
         """Pad one sample."""
-        return self._each.cpu(c, data)
-
-    def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
-        return self._each.gpu(c, data)
-
-
-BatchPad.schema = Pad.schema
+        return Pad.cpu(self, c, data)
 
 
 def _one_each(c: PlanContext, size: int, name: str, count: int) -> np.ndarray | None:

@@ -45,15 +45,12 @@ class Beta(Draw):
     """Draw random numbers from 0 to 1 with a beta distribution."""
 
     dtypes = (DALIDataType.FLOAT, DALIDataType.FLOAT64)
+    work_dtype = np.dtype(np.float64)
 
     def prepare(self) -> None:
         for name in ("alpha", "beta"):
             if getattr(self.args, name) is not None:
                 _checked(name, getattr(self.args, name))
-
-    @property
-    def work_dtype(self) -> np.dtype:
-        return np.dtype(np.float64)
 
     def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
         alpha, beta = _checked("alpha", args.alpha), _checked("beta", args.beta)

@@ -34,14 +34,11 @@ class CoinFlip(BatchDraw):
 
     default_dtype = DALIDataType.INT32
     dtypes = (DALIDataType.BOOL, *DRAWABLE)
+    work_dtype = np.dtype(np.uint8)
 
     def prepare(self) -> None:
         if self.args.probability is not None:
             _checked(self.args.probability)
-
-    @property
-    def work_dtype(self) -> np.dtype:
-        return np.dtype(np.uint8)
 
     def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
         fill_bernoulli(out, seed, iteration, first, _checked(args.probability))

@@ -32,11 +32,7 @@ class Normal(BatchDraw):
     """Draw random numbers from a normal distribution."""
 
     def prepare(self) -> None:
-        self._work = real_work_dtype(self.dtype)
-
-    @property
-    def work_dtype(self) -> np.dtype:
-        return self._work
+        self.work_dtype = real_work_dtype(self.dtype)
 
     def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
         fill_normal(out, seed, iteration, first, args.mean, args.stddev, single=self.single)

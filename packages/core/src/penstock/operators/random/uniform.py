@@ -57,36 +57,27 @@ class Uniform(BatchDraw):
     """Draw random numbers from a range, or from a list of values, uniformly."""
 
     def prepare(self) -> None:
-        self.discrete = self.given("values")
-        if self.discrete and ("range" in self.tensor_args or self.args.range != _DEFAULT_RANGE):
+        self.looks_up = self.given("values")
+        if self.looks_up and ("range" in self.tensor_args or self.args.range != _DEFAULT_RANGE):
             raise ArgumentValueError(
                 "`values` and `range` exclude one another: give the values to choose from, or "
                 "the range to draw from."
             )
-        self._work = np.dtype(np.int64) if self.discrete else real_work_dtype(self.dtype)
-        if self.discrete and self.args.values is not None:
+        self.work_dtype = np.dtype(np.int64) if self.looks_up else real_work_dtype(self.dtype)
+        if self.looks_up and self.args.values is not None:
             self._table = self._value_table(self.args.values)
-        elif not self.discrete and self.args.range is not None:
+        elif not self.looks_up and self.args.range is not None:
             _checked_range(self.args.range)
 
-    @property
-    def work_dtype(self) -> np.dtype:
-        return self._work
-
-    @property
-    def direct(self) -> bool:
-        # Discrete values are drawn as indices and looked up.
-        return not self.discrete and super().direct
-
     def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
-        if self.discrete:
+        if self.looks_up:
             fill_index(out, seed, iteration, first, len(args.values))
             return
         low, high = _checked_range(args.range)
         fill_uniform(out, seed, iteration, first, low, high, single=self.single)
 
     def convert(self, drawn: np.ndarray, out: np.ndarray, args: Any) -> None:
-        if self.discrete:
+        if self.looks_up:
             same = args.values is self.args.values
             table = self._table if same else self._value_table(args.values)
             np.take(table, drawn, out=out, mode="clip")
@@ -96,7 +87,7 @@ class Uniform(BatchDraw):
     def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
         from penstock.kernels.gpu.random import fill_choices, fill_uniform
 
-        if self.discrete:
+        if self.looks_up:
             fill_choices(c.queue, out, c.seed, c.iteration, c.indices, self._value_tables(c))
             return
         ends = vectors(c, "range", 2)

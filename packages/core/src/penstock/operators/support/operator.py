@@ -229,7 +229,7 @@ class BatchOperator(Operator):
     `SampleOperator.cpu` does, in whatever worker: so all threads have a part. There is no `cpu`
     then."""
 
-    chunked: ClassVar[bool] = False
+    chunked: bool = False
     """Whether `apply` works on several samples at a time, as `SampleOperator.cpu_chunk` does."""
 
     reduced: ClassVar[int] = 1

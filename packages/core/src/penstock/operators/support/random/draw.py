@@ -82,6 +82,10 @@ class Draw(Shaped):
     """Whether a call of dynamic mode draws numbers of the precision of float32."""
     default_dtype = DALIDataType.FLOAT
     dtypes: tuple[DALIDataType, ...] = DRAWABLE
+    work_dtype: np.dtype
+    """Type of the memory that `fill` is handed; `prepare` may say it."""
+    looks_up: bool = False
+    """Whether numbers of values are drawn, which `convert` looks up."""
 
     def infer(self, shape_like: Spec | None = None) -> Spec:
         dtype = self.default_dtype if self.args.dtype is None else self.args.dtype
@@ -95,22 +99,12 @@ class Draw(Shaped):
         ndim = self.find_shape(shape_like)
         self.fixed = self.shape is not None and not self.tensor_args
         self.prepare()
-        self._work, self._is_direct = self.work_dtype, self.direct
+        self._is_direct = self.work_dtype == self.dtype and not self.looks_up
         self.needs_plan = self.fixed and math.prod(self.shape or ()) <= _LARGE
         return Spec(dtype, ndim)
 
     def prepare(self) -> None:
         """Check constant arguments, once."""
-
-    @property
-    @abstractmethod
-    def work_dtype(self) -> np.dtype:
-        """Type of the memory that `fill` is handed."""
-
-    @property
-    def direct(self) -> bool:
-        """Whether that memory is the output's, with nothing left to convert."""
-        return self.work_dtype == self.dtype
 
     @abstractmethod
     def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
@@ -123,7 +117,7 @@ class Draw(Shaped):
     def cpu(self, c: SampleContext, shape_like: np.ndarray | None = None) -> np.ndarray:
         shape = self.sample_shape(c, shape_like)
         out = c.empty(shape, self.dtype)
-        if self.direct:
+        if self._is_direct:
             self.fill(out.reshape(1, -1), c.args, c.seed, c.iteration, c.index)
         else:
             drawn = c.temp((1, out.size), self.work_dtype)
@@ -150,7 +144,7 @@ class Draw(Shaped):
         if self._is_direct:
             self.fill(rows, self.args, c.seed, c.iteration, first)
         else:
-            drawn = np.empty(rows.shape, self._work)
+            drawn = np.empty(rows.shape, self.work_dtype)
             self.fill(drawn, self.args, c.seed, c.iteration, first)
             self.convert(drawn, rows, self.args)
         return Planned(values=out)
