@@ -170,11 +170,6 @@ class RandomBBoxCrop(SampleOperator):
                 "There must be at least one of `thresholds`, each within the range [0.0, 1.0]; got "
                 f"{list(args.thresholds)}."
             )
-        if args.threshold_type not in ("iou", "overlap"):
-            raise ArgumentValueError(
-                f'Not supported `threshold_type`: "{args.threshold_type}". It may be "iou" or '
-                '"overlap".'
-            )
         for name in ("num_attempts", "total_num_attempts"):
             if getattr(args, name) is not None and getattr(args, name) <= 0:
                 raise ArgumentValueError(f"`{name}` must be greater than zero.")

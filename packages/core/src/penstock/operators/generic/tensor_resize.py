@@ -108,12 +108,6 @@ class TensorResize(SampleOperator):
         if self.given("roi_start") != self.given("roi_end"):
             raise UsageError("`roi_start` and `roi_end` must be given together.")
         mode = args.mode or MODES[0]
-        for name, value, allowed in (
-            ("mode", mode, MODES),
-            ("size_rounding", args.size_rounding, _ROUNDING),
-        ):
-            if value not in allowed:
-                raise ArgumentValueError(f'`{name}` must be one of {allowed}, got "{value}".')
         self._mode = MODES.index(mode)
         if self._mode > 1 and self.given("scales"):
             raise UsageError(f'`mode`="{mode}" needs `sizes`; `scales` say all by themselves.')

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
 _IN_TYPES = data_types("UINT8 INT16 UINT16 INT32 FLOAT FLOAT16")
 _OUT_TYPES = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
-_POLICIES = ("error", "constant", "pad", "trim_to_shape")
 
 
 @operator(
@@ -106,7 +105,7 @@ _POLICIES = ("error", "constant", "pad", "trim_to_shape")
             "error",
             'What happens where the window leaves the data: ``"error"`` raises; ``"constant"`` (or '
             '``"pad"``) fills with `fill_values`; ``"trim_to_shape"`` shrinks the window.',
-            choices=_POLICIES,
+            choices=("error", "constant", "pad", "trim_to_shape"),
         ),
         Arg(
             "fill_values",
@@ -156,12 +155,6 @@ class CropMirrorNormalize(SampleOperator):
             raise LayoutError(
                 f'`output_layout` is "{layout}", which are not the axes of the input, '
                 f'"{data.layout}". Name each of these once.'
-            )
-        if args.out_of_bounds_policy not in _POLICIES:
-            allowed = ", ".join(f'"{p}"' for p in _POLICIES)
-            raise ArgumentValueError(
-                f"`out_of_bounds_policy` must be one of {allowed}, got "
-                f'"{args.out_of_bounds_policy}".'
             )
         self._window = CropWindow(self, data.layout)
         self._bounds = OutOfBounds(self)

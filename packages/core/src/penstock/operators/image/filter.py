@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.errors import (
-    ArgumentChoiceError,
-    ArgumentValueError,
-    DataTypeError,
-    OutOfRangeError,
-    ShapeError,
-)
+from penstock.errors import ArgumentValueError, DataTypeError, OutOfRangeError, ShapeError
 from penstock.kernels.cpu import correlate as _cpu
 from penstock.kernels.gpu import correlate as _gpu
 from penstock.operators.support.argument_types import IntListArg, StringArg
@@ -111,13 +105,7 @@ class Filter(SampleOperator):
 
     def infer(self, data: Spec, weights: Spec, fill: Spec | None = None) -> Spec:
         args = self.args
-        dtype = filtered_type(self.args.dtype, data.dtype)
-        for name, allowed in (("border", tuple(_BORDERS)), ("mode", _MODES)):
-            value = getattr(args, name)
-            if value not in allowed:
-                raise ArgumentChoiceError(
-                    f'`{name}` must be one of {", ".join(allowed)}, got "{value}".'
-                )
+        dtype = filtered_type(args.dtype, data.dtype)
         if fill is not None and fill.dtype != data.dtype:
             raise DataTypeError(
                 f"`fill_value` is of type {fill.dtype.name}, `data` of {data.dtype.name}; give it "

@@ -125,8 +125,7 @@ class ResizeRequest:
     UsageError
         If not exactly one way to give the size is used, or `roi_start` without `roi_end`.
     ArgumentValueError
-        If a constant list has the wrong number of values, `max_size` is not finite, or `mode` is
-        unknown.
+        If a constant list has the wrong number of values, or `max_size` is not finite.
     """
 
     __slots__ = (
@@ -167,9 +166,6 @@ class ResizeRequest:
             mode = "not_smaller" if self._way == "resize_shorter" else "not_larger"
         elif mode is None:
             mode = "default"
-        if mode not in MODES:
-            allowed = ", ".join(f'"{m}"' for m in MODES)
-            raise ArgumentValueError(f'`mode` must be one of {allowed}, got "{mode}".')
         self._mode = MODES.index(mode)
         if op.given("roi_start") != op.given("roi_end"):
             raise UsageError("`roi_start` and `roi_end` must be given together.")

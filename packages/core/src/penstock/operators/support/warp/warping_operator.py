@@ -88,11 +88,6 @@ class WarpingOperator(SampleOperator):
             )
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._nearest = self.args.interp_type == DALIInterpType.INTERP_NN
-        if self.args.interp_type not in (DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR):
-            raise ArgumentValueError(
-                f"`interp_type` is {self.args.interp_type.name}; allowed are INTERP_NN and "
-                "INTERP_LINEAR."
-            )
         source = np.dtype(to_numpy_type(data.dtype))
         self._warp = Warp(source, self._dtype, nearest=self._nearest, fill=self.args.fill_value)
         return data._replace(dtype=dtype)

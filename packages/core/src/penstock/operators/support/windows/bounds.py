@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError
+from penstock.errors import OutOfRangeError, ShapeError
 from penstock.kernels.plan import windows as _windows
 from penstock.operators.support.argument_types import FloatListArg, StringArg
 from penstock.operators.support.schema import Arg
@@ -64,13 +64,7 @@ class OutOfBounds:
     __slots__ = ("fill", "policy")
 
     def __init__(self, op: Operator) -> None:
-        given = op.args.out_of_bounds_policy
-        if given not in _POLICIES:
-            allowed = ", ".join(f'"{name}"' for name in _POLICIES)
-            raise ArgumentValueError(
-                f'`out_of_bounds_policy` must be one of {allowed}, got "{given}".'
-            )
-        self.policy = _POLICIES[given]
+        self.policy = _POLICIES[op.args.out_of_bounds_policy]
         self.fill = tuple(map(as_float32, op.args.fill_values)) or (0.0,)
 
     def plan(

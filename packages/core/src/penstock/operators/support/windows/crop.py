@@ -114,7 +114,7 @@ class CropWindow:
     UsageError
         If arguments are given together that exclude each other, or one without its companion.
     ArgumentValueError
-        If `crop` has neither two nor three values, an extent is negative, or `rounding` is unknown.
+        If `crop` has neither two nor three values, or an extent is negative.
     """
 
     __slots__ = ("_axes", "_places", "_sizes", "cut", "differ", "sized_by_sample", "truncates")
@@ -130,10 +130,6 @@ class CropWindow:
         if has_crop and has_h:
             raise UsageError(
                 "`crop` excludes `crop_h`, `crop_w` and `crop_d`; give the one or the others."
-            )
-        if args.rounding not in ("round", "truncate"):
-            raise ArgumentValueError(
-                f'`rounding` must be "round" or "truncate", got "{args.rounding}".'
             )
         self.truncates = args.rounding == "truncate"
         depth = layout.find("D")
