@@ -27,14 +27,9 @@ from penstock.operators.support.operator import (
     operator,
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples
-from penstock.operators.support.pointwise.color_batch import ColorBatch
-from penstock.operators.support.pointwise.pointwise_batch import (
-    MappedBatch,
-    PointwiseBatch,
-    pointwise,
-)
+from penstock.operators.support.pointwise.pointwise_batch import TAKEN, pointwise
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
-from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
+from penstock.tensors.gpu.batch import LazyBatch
 from penstock.tensors.rows import Rows
 
 if TYPE_CHECKING:
@@ -191,7 +186,7 @@ class ArithmeticGenericOp(SampleOperator):
             program.run(_Into(own, c.temp), [rows[k] for rows in inputs], leaves=True)
         return out
 
-    takes = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+    takes = TAKEN
     returns_lazy = (LazyBatch,)
 
     @cached_property

@@ -7,7 +7,7 @@ import numpy as np
 from penstock.errors import ArgumentChoiceError, DataTypeError
 from penstock.kernels.cpu.audio.border import Border
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, StringArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -82,7 +82,6 @@ class PreemphasisFilter(SampleOperator):
         from penstock.kernels.gpu.preemphasis import preemphasize
 
         out = c.empty(data.extents, self._dtype)
-        coefficients = scalars(c, "preemph_coeff", np.float32)
-        assert coefficients is not None
+        coefficients = numbers_of(c, "preemph_coeff", np.float32)
         preemphasize(c.queue, data, coefficients, self._border, out)
         return out

@@ -8,7 +8,7 @@ from penstock.kernels.cpu import flip_points as _cpu
 from penstock.kernels.gpu import flip_points as _gpu
 from penstock.operators.boxes.bbox_paste import BOXES, LTRB, check_boxes
 from penstock.operators.support.argument_types import IntArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Spec
@@ -41,7 +41,7 @@ class BbFlip(SampleOperator):
 
     def plan(self, c: PlanContext, boxes: Samples) -> Planned:
         check_boxes(boxes.shapes)
-        flips = [np.asarray(scalars(c, name, np.int32)) for name in ("horizontal", "vertical")]
+        flips = [numbers_of(c, name, np.int32) for name in ("horizontal", "vertical")]
         shapes = np.broadcast_to(boxes.shapes, (c.size, boxes.shapes.shape[1]))
         return Planned(shapes, (np.stack(flips, axis=1) != 0,))
 

@@ -7,7 +7,7 @@ import numpy as np
 from penstock.errors import ShapeError
 from penstock.kernels.cpu import bbox_paste as _cpu
 from penstock.operators.support.argument_types import BoolArg, FloatArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
@@ -79,12 +79,12 @@ class BBoxPaste(SampleOperator):
 
     def plan(self, c: PlanContext, boxes: Samples) -> Planned:
         check_boxes(boxes.shapes)
-        ratio = np.asarray(scalars(c, "ratio", np.float32))
+        ratio = numbers_of(c, "ratio", np.float32)
         with np.errstate(divide="ignore", invalid="ignore"):
             margin = np.float32(1) - np.float32(1) / ratio
             # As in DALI, an image that would begin behind the last place begins there.
             offsets = [
-                np.minimum(np.asarray(scalars(c, name, np.float32)) * margin, margin)
+                np.minimum(numbers_of(c, name, np.float32) * margin, margin)
                 for name in ("paste_x", "paste_y")
             ]
         shapes = np.broadcast_to(boxes.shapes, (c.size, boxes.shapes.shape[1]))

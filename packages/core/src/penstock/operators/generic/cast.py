@@ -14,14 +14,9 @@ from penstock.operators.support.operator import (
     operator,
 )
 from penstock.operators.support.planning import PlanContext, Planned, Samples
-from penstock.operators.support.pointwise.color_batch import ColorBatch
-from penstock.operators.support.pointwise.pointwise_batch import (
-    MappedBatch,
-    PointwiseBatch,
-    pointwise,
-)
+from penstock.operators.support.pointwise.pointwise_batch import TAKEN, pointwise
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
-from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
+from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType, storage_dtype
 from penstock.types.dtypes import ENUM_TYPES, is_float, is_stored
 
@@ -69,7 +64,7 @@ class _Conversion(SampleOperator):
         self._convert(data, out)
         return out
 
-    takes = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+    takes = TAKEN
     returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch, like: LazyBatch | None = None) -> LazyBatch:

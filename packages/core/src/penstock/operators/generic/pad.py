@@ -11,7 +11,7 @@ from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.kernels.cpu.fill import fill_of_type
 from penstock.kernels.cpu.pad import pad_window
 from penstock.operators.support.argument_types import FloatArg, IntListArg, LayoutArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.axes import checked_axes, named_axes
 from penstock.operators.support.operator import (
     BatchContext,
@@ -183,8 +183,7 @@ class Pad(SampleOperator):
         if self._fill is not None:
             yield slice(None), self._fill
             return
-        values = scalars(c, "fill_value", np.float32)
-        assert values is not None
+        values = numbers_of(c, "fill_value", np.float32)
         for bits in np.unique(values.view(np.uint32)).tolist():
             members = np.flatnonzero(values.view(np.uint32) == bits)
             yield members, fill_of_type(values[members[:1]].tolist(), self._numpy_type)

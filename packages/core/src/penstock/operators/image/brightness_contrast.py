@@ -23,16 +23,11 @@ from penstock.operators.support.planning import (
     Samples,
     plan_batch,
 )
-from penstock.operators.support.pointwise.color_batch import ColorBatch
 from penstock.operators.support.pointwise.element_type import element_type
-from penstock.operators.support.pointwise.pointwise_batch import (
-    MappedBatch,
-    PointwiseBatch,
-    pointwise,
-)
+from penstock.operators.support.pointwise.pointwise_batch import TAKEN, pointwise
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.operators.support.windows.arithmetic import as_float32
-from penstock.tensors.gpu.batch import LazyBatch, StridedBatch
+from penstock.tensors.gpu.batch import LazyBatch
 from penstock.types import DALIDataType, to_numpy_type
 
 _TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
@@ -130,7 +125,7 @@ class _Adjustment(SampleOperator):
         self._adjust(data, out, scale, offset)
         return out
 
-    takes = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+    takes = TAKEN
     returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:

@@ -18,7 +18,7 @@ from penstock.operators.support.argument_types import (
     LayoutArg,
     StringArg,
 )
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.normalize.normalized_windows import AxisOrder, NormalizedWindows
 from penstock.operators.support.normalize.pixels import (
@@ -226,9 +226,8 @@ class CropMirrorNormalize(SampleOperator):
         if windows is None:
             windows = planned.device = self._batch_windows(planned, data)
         out = c.empty(windows.out_extents, self._dtype)
-        mirror = scalars(c, "mirror", np.bool_)
-        if mirror is not None and not np.count_nonzero(mirror):  # in less time than `any`
-            mirror = None
+        mirrored = numbers_of(c, "mirror", np.bool_)
+        mirror = mirrored if np.count_nonzero(mirrored) else None  # in less time than `any`
         if isinstance(data, (ResizedBatch, WarpedBatch)):
             if windows.inside and self._pixels_in and self._rows_out:
                 windows.resample(c.queue, data, mirror, out)

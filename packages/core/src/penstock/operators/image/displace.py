@@ -10,7 +10,7 @@ from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.fill import fill_of_type
 from penstock.kernels.gpu import displace as _gpu
 from penstock.operators.support.argument_types import FloatArg, IntArg, InterpTypeArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -54,7 +54,7 @@ class _Displacement(SampleOperator):
         return images
 
     def plan(self, c: PlanContext, images: Samples) -> Planned:
-        mask = np.asarray(scalars(c, "mask", np.int32)) != 0
+        mask = numbers_of(c, "mask", np.int32) != 0
         return Planned(np.broadcast_to(images.shapes, (c.size, images.shapes.shape[1])), (mask,))
 
     def cpu(self, c: SampleContext, image: np.ndarray) -> np.ndarray:

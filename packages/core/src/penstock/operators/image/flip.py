@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.kernels.cpu.flip import flip_into
 from penstock.operators.support.argument_types import IntArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.lazy_image import LazyImage, LazyMirror
 from penstock.operators.support.operator import (
     BatchContext,
@@ -94,7 +94,7 @@ class Flip(SampleOperator):
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         for axis, name in self._axes[data.ndim]:
-            mirrored = scalars(c, name, np.bool_)
-            if mirrored is not None and mirrored.any():
+            mirrored = numbers_of(c, name, np.bool_)
+            if mirrored.any():
                 data = partial_batch(c, data).flipped(axis, mirrored)
         return data

@@ -8,7 +8,7 @@ from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu import grid_mask as _cpu
 from penstock.kernels.gpu import grid_mask as _gpu
 from penstock.operators.support.argument_types import FloatArg, IntArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -63,13 +63,11 @@ class GridMask(SampleOperator):
         return images
 
     def plan(self, c: PlanContext, images: Samples) -> Planned:
-        tile = scalars(c, "tile", np.int32)
-        assert tile is not None
+        tile = numbers_of(c, "tile", np.int32)
         if (tile <= 0).any():
             raise ArgumentValueError(f"`tile` argument must be positive, got {tile.min()}.")
         angle, *shifts, ratio = (
-            np.asarray(scalars(c, name, np.float32))
-            for name in ("angle", "shift_x", "shift_y", "ratio")
+            numbers_of(c, name, np.float32) for name in ("angle", "shift_x", "shift_y", "ratio")
         )
         extent = tile.astype(np.float32)
         shapes = np.broadcast_to(images.shapes, (c.size, images.shapes.shape[1]))

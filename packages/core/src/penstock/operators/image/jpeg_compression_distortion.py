@@ -8,7 +8,7 @@ from penstock.errors import ShapeError
 from penstock.kernels.cpu import jpeg_compression as _cpu
 from penstock.kernels.gpu import jpeg_compression as _gpu
 from penstock.operators.support.argument_types import IntArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -61,7 +61,7 @@ class JpegCompressionDistortion(SampleOperator):
                 "Invalid number of channels: expected images in RGB, of 3 channels, got "
                 f"{shapes[shapes[:, 2] != 3][0, 2]}. `fn.color_space_conversion` makes RGB."
             )
-        qualities = np.clip(np.asarray(scalars(c, "quality", np.int64)), 1, 100)
+        qualities = np.clip(numbers_of(c, "quality", np.int64), 1, 100)
         return Planned(np.broadcast_to(shapes, (c.size, 3)), (qualities,))
 
     def cpu(self, c: SampleContext, image: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.gpu import window as _gpu
 from penstock.operators.boxes.bbox_paste import PASTE_ARGS
 from penstock.operators.support.argument_types import FloatArg, IntArg, IntListArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -77,7 +77,7 @@ class Paste(SampleOperator):
                 f"{extents[extents[:, 2] != self.args.n_channels][0, 2]} channels."
             )
         ratio, smallest, *shares = (
-            np.asarray(scalars(c, name, np.float32))
+            numbers_of(c, name, np.float32)
             for name in ("ratio", "min_canvas_size", "paste_y", "paste_x")
         )
         if not (ratio >= 1).all():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.operators.support.argument_types import IntArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import BatchContext, SampleContext, operator
 from penstock.operators.support.planning import PlanContext
 from penstock.operators.support.resize.request import RESIZE_ARGS, ResizeRequest
@@ -97,8 +97,7 @@ class ResizeCropMirror(ResizingOperator):
 
     def batch_axes(self, c: BatchContext, data: LazyBatch) -> AxesSampling:
         axes = super().batch_axes(c, data)
-        mirror = scalars(c, "mirror", np.int64)
-        assert mirror is not None
+        mirror = numbers_of(c, "mirror", np.int64)
         for bit in range(axes.rank):
             where = (mirror >> bit & 1).astype(np.bool_)
             if where.any():

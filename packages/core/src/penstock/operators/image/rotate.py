@@ -9,7 +9,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError
 from penstock.kernels.plan import rotations as _rotations
 from penstock.operators.support.argument_types import BoolArg, FloatArg, FloatListArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import BatchContext, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
@@ -84,7 +84,7 @@ class Rotate(WarpingOperator):
     def plan(self, c: PlanContext, data: Samples) -> Planned:
         shapes = data.shapes
         extents = as_contiguous(shapes[:, :-1])
-        degrees = self._few("angle", scalars(c, "angle", np.float64))
+        degrees = self._few("angle", numbers_of(c, "angle", np.float64))
         axes = self._directions(c) if extents.shape[1] == 3 else _NO_AXES
         count = max(len(extents), len(degrees), len(axes))
         if self.given("size"):
@@ -127,9 +127,8 @@ class Rotate(WarpingOperator):
         _rotations.share_canvases(canvas, odd, owners)
         return canvas
 
-    def _few(self, name: str, values: np.ndarray | None) -> np.ndarray:
+    def _few(self, name: str, values: np.ndarray) -> np.ndarray:
         """The values of an argument, of which a constant has one row for all samples."""
-        assert values is not None
         return as_contiguous(values if name in self.tensor_args else values[:1])
 
     def _directions(self, c: PlanContext) -> np.ndarray:

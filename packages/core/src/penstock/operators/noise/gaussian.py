@@ -9,7 +9,7 @@ from penstock.kernels.cpu.random import fill_normal
 from penstock.kernels.gpu import noise as _gpu
 from penstock.operators.noise.salt_and_pepper import NOISY
 from penstock.operators.support.argument_types import FloatArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -48,7 +48,7 @@ class Gaussian(SampleOperator):
         return data
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
-        table = tuple(np.asarray(scalars(c, name, np.float64)) for name in ("mean", "stddev"))
+        table = tuple(numbers_of(c, name, np.float64) for name in ("mean", "stddev"))
         return Planned(np.broadcast_to(data.shapes, (c.size, data.shapes.shape[1])), table)
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:

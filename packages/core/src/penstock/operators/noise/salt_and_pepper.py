@@ -10,7 +10,7 @@ from penstock.kernels.cpu.fill import fill_of_type
 from penstock.kernels.cpu.random import fill_uniform
 from penstock.kernels.gpu import noise as _gpu
 from penstock.operators.support.argument_types import BoolArg, FloatArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of, scalars
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -80,7 +80,7 @@ class SaltAndPepper(SampleOperator):
         return data
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
-        prob, share = (np.asarray(scalars(c, n, np.float32)) for n in ("prob", "salt_vs_pepper"))
+        prob, share = (numbers_of(c, n, np.float32) for n in ("prob", "salt_vs_pepper"))
         for name, value in (("prob", prob), ("salt_vs_pepper", share)):
             wrong = value[~((value >= 0) & (value <= 1))]
             if len(wrong):

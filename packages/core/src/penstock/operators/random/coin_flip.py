@@ -9,7 +9,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_bernoulli
 from penstock.operators.support.argument_types import FloatArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import BatchContext, operator
 from penstock.operators.support.random.batch_draw import BatchDraw, check_each
 from penstock.operators.support.random.draw import DRAWABLE, DTYPE_ARG, SHAPE, SHAPE_LIKE
@@ -49,8 +49,7 @@ class CoinFlip(BatchDraw):
     def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
         from penstock.kernels.gpu.random import fill_bernoulli
 
-        probability = scalars(c, "probability", np.float64)
-        assert probability is not None
+        probability = numbers_of(c, "probability", np.float64)
         good = (probability >= 0.0) & (probability <= 1.0)
         check_each(c, good, _checked, lambda i: float(probability[i]))
         fill_bernoulli(c.queue, out, c.seed, c.iteration, c.indices, probability)

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.kernels.cpu.random import fill_normal
 from penstock.operators.support.argument_types import FloatArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import BatchContext, operator
 from penstock.operators.support.random.batch_draw import BatchDraw
 from penstock.operators.support.random.draw import DTYPE_ARG, SHAPE, SHAPE_LIKE, real_work_dtype
@@ -40,7 +40,5 @@ class Normal(BatchDraw):
     def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
         from penstock.kernels.gpu.random import fill_normal
 
-        mean, stddev = scalars(c, "mean", np.float64), scalars(c, "stddev", np.float64)
-        assert mean is not None
-        assert stddev is not None
+        mean, stddev = (numbers_of(c, name, np.float64) for name in ("mean", "stddev"))
         fill_normal(c.queue, out, c.seed, c.iteration, c.indices, mean, stddev)

@@ -152,15 +152,11 @@ def _array(value: Any) -> np.ndarray:
     return array.astype(np.float32)
 
 
-def _identity(value: Any) -> Any:
-    return value
+def _kept(value: np.ndarray) -> np.ndarray:
+    return value.astype(np.float32, copy=False)
 
 
-def _int_of_sample(value: Any) -> int:
-    return int(value)
-
-
-IntArg = ArgType("int", "int", _int, _scalar_sample(_int_of_sample), whole=True)
+IntArg = ArgType("int", "int", _int, _scalar_sample(int), whole=True)
 FloatArg = ArgType("float", "float", _float, _scalar_sample(float))
 BoolArg = ArgType("bool", "bool", _bool, _scalar_sample(bool), whole=True)
 StringArg = ArgType("str", "str", _str)
@@ -168,7 +164,7 @@ IntListArg = ArgType(
     "int or list of int",
     "int | Sequence[int]",
     _vector(_int, "integers"),
-    _vector_sample(_int_of_sample),
+    _vector_sample(int),
     whole=True,
 )
 FloatListArg = ArgType(
@@ -202,18 +198,12 @@ InterpTypeArg = ArgType(
     whole=True,
 )
 LayoutArg = ArgType("layout", "str", _layout)
-ArrayArg = ArgType(
-    "float or nested list of float",
-    "ArrayLike",
-    _array,
-    lambda value: value.astype(np.float32, copy=False),
-)
+ArrayArg = ArgType("float or nested list of float", "ArrayLike", _array, _kept)
 """A tensor of any rank, kept as a float32 array."""
-_KEPT: Callable[[np.ndarray], Any] = lambda value: value.astype(np.float32, copy=False)  # noqa: E731
-FrameFloatArg = ArgType("float", "float", _float, _KEPT)
+FrameFloatArg = ArgType("float", "float", _float, _kept)
 FrameFloatListArg = ArgType(
-    "float or list of float", "float | Sequence[float]", FloatListArg.constant, _KEPT
+    "float or list of float", "float | Sequence[float]", FloatListArg.constant, _kept
 )
 """Of operators that look at all frames at once: a tensor is kept as a float32 array, whose first
 axis may be frames."""
-ObjectArg = ArgType("object", "object", _identity)
+ObjectArg = ArgType("object", "object", lambda value: value)

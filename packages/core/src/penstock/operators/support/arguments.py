@@ -29,6 +29,13 @@ def rows_of(c: PlanContext, name: str, dtype: DTypeLike) -> np.ndarray:
     return found.reshape(len(found), -1)
 
 
+def numbers_of(c: PlanContext, name: str, dtype: DTypeLike) -> np.ndarray:
+    """Argument `name`, which is given, one number a sample: ``(samples,)``; see `scalars`."""
+    found = scalars(c, name, dtype)
+    assert found is not None
+    return found
+
+
 def scalars(c: PlanContext, name: str, dtype: DTypeLike) -> np.ndarray | None:
     """Argument `name`, one number a sample, as an array ``(samples,)``; `None` if not given.
 

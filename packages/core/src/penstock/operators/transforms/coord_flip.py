@@ -8,7 +8,7 @@ from penstock.errors import LayoutError, ShapeError
 from penstock.kernels.cpu import flip_points as _cpu
 from penstock.kernels.gpu import flip_points as _gpu
 from penstock.operators.support.argument_types import FloatArg, IntArg, LayoutArg
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from penstock.operators.support.schema import Arg, Input, Spec
@@ -85,8 +85,8 @@ class CoordFlip(SampleOperator):
                 )
         factors, offsets = np.ones((c.size, 3), np.float32), np.zeros((c.size, 3), np.float32)
         for axis in set(self._layout[:3]) & set(_AXES):
-            flipped = np.asarray(scalars(c, f"flip_{axis}", np.int32)) != 0
-            center = np.asarray(scalars(c, f"center_{axis}", np.float32))
+            flipped = numbers_of(c, f"flip_{axis}", np.int32) != 0
+            center = numbers_of(c, f"center_{axis}", np.float32)
             column = self._layout.index(axis)
             factors[:, column] = np.where(flipped, -1, 1)
             offsets[:, column] = np.where(flipped, 2 * center, 0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.kernels.plan import resampling
-from penstock.operators.support.arguments import scalars
+from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.audio.decoding import MOST_FRAMES
 from penstock.operators.support.planning import NumberTable, PlanContext
 
@@ -49,8 +49,7 @@ def resampled(
 
 
 def _of_lengths(c: PlanContext, shapes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    given = scalars(c, "out_length", np.int64)
-    assert given is not None
+    given = numbers_of(c, "out_length", np.int64)
     made, found, lengths = shapes.copy(), given[: len(shapes)], shapes[:, 0]
     for value in found[found < 0][:1].tolist():
         raise ArgumentValueError(f"`out_length` is {value}, but must not be negative.")

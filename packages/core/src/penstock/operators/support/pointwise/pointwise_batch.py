@@ -87,6 +87,10 @@ class MappedBatch(LazyBatch):
         raise NotImplementedError
 
 
+TAKEN = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+"""Recipes that `pointwise` takes over."""
+
+
 def pointwise(
     queue: Queue,
     term: Term,

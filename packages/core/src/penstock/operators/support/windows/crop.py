@@ -11,7 +11,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, UsageError
 from penstock.kernels.plan import windows as _windows
 from penstock.operators.support.argument_types import FloatArg, FloatListArg, StringArg
-from penstock.operators.support.arguments import rows_of, scalars
+from penstock.operators.support.arguments import numbers_of, rows_of
 from penstock.operators.support.schema import Arg
 from penstock.operators.support.windows.arithmetic import FARTHEST, Windows, as_float32, whole_each
 from penstock.tensors.gpu.batch import as_contiguous
@@ -182,11 +182,14 @@ class CropWindow:
             sizes, places = (np.repeat(given, count, axis=1) for given in (sizes, places))
             for k, (_, number, size, size_name, place, place_name) in enumerate(self.cut):
                 if size is None:
-                    found = _numbers(c, size_name) if by_sample is None else by_sample[:, number]
-                    _check_extents(found, "crop" if by_sample is not None else size_name)
+                    if by_sample is not None:
+                        found, size_name = by_sample[:, number], "crop"
+                    else:
+                        found = numbers_of(c, size_name, np.float64)
+                    _check_extents(found, size_name)
                     sizes[k] = whole_each(found)
                 if place is None:
-                    places[k] = _numbers(c, place_name)
+                    places[k] = numbers_of(c, place_name, np.float64)
         extents = as_contiguous(extents)
         anchors, shapes = np.empty_like(extents), np.empty_like(extents)
         _windows.cut_windows(
@@ -213,12 +216,6 @@ class CropWindow:
         if found.shape[1] == 2:
             found = np.concatenate([np.zeros((c.size, 1)), found], axis=1)
         return found
-
-
-def _numbers(c: PlanContext, name: str) -> np.ndarray:
-    found = scalars(c, name, np.float64)
-    assert found is not None
-    return found
 
 
 def _check_extents(values: np.ndarray, name: str) -> None:
