@@ -126,7 +126,6 @@ def test_strided_inputs():
         ({"mean": ()}, ArgumentValueError, "`mean` has 0"),
         ({"dtype": types.INT32}, DataTypeError, "INT32"),
         ({"output_layout": "CHWD"}, LayoutError, "CHWD"),
-        ({"out_of_bounds_policy": "wrap"}, ArgumentValueError, "wrap"),
         ({"crop": (9, 5)}, OutOfRangeError, "out_of_bounds_policy"),
         (
             {"fill_values": (1, 2), "out_of_bounds_policy": "pad"},
