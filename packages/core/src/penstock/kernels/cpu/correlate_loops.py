@@ -14,6 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from penstock.kernels.compilation import njit
+from penstock.kernels.cpu.simd import spread_scalar
 
 _LANES = 64
 """Sums that are built side by side, in registers: enough to hide how long an addition takes."""
@@ -103,7 +104,6 @@ def _weigh_lanes(context: Any, source: Any, starts: Any, weights: Any, first: An
         count = builder.extract_value(arrays[2].shape, 0)
         octets = ir.VectorType(ir.IntType(8), _LANES)
         lanes = ir.VectorType(ir.FloatType(), _LANES)
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
 
         def constant(value: float) -> Any:
             return ir.Constant(lanes, [value] * _LANES)
@@ -114,11 +114,8 @@ def _weigh_lanes(context: Any, source: Any, starts: Any, weights: Any, first: An
             at = builder.gep(source, [builder.add(start, first)])
             run = builder.load(builder.bitcast(at, lanes.as_pointer()), align=4)
             weight = builder.load(builder.gep(weights, [loop.index]))
-            none = ir.Constant(lanes, ir.Undefined)
-            one = builder.insert_element(none, weight, ir.Constant(ir.IntType(32), 0))
-            spread = builder.shuffle_vector(one, none, zeros)
             fused = ("contract",)
-            product = builder.fmul(spread, run, flags=fused)
+            product = builder.fmul(spread_scalar(builder, weight, _LANES), run, flags=fused)
             builder.store(builder.fadd(builder.load(total), product, flags=fused), total)
         sums = builder.load(total)
         is_integer = builder.fcmp_ordered("<", sums, constant(2.0**31))

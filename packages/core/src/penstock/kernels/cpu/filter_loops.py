@@ -11,6 +11,7 @@ from numba.extending import intrinsic
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.saturate import saturate
+from penstock.kernels.cpu.simd import spread_scalar
 
 _LANES = 64
 """Sums that are built side by side, in registers: enough to hide how long an addition takes."""
@@ -134,11 +135,7 @@ def _weigh_lanes(
             return values if values.type == lanes else builder.uitofp(values, lanes)
 
         def weight(distance: Any) -> Any:
-            value = builder.load(builder.gep(window, [distance]))
-            none = ir.Constant(lanes, ir.Undefined)
-            spread = builder.insert_element(none, value, ir.Constant(ir.IntType(32), 0))
-            zeros = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
-            return builder.shuffle_vector(spread, none, zeros)
+            return spread_scalar(builder, builder.load(builder.gep(window, [distance])), _LANES)
 
         total = cgutils.alloca_once(builder, lanes)
         builder.store(builder.fmul(weight(long(0)), single(run(reach))), total)

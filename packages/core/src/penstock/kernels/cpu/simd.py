@@ -60,12 +60,12 @@ class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, numba_type, _FLOATS)
 
 
-def _spread(builder: Any, scalar: Any) -> Any:
-    """A vector with `scalar` in each lane."""
-    kind = ir.VectorType(scalar.type, LANES)
+def spread_scalar(builder: Any, scalar: Any, lanes: int = LANES) -> Any:
+    """Code for a vector with `scalar` in each lane."""
+    kind = ir.VectorType(scalar.type, lanes)
     undefined = ir.Constant(kind, ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.Constant(_INT, 0))
-    return builder.shuffle_vector(first, undefined, _indices([0] * LANES))
+    return builder.shuffle_vector(first, undefined, _indices([0] * lanes))
 
 
 def _indices(numbers: list[int]) -> Any:
@@ -114,7 +114,8 @@ def _suffix(kind: Any) -> str:
     return name if element is kind else f"v{kind.count}{name}"
 
 
-def _call(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
+def call_llvm(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
+    """Code that calls a function of LLVM's with a result of this type."""
     signature = ir.FunctionType(result, [a.type for a in arguments])
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), arguments)
 
@@ -122,7 +123,7 @@ def _call(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
 def _first_lanes(builder: Any, count: Any) -> Any:
     """A mask of the first `count` lanes."""
     numbers = ir.Constant(ir.VectorType(_LONG, LANES), list(range(LANES)))
-    return builder.icmp_signed("<", numbers, _spread(builder, count))
+    return builder.icmp_signed("<", numbers, spread_scalar(builder, count))
 
 
 @intrinsic  # type: ignore[misc]
@@ -130,7 +131,7 @@ def spread(typing: Any, number: Any) -> Any:
     """A float32 in every lane."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _spread(builder, args[0])
+        return spread_scalar(builder, args[0])
 
     return vector(types.float32), generate
 
@@ -167,7 +168,7 @@ def load_first(typing: Any, array: Any, offset: Any, count: Any) -> Any:
         kind = ir.VectorType(_stored_type(array.dtype), LANES)
         place = _typed(builder, _pointer(context, builder, array, args[0], args[1]), kind)
         mask = _first_lanes(builder, args[2])
-        value = _call(
+        value = call_llvm(
             builder,
             f"llvm.masked.load.{_suffix(kind)}.p0",
             kind,
@@ -243,7 +244,7 @@ def prefetch(typing: Any, array: Any, offset: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = _pointer(context, builder, array, args[0], args[1])
         reading, keep, data = (ir.Constant(_INT, flag) for flag in (0, 3, 1))
-        _call(builder, "llvm.prefetch.p0", ir.VoidType(), [place, reading, keep, data])
+        call_llvm(builder, "llvm.prefetch.p0", ir.VoidType(), [place, reading, keep, data])
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate
@@ -272,7 +273,7 @@ def store_first(typing: Any, array: Any, offset: Any, value: Any, count: Any) ->
         place = _typed(builder, place, given.type)
         mask = _first_lanes(builder, args[3])
         name = f"llvm.masked.store.{_suffix(given.type)}.p0"
-        _call(builder, name, ir.VoidType(), [given, place, ir.Constant(_INT, 1), mask])
+        call_llvm(builder, name, ir.VoidType(), [given, place, ir.Constant(_INT, 1), mask])
         return context.get_dummy_value()
 
     return types.void(array, types.int64, vector, types.int64), generate
@@ -316,7 +317,7 @@ def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """``a * b + c`` with one rounding, lane by lane."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, f"llvm.fma.{_suffix(_FLOATS)}", _FLOATS, list(args))
+        return call_llvm(builder, f"llvm.fma.{_suffix(_FLOATS)}", _FLOATS, list(args))
 
     return vector(vector, vector, vector), generate
 
@@ -326,7 +327,7 @@ def square_root(typing: Any, value: Any) -> Any:
     """Square root, lane by lane."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, f"llvm.sqrt.{_suffix(_FLOATS)}", _FLOATS, list(args))
+        return call_llvm(builder, f"llvm.sqrt.{_suffix(_FLOATS)}", _FLOATS, list(args))
 
     return vector(vector), generate
 
@@ -348,14 +349,14 @@ def _rounding(name: str, *, nan_to_zero: bool) -> Any:
         value, low, high = args
         kind = value.type
         if isinstance(kind, ir.VectorType):
-            low, high = _spread(builder, low), _spread(builder, high)
+            low, high = spread_scalar(builder, low), spread_scalar(builder, high)
         suffix = _suffix(kind)
         if nan_to_zero:
             number = builder.fcmp_ordered("ord", value, value)
             value = builder.select(number, value, ir.Constant(kind, None))
-        whole = _call(builder, f"llvm.{name}.{suffix}", kind, [value])
-        whole = _call(builder, f"llvm.maxnum.{suffix}", kind, [whole, low])
-        return _call(builder, f"llvm.minnum.{suffix}", kind, [whole, high])
+        whole = call_llvm(builder, f"llvm.{name}.{suffix}", kind, [value])
+        whole = call_llvm(builder, f"llvm.maxnum.{suffix}", kind, [whole, low])
+        return call_llvm(builder, f"llvm.minnum.{suffix}", kind, [whole, high])
 
     return generate
 
@@ -443,7 +444,7 @@ def transpose(
                 for i, (value, place) in enumerate(zip(values, places, strict=True)):
                     with builder.if_then(builder.icmp_signed(">", rows, ir.Constant(_LONG, i))):
                         align = ir.Constant(_INT, 1)
-                        _call(builder, name, ir.VoidType(), [value, place, align, mask])
+                        call_llvm(builder, name, ir.VoidType(), [value, place, align, mask])
         return context.get_dummy_value()
 
     i = types.int64

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit
-from numba.core import cgutils, types
+from numba.core import types
 from numba.extending import intrinsic
+
+from penstock.kernels.cpu.simd import call_llvm
 
 PADDING_BYTES = 16
 """What must follow a stream in memory: words are read whole."""
@@ -22,7 +24,7 @@ def _word(typing: Any, data: Any, at: Any) -> Any:
         long = ir.IntType(64)
         memory = context.make_array(signature.args[0])(context, builder, args[0]).data
         place = builder.bitcast(builder.gep(memory, [args[1]]), long.as_pointer())
-        return _call(builder, "llvm.bswap.i64", [builder.load(place, align=1)])
+        return call_llvm(builder, "llvm.bswap.i64", long, [builder.load(place, align=1)])
 
     return types.uint64(data, types.int64), generate
 
@@ -32,14 +34,11 @@ def leading_zeros(typing: Any, value: Any) -> Any:
     """Zeros in front of the first one of a uint64; 64 if there is none."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, "llvm.ctlz.i64", [args[0], ir.Constant(ir.IntType(1), 0)])
+        return call_llvm(
+            builder, "llvm.ctlz.i64", ir.IntType(64), [args[0], ir.Constant(ir.IntType(1), 0)]
+        )
 
     return types.int64(types.uint64), generate
-
-
-def _call(builder: Any, name: str, arguments: list[Any]) -> Any:
-    kind = ir.FunctionType(ir.IntType(64), [a.type for a in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
 
 
 @njit(nogil=True)

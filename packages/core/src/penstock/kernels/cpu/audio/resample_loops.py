@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.extending import intrinsic
 
 from penstock.kernels.compilation import njit
 from penstock.kernels.cpu.audio.conversions import as_plain, as_sample
+from penstock.kernels.cpu.simd import call_llvm, spread_scalar
 
 BLOCK = 256
 """Outputs whose places follow from the first one by addition in single precision, as in DALI."""
@@ -102,15 +103,8 @@ def _weigh(
             place = builder.bitcast(builder.gep(array, [at]), floats.as_pointer())
             return builder.load(place, align=4)
 
-        undefined = ir.Constant(floats, ir.Undefined)
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
-        single = builder.insert_element(undefined, fraction, ir.Constant(ir.IntType(32), 0))
-        spread = builder.shuffle_vector(single, undefined, zeros)
-        fma = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(floats, [floats] * 3),
-            f"llvm.fma.v{_LANES}f32",
-        )
+        spread = spread_scalar(builder, fraction, _LANES)
+        fma = f"llvm.fma.v{_LANES}f32"
         before = builder.block
         body, after = builder.append_basic_block("taps"), builder.append_basic_block("summed")
         builder.branch(body)
@@ -120,8 +114,10 @@ def _weigh(
         k.add_incoming(long(0), before)
         total.add_incoming(ir.Constant(floats, [0.0] * _LANES), before)
         at = builder.add(row, k)
-        weight = builder.call(fma, [spread, run(data[2], at), run(data[1], at)])
-        added = builder.call(fma, [run(data[0], builder.add(first, k)), weight, total])
+        weight = call_llvm(builder, fma, floats, [spread, run(data[2], at), run(data[1], at)])
+        added = call_llvm(
+            builder, fma, floats, [run(data[0], builder.add(first, k)), weight, total]
+        )
         following = builder.add(k, long(_LANES))
         k.add_incoming(following, body)
         total.add_incoming(added, body)
@@ -133,8 +129,8 @@ def _weigh(
             upper = [j + width if j < width else 0 for j in range(_LANES)]
             kind = ir.VectorType(ir.IntType(32), _LANES)
             added = builder.fadd(
-                builder.shuffle_vector(added, undefined, ir.Constant(kind, order)),
-                builder.shuffle_vector(added, undefined, ir.Constant(kind, upper)),
+                builder.shuffle_vector(added, added, ir.Constant(kind, order)),
+                builder.shuffle_vector(added, added, ir.Constant(kind, upper)),
             )
             width //= 2
         return builder.extract_element(added, ir.Constant(ir.IntType(32), 0))
