@@ -6,13 +6,12 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
-from penstock.kernels.gpu.shared import enumeration, record
+from penstock.kernels.gpu.shared import numbered, record
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.tensors.gpu.queue import Queue
 
-_NAMES = ("reflect_101", "reflect_1001", "clamp", "wrap", "constant")
-_BORDERS = dict(
-    zip(_NAMES, enumeration(__name__, "Border", [n.upper() for n in _NAMES]), strict=True)
+_BORDERS = numbered(
+    __name__, "Border", ("reflect_101", "reflect_1001", "clamp", "wrap", "constant")
 )
 _IMAGE = record("""correlate:Image {
     uint32 first_block;

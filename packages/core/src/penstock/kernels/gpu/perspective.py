@@ -6,22 +6,12 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
-from penstock.kernels.gpu.shared import enumeration, record
+from penstock.kernels.gpu.shared import numbered, record
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.gpu.queue import Queue
 
-_BORDER_NAMES = ("constant", "replicate", "reflect", "reflect_101", "wrap")
-_BORDERS = dict(
-    zip(
-        _BORDER_NAMES,
-        enumeration(__name__, "Border", [n.upper() for n in _BORDER_NAMES]),
-        strict=True,
-    )
-)
-_KIND_NAMES = ("nearest", "linear", "cubic")
-_KINDS = dict(
-    zip(_KIND_NAMES, enumeration(__name__, "Kind", [n.upper() for n in _KIND_NAMES]), strict=True)
-)
+_BORDERS = numbered(__name__, "Border", ("constant", "replicate", "reflect", "reflect_101", "wrap"))
+_KINDS = numbered(__name__, "Kind", ("nearest", "linear", "cubic"))
 _IMAGE = record("""perspective:Seen {
     uint32 first_block;
     uint64 source, out;

@@ -9,12 +9,12 @@ import numpy as np
 from penstock.errors import ShapeError
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
-from penstock.kernels.gpu.shared import constant, enumeration, record
+from penstock.kernels.gpu.shared import constant, numbered, record
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.tensors.gpu.queue import Queue
 
 _STEPS = ("SUM", "SQUARE", "MAX", "MIN")
-_STEP = dict(zip(_STEPS, enumeration(__name__, "Step", _STEPS), strict=True))
+_STEP = numbered(__name__, "Step", _STEPS)
 _AXES = constant(__name__, "AXES", 4, "uint32")
 _EACH = constant(__name__, "EACH", 64, "uint32")
 """Elements that a thread reduces."""

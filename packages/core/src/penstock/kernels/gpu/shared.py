@@ -100,6 +100,12 @@ def enumeration(module: str, name: str, members: Sequence[str]) -> range:
     return range(len(members))
 
 
+def numbered(module: str, name: str, members: Sequence[str]) -> dict[str, int]:
+    """The number of each member of an `enumeration`, where they have names in capitals."""
+    numbers = enumeration(module, name, [member.upper() for member in members])
+    return dict(zip(members, numbers, strict=True))
+
+
 def constant(module: str, name: str, value: int, kind: str = "int32") -> int:
     """Declare a number that a program uses, too, there as a constant of this type; return it."""
     _declare(_key(module, name), f"[[maybe_unused]] constexpr {kind} {name} = {value};")

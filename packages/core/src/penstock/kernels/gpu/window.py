@@ -14,20 +14,15 @@ import numpy as np
 
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.records import THREADS, launch_records, quotient_up
-from penstock.kernels.gpu.shared import constant, enumeration, followed, record
+from penstock.kernels.gpu.shared import constant, followed, numbered, record
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.kernels.gpu.program import Kernel
 
-_POLICY_NAMES = ("constant", "edge", "reflect_1001", "reflect_101", "wrap")
-_POLICIES = dict(
-    zip(
-        _POLICY_NAMES,
-        enumeration(__name__, "Policy", [name.upper() for name in _POLICY_NAMES]),
-        strict=True,
-    )
+_POLICIES = numbered(
+    __name__, "Policy", ("constant", "edge", "reflect_1001", "reflect_101", "wrap")
 )
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 _CHUNK = constant(__name__, "CHUNK", 2048, "int64")
