@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.kernels.cpu.resample_taps import Filter, filter_table
+from penstock.kernels.cpu.resample_taps import Filter, filter_table, width_of
 from penstock.kernels.gpu.program import kernel
 from penstock.kernels.gpu.shared import record
 from penstock.kernels.plan.compiled import compiled
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 _THREADS = 64
 _NEAREST, _GAUSSIAN = int(Filter.NEAREST), int(Filter.GAUSSIAN)
 _WITH_TABLES = [kind for kind in Filter if kind != Filter.NEAREST]
-_ONE, _TWO, _HALF = np.float32(1), np.float32(2), np.float32(0.5)
-_DEVIATIONS = np.float32(4 * math.sqrt(2))
-_ROOT = math.sqrt(2)
+_HALF = np.float32(0.5)
 
 TAPPED = record("""resample_taps:TapAxis {
     int* first;
@@ -116,16 +114,10 @@ def _describe(
         for i in range(axes.shape[1]):
             one, record = axes[axis, i], records[axis, i]
             kind = filters[one.filter]
-            out_size = np.float32(max(one.out_size, 1))
-            extent = one.end - one.start
-            scale = extent / out_size
-            radius = kind.half_width
-            if antialias:
-                radius = radius * max(_ONE, abs(extent) / out_size)
-            width = _TWO * radius
-            if one.filter == _GAUSSIAN:
-                # By way of its standard deviation, as the rounding of that counts.
-                width = _DEVIATIONS * np.float32(np.float64(radius) * 0.5 / _ROOT)
+            out_size = max(one.out_size, 1)
+            scale = (one.end - one.start) / np.float32(out_size)
+            is_gaussian = one.filter == _GAUSSIAN
+            width = width_of(kind.half_width, is_gaussian, antialias, one.start, one.end, out_size)
             units = kind.last / width
             anchor = _HALF * kind.last / units
             record.start = one.start + ((_HALF * scale - _HALF) - anchor)
