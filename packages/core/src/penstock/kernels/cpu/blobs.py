@@ -16,6 +16,16 @@ def _root(parents: np.ndarray, element: int) -> int:
 
 
 @njit(nogil=True)
+def _step(place: np.ndarray, shape: np.ndarray) -> None:
+    """To the next element."""
+    for d in range(len(shape) - 1, -1, -1):
+        place[d] += 1
+        if place[d] < shape[d]:
+            break
+        place[d] = 0
+
+
+@njit(nogil=True)
 def find_blobs(
     mask: np.ndarray, shape: np.ndarray, background: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -56,11 +66,7 @@ def find_blobs(
                     if a != b:
                         parents[max(a, b)] = min(a, b)
                         count -= 1
-        for d in range(ndim - 1, -1, -1):
-            place[d] += 1
-            if place[d] < shape[d]:
-                break
-            place[d] = 0
+        _step(place, shape)
     labels = np.empty(count, np.int32)
     boxes = np.empty((count, 2 * ndim), np.int32)
     numbers = np.empty(mask.size, np.int64)
@@ -81,9 +87,5 @@ def find_blobs(
                 for d in range(ndim):
                     box[d] = min(box[d], place[d])
                     box[ndim + d] = max(box[ndim + d], place[d] + 1)
-        for d in range(ndim - 1, -1, -1):
-            place[d] += 1
-            if place[d] < shape[d]:
-                break
-            place[d] = 0
+        _step(place, shape)
     return labels, boxes

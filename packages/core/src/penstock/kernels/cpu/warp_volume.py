@@ -58,30 +58,12 @@ def linear(
                     z0, z1 = min(max(z0, 0), depth - 1), min(max(z1, 0), depth - 1)
                     for c in range(channels):
                         front = _blend(
-                            source[np.uintp(z0), np.uintp(y0), np.uintp(x0), c],
-                            source[np.uintp(z0), np.uintp(y0), np.uintp(x1), c],
-                            source[np.uintp(z0), np.uintp(y1), np.uintp(x0), c],
-                            source[np.uintp(z0), np.uintp(y1), np.uintp(x1), c],
-                            has_left,
-                            has_right,
-                            has_top and has_front,
-                            has_bottom and has_front,
-                            right,
-                            low,
-                            fill,
+                            *(source, z0, y0, y1, x0, x1, c, has_front, has_top, has_bottom),
+                            *(has_left, has_right, right, low, fill),
                         )
                         behind = _blend(
-                            source[np.uintp(z1), np.uintp(y0), np.uintp(x0), c],
-                            source[np.uintp(z1), np.uintp(y0), np.uintp(x1), c],
-                            source[np.uintp(z1), np.uintp(y1), np.uintp(x0), c],
-                            source[np.uintp(z1), np.uintp(y1), np.uintp(x1), c],
-                            has_left,
-                            has_right,
-                            has_top and has_back,
-                            has_bottom and has_back,
-                            right,
-                            low,
-                            fill,
+                            *(source, z1, y0, y1, x0, x1, c, has_back, has_top, has_bottom),
+                            *(has_left, has_right, right, low, fill),
                         )
                         out[plane, row, column, c] = saturate(front + (behind - front) * back, out)
 
@@ -144,26 +126,34 @@ def _start(matrix: np.ndarray, plane: int, row: int) -> tuple[np.float32, np.flo
     )
 
 
-@njit(nogil=True)
+@njit(nogil=True, forceinline=True)
 def _blend(
-    top_left: float,
-    top_right: float,
-    bottom_left: float,
-    bottom_right: float,
-    has_left: bool,
-    has_right: bool,
+    source: np.ndarray,
+    z: int,
+    y0: int,
+    y1: int,
+    x0: int,
+    x1: int,
+    c: int,
+    has_plane: bool,
     has_top: bool,
     has_bottom: bool,
+    has_left: bool,
+    has_right: bool,
     right: np.float32,
     low: np.float32,
     fill: np.float32,
 ) -> np.float32:
+    """Blend the four neighbours in one plane."""
     left = np.float32(1) - right
-    a = (np.float32(top_left) if has_top and has_left else fill) * left + (
-        np.float32(top_right) if has_top and has_right else fill
+    has_top, has_bottom = has_top and has_plane, has_bottom and has_plane
+    plane, first, last = source[np.uintp(z)], np.uintp(x0), np.uintp(x1)
+    top, bottom = plane[np.uintp(y0)], plane[np.uintp(y1)]
+    a = (np.float32(top[first, c]) if has_top and has_left else fill) * left + (
+        np.float32(top[last, c]) if has_top and has_right else fill
     ) * right
-    b = (np.float32(bottom_left) if has_bottom and has_left else fill) * left + (
-        np.float32(bottom_right) if has_bottom and has_right else fill
+    b = (np.float32(bottom[first, c]) if has_bottom and has_left else fill) * left + (
+        np.float32(bottom[last, c]) if has_bottom and has_right else fill
     ) * right
     # In volumes rows are weighted like columns, unlike in images; so DALI rounds.
     return a * (np.float32(1) - low) + b * low

@@ -113,19 +113,14 @@ def _value(data: memoryview, code: str, where: int) -> tuple[int, ...]:
 def _entries(data: memoryview) -> list[tuple[int, str, int]]:
     """Tags of whole numbers in the first directory: tag, format and place of its first value."""
     order = "<" if data[0] == 0x49 else ">"
-    big = 43 in (data[2], data[3])
+    is_big = 43 in (data[2], data[3])
+    start, number, counted, size, room = (8, "Q", "Q", 20, 8) if is_big else (4, "I", "H", 12, 4)
+    offset, entry = struct.Struct(order + number), struct.Struct(f"{order}HH{number}")
     found = []
     try:
-        if big:
-            (position,) = struct.unpack_from(f"{order}Q", data, 8)
-            (count,) = struct.unpack_from(f"{order}Q", data, position)
-            position, size, room, entry = position + 8, 20, 8, struct.Struct(f"{order}HHQ")
-            offset = struct.Struct(f"{order}Q")
-        else:
-            (position,) = struct.unpack_from(f"{order}I", data, 4)
-            (count,) = struct.unpack_from(f"{order}H", data, position)
-            position, size, room, entry = position + 2, 12, 4, struct.Struct(f"{order}HHI")
-            offset = struct.Struct(f"{order}I")
+        (position,) = offset.unpack_from(data, start)
+        (count,) = struct.unpack_from(order + counted, data, position)
+        position += struct.calcsize(order + counted)
         for _ in range(count):
             tag, kind, values = entry.unpack_from(data, position)
             code = _CODES.get(kind)
