@@ -222,7 +222,6 @@ def test_outputs_of_other_types_than_the_input():
         ({}, UsageError, "exactly one way"),
         ({"size": 5, "resize_x": 5}, UsageError, "size, separate"),
         ({"resize_shorter": 5, "mode": "default"}, UsageError, "exclude"),
-        ({"size": 5, "mode": "bigger"}, ArgumentValueError, "bigger"),
         ({"size": 5, "roi_end": (1, 1)}, UsageError, "roi_start"),
         ({"size": (5, 6, 7)}, ArgumentValueError, "2 axes"),
         ({"size": 5, "max_size": (5, 6, 7)}, ArgumentValueError, "max_size"),
