@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn, types
+from penstock._lazy_module import lazy_module
 from penstock.operators.support.warp.warped_batch import WarpedBatch
 from penstock.tensors.gpu.queue import Queue
 from tests.support.gpu.runtime import EmulatedRuntime
@@ -53,9 +54,12 @@ def one_kernel(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("not fused")
 
-    monkeypatch.setattr("penstock.kernels.gpu.warp.warp", refuse)
-    monkeypatch.setattr("penstock.kernels.gpu.pointwise.compute", refuse)
-    monkeypatch.setattr("penstock.kernels.gpu.normalize_pixels.normalize_pixels", refuse)
+    for module, function in (
+        ("warp", "warp"),
+        ("pointwise", "compute"),
+        ("normalize_pixels", "normalize_pixels"),
+    ):
+        monkeypatch.setattr(lazy_module(f"penstock.kernels.gpu.{module}"), function, refuse)
     monkeypatch.setattr(Queue, "copy_strided", refuse)
 
 

@@ -19,6 +19,7 @@ from penstock.operators.support.arithmetic.expression import inputs_of, typed
 from penstock.operators.support.arithmetic.program import ArrayProgram
 from penstock.operators.support.arithmetic.scalars import compile_scalar
 from penstock.operators.support.arithmetic.shapes import not_broadcastable
+from penstock.operators.support.arithmetic.terms import DeviceProgram, device_program
 from penstock.operators.support.operator import (
     BatchContext,
     ChunkContext,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from penstock.kernels.gpu.pointwise_terms import Term
-    from penstock.operators.support.arithmetic.terms import DeviceProgram
 
 
 @operator(
@@ -192,8 +192,6 @@ class ArithmeticGenericOp(SampleOperator):
     @cached_property
     def device_program(self) -> DeviceProgram:
         """What the GPU computes; found when it is first asked for."""
-        from penstock.operators.support.arithmetic.terms import device_program
-
         return device_program(self.root)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from penstock.errors import DataTypeError, MisusedArgumentError, ShapeError
 from penstock.kernels.cpu.audio.resample import resample
 from penstock.kernels.cpu.audio.sinc_window import sinc_window
+from penstock.kernels.gpu import audio_resample as _gpu
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, IntArg
 from penstock.operators.support.audio.decoding import QUALITY, check_quality
 from penstock.operators.support.audio.resampling import resampled
@@ -28,9 +27,6 @@ from penstock.operators.support.planning import (
 from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import to_numpy_type
-
-if TYPE_CHECKING:
-    from penstock.kernels.gpu.audio_resample import AudioResampling
 
 _DTYPES = data_types("FLOAT INT8 UINT8 INT16 UINT16 INT32 UINT32")
 
@@ -108,7 +104,7 @@ class AudioResample(SampleOperator):
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._scaled = dtype != audio.dtype
         self._window = sinc_window(args.quality)
-        self._on_gpu: AudioResampling | None = None
+        self._on_gpu: _gpu.AudioResampling | None = None
         return audio._replace(dtype=dtype)
 
     def _check_given(self) -> None:
@@ -146,9 +142,7 @@ class AudioResample(SampleOperator):
 
     def gpu(self, c: BatchContext, audio: DeviceBatch) -> DeviceBatch:
         if self._on_gpu is None:
-            from penstock.kernels.gpu.audio_resample import AudioResampling
-
-            self._on_gpu = AudioResampling(self._window, scaled=self._scaled)
+            self._on_gpu = _gpu.AudioResampling(self._window, scaled=self._scaled)
         planned = plan_batch(self, c, audio)
         out = c.empty(planned.shapes[0], self._dtype)
         self._on_gpu.run(c.queue, audio, planned.table[0], out)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError, LayoutError, ShapeError
 from penstock.kernels.cpu.bands import MEL_SCALES, Bands, apply_bands, mel_bands
 from penstock.kernels.gpu import bands as _gpu_bands
+from penstock.kernels.gpu import spectrogram as _gpu_spectrogram
 from penstock.operators.support.argument_types import BoolArg, FloatArg, IntArg, StringArg
 from penstock.operators.support.audio.lazy_spectrum import LazySpectrum, numbers
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
@@ -18,9 +19,6 @@ from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import LazyBatch
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.gpu.spectrogram import DeviceBands
 
 
 @operator(
@@ -87,7 +85,7 @@ class MelFilterBank(SampleOperator):
         self._settings = (args.nfilter, rate, low, high, args.mel_formula, args.normalize)
         self._layout = inputs[0].layout
         self._known: dict[int, Bands] = {}
-        self._device_bands: dict[int, DeviceBands] = {}
+        self._device_bands: dict[int, _gpu_spectrogram.DeviceBands] = {}
         if inputs[0].ndim is not None:
             self._axis(inputs[0].ndim)
         return inputs[0]
@@ -143,10 +141,9 @@ class MelFilterBank(SampleOperator):
         _gpu_bands.apply_bands(c.queue, data, axis, self._bands_on_device, out)
         return out
 
-    def _bands_on_device(self, bins: int) -> DeviceBands:
+    def _bands_on_device(self, bins: int) -> _gpu_spectrogram.DeviceBands:
         found = self._device_bands.get(bins)
         if found is None:
-            from penstock.kernels.gpu.spectrogram import DeviceBands
-
-            found = self._device_bands.setdefault(bins, DeviceBands(self._bands(bins)))
+            made = _gpu_spectrogram.DeviceBands(self._bands(bins))
+            found = self._device_bands.setdefault(bins, made)
         return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from penstock.errors import ArgumentChoiceError, ArgumentValueError, ShapeError
 from penstock.kernels.cpu.bands import Bands, apply_bands, cosine_bands
+from penstock.kernels.gpu import bands as _gpu_bands
+from penstock.kernels.gpu import spectrogram as _gpu_spectrogram
 from penstock.operators.support.argument_types import BoolArg, FloatArg, IntArg
 from penstock.operators.support.operator import (
     BatchContext,
@@ -19,9 +19,6 @@ from penstock.operators.support.planning import PlanContext, Planned, Samples, p
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.gpu.spectrogram import DeviceBands
 
 _DCT_TYPES = (1, 2, 3, 4)
 
@@ -87,7 +84,7 @@ class Mfcc(SampleOperator):
             raise ArgumentValueError(f"Provided axis cannot be negative: `axis` is {args.axis}.")
         if data.ndim is not None:
             self._check_rank(data.ndim)
-        self._device_bands: dict[int, DeviceBands] = {}
+        self._device_bands: dict[int, _gpu_spectrogram.DeviceBands] = {}
         return data
 
     def _check_rank(self, ndim: int) -> None:
@@ -123,16 +120,13 @@ class Mfcc(SampleOperator):
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.bands import apply_bands
-
         out = c.empty(plan_batch(self, c, data).shapes[0], np.float32)
-        apply_bands(c.queue, data, self.args.axis, self._bands_on_device, out)
+        _gpu_bands.apply_bands(c.queue, data, self.args.axis, self._bands_on_device, out)
         return out
 
-    def _bands_on_device(self, size: int) -> DeviceBands:
-        from penstock.kernels.gpu.spectrogram import DeviceBands
-
+    def _bands_on_device(self, size: int) -> _gpu_spectrogram.DeviceBands:
         found = self._device_bands.get(size)
         if found is None:
-            found = self._device_bands.setdefault(size, DeviceBands(self._bands(size)))
+            made = _gpu_spectrogram.DeviceBands(self._bands(size))
+            found = self._device_bands.setdefault(size, made)
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
+from penstock.kernels.gpu import nonsilent as _gpu
 from penstock.operators.support.argument_types import FloatArg, IntArg
 from penstock.operators.support.operator import (
     BatchContext,
@@ -100,12 +101,10 @@ class NonsilentRegion(SampleOperator):
         return begin, length
 
     def gpu(self, c: BatchContext, audio: DeviceBatch) -> tuple[DeviceBatch, DeviceBatch]:
-        from penstock.kernels.gpu.nonsilent import nonsilent_regions
-
         args = self.args
         _check_axes(audio.ndim)
         begin, length = c.empty((), np.int32, 0), c.empty((), np.int32, 1)
-        nonsilent_regions(
+        _gpu.nonsilent_regions(
             c.queue,
             audio,
             args.window_length,

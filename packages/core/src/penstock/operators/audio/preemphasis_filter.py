@@ -6,6 +6,7 @@ import numpy as np
 
 from penstock.errors import ArgumentChoiceError, DataTypeError
 from penstock.kernels.cpu.audio.border import Border
+from penstock.kernels.gpu import preemphasis as _gpu
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, StringArg
 from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import (
@@ -79,9 +80,7 @@ class PreemphasisFilter(SampleOperator):
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.preemphasis import preemphasize
-
         out = c.empty(data.extents, self._dtype)
         coefficients = numbers_of(c, "preemph_coeff", np.float32)
-        preemphasize(c.queue, data, coefficients, self._border, out)
+        _gpu.preemphasize(c.queue, data, coefficients, self._border, out)
         return out

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
 from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
+from penstock.kernels.gpu import spectrogram as _gpu
 from penstock.operators.support.argument_types import BoolArg, FloatListArg, IntArg, LayoutArg
 from penstock.operators.support.audio.lazy_spectrum import LazySpectrum
 from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
@@ -17,9 +18,6 @@ from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType
-
-if TYPE_CHECKING:
-    from penstock.kernels.gpu.spectrogram import DevicePlan
 
 POWER = Arg(
     "power",
@@ -121,7 +119,7 @@ class Spectrogram(SampleOperator):
                 )
         frames = Frames(window, step, center=args.center_windows, reflect=args.reflect_padding)
         self._plan = SpectrumPlan(frames, nfft, squared=args.power == 2)
-        self._device_plan: DevicePlan | None = None
+        self._device_plan: _gpu.DevicePlan | None = None
         self._time_first = args.layout == "tf"
         return Spec(DALIDataType.FLOAT, 2, args.layout)
 
@@ -148,9 +146,7 @@ class Spectrogram(SampleOperator):
     def gpu(self, c: BatchContext, *inputs: Any) -> SpectrumBatch:
         data: DeviceBatch = inputs[0]
         if self._device_plan is None:
-            from penstock.kernels.gpu.spectrogram import DevicePlan
-
-            self._device_plan = DevicePlan(self._plan)
+            self._device_plan = _gpu.DevicePlan(self._plan)
         (counts,) = plan_batch(self, c, data).table
         return SpectrumBatch(self._device_plan, data, counts, time_first=self._time_first)
 

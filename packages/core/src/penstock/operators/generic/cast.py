@@ -6,6 +6,7 @@ import numpy as np
 
 from penstock.errors import DataTypeError
 from penstock.kernels.cpu.cast import converter
+from penstock.kernels.gpu import cast as _gpu
 from penstock.operators.support.argument_types import DataTypeArg
 from penstock.operators.support.operator import (
     BatchContext,
@@ -70,9 +71,7 @@ class _Conversion(SampleOperator):
     def gpu(self, c: BatchContext, data: LazyBatch, like: LazyBatch | None = None) -> LazyBatch:
         if self._convert is None:
             return data
-        from penstock.kernels.gpu.cast import cast_to
-
-        return pointwise(c.queue, cast_to(self._source, self._target), (data,), data.shapes)
+        return pointwise(c.queue, _gpu.cast_to(self._source, self._target), (data,), data.shapes)
 
 
 @operator(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.errors import ArgumentValueError
+from penstock.kernels.gpu import shared_sample as _shared_sample
 from penstock.layout import check_layout
 from penstock.operators.support.argument_types import (
     DataTypeArg,
@@ -21,7 +22,6 @@ from penstock.operators.support.schema import REQUIRED, Arg, Spec
 from penstock.types import DALIDataType, constant_array, to_dali_type
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu.shared_sample import SharedSample
     from penstock.tensors.gpu.batch import DeviceBatch
 
 
@@ -29,7 +29,7 @@ class _SameForAll(SampleOperator):
     """An operator without inputs whose output is one array for every sample."""
 
     array: np.ndarray
-    _on_gpu: SharedSample | None = None
+    _on_gpu: _shared_sample.SharedSample | None = None
 
     plans_values = True
 
@@ -37,10 +37,8 @@ class _SameForAll(SampleOperator):
         return Planned(values=np.broadcast_to(self.array, (c.size, *self.array.shape)))
 
     def gpu(self, c: BatchContext) -> DeviceBatch:
-        from penstock.kernels.gpu.shared_sample import SharedSample
-
         if self._on_gpu is None:
-            self._on_gpu = SharedSample(c.queue, self.array)
+            self._on_gpu = _shared_sample.SharedSample(c.queue, self.array)
         return self._on_gpu.batch(c.queue, c.size)
 
 

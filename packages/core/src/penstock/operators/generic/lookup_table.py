@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError
 from penstock.kernels.cpu.cast import converter
+from penstock.kernels.gpu import lookup as _gpu
 from penstock.operators.support.argument_types import (
     DataTypeArg,
     FloatArg,
@@ -102,10 +103,8 @@ class LookupTable(SampleOperator):
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.lookup import LookupTable as Lookup
-
         if self._gpu_table is None:
-            self._gpu_table = Lookup(self._table)
+            self._gpu_table = _gpu.LookupTable(self._table)
         out = c.empty(data.extents, self._table.dtype)
         self._gpu_table.run(c.queue, data, out)
         return out

@@ -10,6 +10,7 @@ import numpy as np
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.kernels.cpu.fill import fill_of_type
 from penstock.kernels.cpu.pad import pad_window
+from penstock.kernels.gpu import window as _window_kernels
 from penstock.operators.support.argument_types import FloatArg, IntListArg, LayoutArg
 from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.axes import checked_axes, named_axes
@@ -158,8 +159,6 @@ class Pad(SampleOperator):
         return out
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
-        from penstock.kernels.gpu.window import window
-
         largest = Samples([data.shapes.max(axis=0, initial=0)] * c.size)
         (shapes,) = plan_batch(self, c, data, largest).shapes
         if (shapes == data.shapes).all():
@@ -168,7 +167,7 @@ class Pad(SampleOperator):
         out = c.empty(shapes, self._numpy_type)
         anchors = np.zeros_like(data.shapes)
         for some, fill in self._fills(c):
-            window(
+            _window_kernels.window(
                 c.queue,
                 source.taken(some),
                 anchors[some],

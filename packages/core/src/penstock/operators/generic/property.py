@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError
+from penstock.kernels.gpu import transfer as _transfer
 from penstock.operators.support.argument_types import StringArg
 from penstock.operators.support.operator import (
     BatchContext,
@@ -64,11 +65,10 @@ class GetProperty(SampleOperator):
     takes = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: Any) -> DeviceBatch:
-        from penstock.kernels.gpu.transfer import to_device
-
         if self._layout is not None:
-            return to_device(c.queue, [self._layout] * c.size)
-        return to_device(c.queue, [_characters(c.source(index)) for index in range(c.size)])
+            return _transfer.to_device(c.queue, [self._layout] * c.size)
+        sources = [_characters(c.source(index)) for index in range(c.size)]
+        return _transfer.to_device(c.queue, sources)
 
 
 def _characters(text: str) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
+from penstock.kernels.gpu import resample_axes as _resample_axes
 from penstock.kernels.plan import resize_axes as _plan
 from penstock.operators.support.argument_types import FloatListArg, IntListArg, LayoutArg, StringArg
 from penstock.operators.support.axes import checked_axes, named_axes
@@ -184,8 +185,6 @@ class TensorResize(SampleOperator):
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.resample_axes import AxesSampling
-
         planned = plan_batch(self, c, data)
         (table,) = planned.table
         changes = (table["in_size"] != table["out_size"]) | (table["start"] != 0)
@@ -206,9 +205,9 @@ class TensorResize(SampleOperator):
         rows = np.ascontiguousarray(np.stack(axes))
         antialias = self._resampling.antialias
         if rows.shape[1] == 1:
-            sampling = AxesSampling.in_common(rows, antialias, c.size)
+            sampling = _resample_axes.AxesSampling.in_common(rows, antialias, c.size)
         else:
-            sampling = AxesSampling(rows, antialias)
+            sampling = _resample_axes.AxesSampling(rows, antialias)
         resampled = ResizedBatch(
             data.reshaped(_folded_batch(shapes, first, end)),
             sampling,

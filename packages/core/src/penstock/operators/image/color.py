@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.errors import ShapeError
 from penstock.kernels.cpu import color
+from penstock.kernels.gpu import color_steps as _color_steps
 from penstock.kernels.plan import color_matrices
 from penstock.operators.support.argument_types import DataTypeArg, FloatArg, ImageTypeArg
 from penstock.operators.support.operator import (
@@ -108,11 +109,9 @@ class _ColorTransform(SampleOperator):
     returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
-        from penstock.kernels.gpu.color_steps import Matrix
-
         numbers = plan_batch(self, c, data).table[0][:, :12]
         numbers = np.broadcast_to(numbers, (len(data), 12))
-        return colored(c.queue, Matrix(self._dtype), data, data.shapes, (numbers,))
+        return colored(c.queue, _color_steps.Matrix(self._dtype), data, data.shapes, (numbers,))
 
 
 def _not_three_channels(shape: tuple[int, ...]) -> ShapeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError
+from penstock.kernels.gpu import color_steps as _color_steps
 from penstock.operators.support.argument_types import ImageTypeArg
 from penstock.operators.support.operator import (
     BatchContext,
@@ -89,8 +90,6 @@ class ColorSpaceConversion(SampleOperator):
     returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
-        from penstock.kernels.gpu.color_steps import Conversion
-
         (shapes,) = plan_batch(self, c, data).shapes
         shapes = np.broadcast_to(shapes, data.shapes.shape)
-        return colored(c.queue, Conversion(*self._spaces, self._made), data, shapes)
+        return colored(c.queue, _color_steps.Conversion(*self._spaces, self._made), data, shapes)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.kernels.plan import random_crop as _random_crop
 from penstock.operators.support.decode.image_decoder import (
     DECODE_ARGS,
     DEVICES,
@@ -53,9 +54,7 @@ class DecodeImageRandomCrop(WindowDecoder):
         return super().infer(encoded)
 
     def windows(self, c: PlanContext, extents: np.ndarray, *window: Any) -> Windows:
-        from penstock.kernels.plan.random_crop import random_windows
-
-        found = random_windows(
+        found = _random_crop.random_windows(
             extents, self._area, self._ratio, self._attempts, c.seed, c.iteration, c.indices
         )
         return found[:, :2], found[:, 2:]

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from penstock.kernels.gpu import equalize as _gpu
 from penstock.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -65,8 +66,6 @@ class Equalize(SampleOperator):
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.equalize import equalize
-
         out = c.empty(data.extents, np.uint8)
-        equalize(c.queue, data, out, self._first_axis(data.ndim))
+        _gpu.equalize(c.queue, data, out, self._first_axis(data.ndim))
         return out

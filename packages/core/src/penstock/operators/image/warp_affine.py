@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError, ShapeError, UsageError
 from penstock.kernels.cpu import affine
+from penstock.kernels.gpu import warp_matrices as _warp_matrices
 from penstock.operators.support.argument_types import BoolArg, FrameFloatListArg
 from penstock.operators.support.arguments import given
 from penstock.operators.support.operator import BatchContext, operator
@@ -132,8 +133,6 @@ class WarpAffine(WarpingOperator):
         self, c: BatchContext, data: DeviceBatch, planned: Planned, given: LazyBatch
     ) -> LazyBatch:
         """By matrices on the GPU."""
-        from penstock.kernels.gpu.warp_matrices import DeviceMatrices
-
         shapes, rank = given.shapes, data.ndim - 1
         good = shapes.prod(axis=1) == rank * (rank + 1)
         good &= (shapes[:, -2:] == (rank, rank + 1)).all(axis=1) if given.ndim > 1 else False
@@ -147,7 +146,7 @@ class WarpAffine(WarpingOperator):
             def fault(index: int) -> BaseException:
                 return c.located(_singular(), index)
 
-        matrices = DeviceMatrices(batch, fault)
+        matrices = _warp_matrices.DeviceMatrices(batch, fault)
         return self.warped_batch(c, data, planned, matrices, as_input=not self.given("size"))
 
     def _constant_matrix(self, rank: int) -> np.ndarray:

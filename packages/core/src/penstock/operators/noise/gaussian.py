@@ -7,6 +7,7 @@ import numpy as np
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.random import fill_normal
 from penstock.kernels.gpu import noise as _gpu
+from penstock.kernels.gpu import random as _gpu_random
 from penstock.operators.noise.salt_and_pepper import NOISY
 from penstock.operators.support.argument_types import FloatArg
 from penstock.operators.support.arguments import numbers_of
@@ -64,11 +65,9 @@ class Gaussian(SampleOperator):
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.random import fill_normal
-
         planned = plan_batch(self, c, data)
         noise = c.temp(data.extents, np.float32)
-        fill_normal(c.queue, noise, c.seed, c.iteration, c.indices, *planned.table)
+        _gpu_random.fill_normal(c.queue, noise, c.seed, c.iteration, c.indices, *planned.table)
         out = c.empty(data.extents, data.dtype)
         _gpu.add_noise(c.queue, data, noise, out)
         return out

@@ -9,6 +9,7 @@ from penstock.kernels.cpu import noise as _cpu
 from penstock.kernels.cpu.fill import fill_of_type
 from penstock.kernels.cpu.random import fill_uniform
 from penstock.kernels.gpu import noise as _gpu
+from penstock.kernels.gpu import random as _gpu_random
 from penstock.operators.support.argument_types import BoolArg, FloatArg
 from penstock.operators.support.arguments import numbers_of, scalars
 from penstock.operators.support.operator import (
@@ -121,12 +122,10 @@ class SaltAndPepper(SampleOperator):
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.random import fill_uniform
-
         below, above, salt, pepper, pixels, inner = plan_batch(self, c, data).table
         units = c.temp(pixels[:, None], np.float32)
         ends = np.zeros(c.size), np.ones(c.size)
-        fill_uniform(c.queue, units, c.seed, c.iteration, c.indices, *ends)
+        _gpu_random.fill_uniform(c.queue, units, c.seed, c.iteration, c.indices, *ends)
         out = c.empty(data.extents, data.dtype)
         _gpu.salt_and_pepper(c.queue, data, units, (below, above), (salt, pepper), inner, out)
         return out

@@ -8,6 +8,7 @@ from penstock.kernels.cpu import noise as _cpu
 from penstock.kernels.cpu.cast import converter
 from penstock.kernels.cpu.random import fill_normal
 from penstock.kernels.gpu import noise as _gpu
+from penstock.kernels.gpu import random as _gpu_random
 from penstock.operators.noise.salt_and_pepper import NOISY
 from penstock.operators.support.argument_types import FloatArg
 from penstock.operators.support.arguments import scalars
@@ -76,11 +77,9 @@ class Shot(SampleOperator):
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.random import fill_normal
-
         (factors,) = plan_batch(self, c, data).table
         normals, out = c.temp(data.extents, np.float32), c.empty(data.extents, data.dtype)
         zeros, ones = np.zeros(c.size), np.ones(c.size)
-        fill_normal(c.queue, normals, c.seed, c.iteration, c.indices, zeros, ones)
+        _gpu_random.fill_normal(c.queue, normals, c.seed, c.iteration, c.indices, zeros, ones)
         _gpu.shot(c.queue, data, normals, factors, out)
         return out

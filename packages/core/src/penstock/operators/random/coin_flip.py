@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_bernoulli
+from penstock.kernels.gpu import random as _gpu_random
 from penstock.operators.support.argument_types import FloatArg
 from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import BatchContext, operator
@@ -47,12 +48,10 @@ class CoinFlip(BatchDraw):
         out[...] = drawn
 
     def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
-        from penstock.kernels.gpu.random import fill_bernoulli
-
         probability = numbers_of(c, "probability", np.float64)
         good = (probability >= 0.0) & (probability <= 1.0)
         check_each(c, good, _checked, lambda i: float(probability[i]))
-        fill_bernoulli(c.queue, out, c.seed, c.iteration, c.indices, probability)
+        _gpu_random.fill_bernoulli(c.queue, out, c.seed, c.iteration, c.indices, probability)
 
 
 def _checked(probability: float) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.kernels.cpu.random import fill_normal
+from penstock.kernels.gpu import random as _gpu_random
 from penstock.operators.support.argument_types import FloatArg
 from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import BatchContext, operator
@@ -38,7 +39,5 @@ class Normal(BatchDraw):
         fill_normal(out, seed, iteration, first, args.mean, args.stddev, single=self.single)
 
     def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
-        from penstock.kernels.gpu.random import fill_normal
-
         mean, stddev = (numbers_of(c, name, np.float64) for name in ("mean", "stddev"))
-        fill_normal(c.queue, out, c.seed, c.iteration, c.indices, mean, stddev)
+        _gpu_random.fill_normal(c.queue, out, c.seed, c.iteration, c.indices, mean, stddev)

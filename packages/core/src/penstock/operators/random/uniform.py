@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.errors import ArgumentValueError
 from penstock.kernels.cpu.random import fill_index, fill_uniform
+from penstock.kernels.gpu import random as _gpu_random
 from penstock.operators.support.argument_types import FloatListArg
 from penstock.operators.support.arguments import vectors
 from penstock.operators.support.operator import BatchContext, operator
@@ -85,10 +86,10 @@ class Uniform(BatchDraw):
             store_drawn(drawn, out)
 
     def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
-        from penstock.kernels.gpu.random import fill_choices, fill_uniform
-
         if self.looks_up:
-            fill_choices(c.queue, out, c.seed, c.iteration, c.indices, self._value_tables(c))
+            _gpu_random.fill_choices(
+                c.queue, out, c.seed, c.iteration, c.indices, self._value_tables(c)
+            )
             return
         ends = vectors(c, "range", 2)
         if ends is None:  # some sample has not two, unless there is none at all
@@ -97,7 +98,7 @@ class Uniform(BatchDraw):
             ends = np.empty((0, 2))
         low, high = ends[:, 0], ends[:, 1]
         check_each(c, low < high, _checked_range, lambda i: tuple(ends[i].tolist()))
-        fill_uniform(c.queue, out, c.seed, c.iteration, c.indices, low, high)
+        _gpu_random.fill_uniform(c.queue, out, c.seed, c.iteration, c.indices, low, high)
 
     def _value_tables(self, c: BatchContext) -> list[np.ndarray]:
         if "values" not in self.tensor_args:

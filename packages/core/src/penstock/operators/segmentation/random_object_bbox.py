@@ -13,6 +13,7 @@ from penstock.errors import (
     MisusedArgumentError,
     ShapeError,
 )
+from penstock.kernels.cpu import blobs as _blobs
 from penstock.kernels.cpu.random import sample_uniforms
 from penstock.operators.support.argument_types import (
     BoolArg,
@@ -189,19 +190,17 @@ class RandomObjectBBox(SampleOperator):
 
     def _objects(self, mask: np.ndarray, background: int) -> tuple[np.ndarray, np.ndarray]:
         """Labels and boxes of all objects."""
-        from penstock.kernels.cpu.blobs import find_blobs
-
         labels = np.ascontiguousarray(mask)
         labels = labels.astype(np.int32, copy=False).reshape(-1)
         shape = np.array(mask.shape, np.int64)
         if not self.args.cache_objects:
-            return find_blobs(labels, shape, background)  # type: ignore[no-any-return]
+            return _blobs.find_blobs(labels, shape, background)  # type: ignore[no-any-return]
         digest = hashlib.blake2b(labels.data, digest_size=32)
         digest.update(repr((background, mask.shape)).encode())
         key = digest.digest()
         found = self._boxes.get(key)
         if found is None:
-            found = self._boxes[key] = find_blobs(labels, shape, background)
+            found = self._boxes[key] = _blobs.find_blobs(labels, shape, background)
         return found
 
 

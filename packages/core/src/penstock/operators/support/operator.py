@@ -80,7 +80,7 @@ class Operator:
         """The class that does the work with these constants.
 
         This one, unless they decide at which granularity: then a `BatchOperator` may take the
-        place of a `SampleOperator`.
+        place of a `SampleOperator`, and be derived from that as well.
         """
         return cls
 

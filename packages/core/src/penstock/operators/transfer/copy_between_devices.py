@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from penstock.kernels.gpu import transfer as _transfer
 from penstock.operators.support.operator import BatchContext, HostBatch, SampleOperator, operator
 from penstock.operators.support.schema import Input
 from penstock.tensors.gpu.batch import DeviceBatch
-
-if TYPE_CHECKING:
-    from penstock.kernels.gpu.transfer import HostCopy
 
 
 @operator(
@@ -24,13 +20,11 @@ class CopyToGpu(SampleOperator):
     """Copy a batch from the host to the GPU."""
 
     def gpu(self, c: BatchContext, data: HostBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.transfer import segments_to_device, to_device
-
         dense = data.dense
         segments = None if dense is not None else data.segments
-        batch = None if segments is None else segments_to_device(c.queue, segments)
+        batch = None if segments is None else _transfer.segments_to_device(c.queue, segments)
         if batch is None:  # rows may have to be made, which is not worth it for nothing
-            batch = to_device(c.queue, data.rows if dense is None else (), dense)
+            batch = _transfer.to_device(c.queue, data.rows if dense is None else (), dense)
         data.note_upload()
         return batch
 
@@ -46,7 +40,5 @@ class CopyToGpu(SampleOperator):
 class CopyToCpu(SampleOperator):
     """Copy a batch from the GPU to the host."""
 
-    def gpu(self, c: BatchContext, data: DeviceBatch) -> HostCopy:
-        from penstock.kernels.gpu.transfer import to_host
-
-        return to_host(c.queue, data)
+    def gpu(self, c: BatchContext, data: DeviceBatch) -> _transfer.HostCopy:
+        return _transfer.to_host(c.queue, data)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
-from penstock.kernels.cpu import points as points_on_cpu
+from penstock.kernels.cpu import points as _cpu
+from penstock.kernels.gpu import points as _gpu
 from penstock.kernels.plan import affine_maps
 from penstock.operators.support.argument_types import DataTypeArg, FrameFloatListArg
 from penstock.operators.support.operator import (
@@ -168,13 +169,11 @@ class CoordTransform(SampleOperator):
         out = c.out
         if out.size:
             points = np.ascontiguousarray(data).reshape(-1, data.shape[-1])
-            points_on_cpu.map_points(points, c.row[0], out.reshape(-1, out.shape[-1]))
+            _cpu.map_points(points, c.row[0], out.reshape(-1, out.shape[-1]))
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
-        from penstock.kernels.gpu.points import map_points
-
         planned = plan_batch(self, c, data)
         out = c.empty(planned.shapes[0], self._dtype)
-        map_points(c.queue, data, planned.table[0], out)
+        _gpu.map_points(c.queue, data, planned.table[0], out)
         return out

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.kernels.cpu.arithmetic import IntegerDivisionByZeroError
+from penstock.kernels.gpu import arithmetic as _gpu
+from penstock.kernels.gpu import pointwise_terms as _terms
 from penstock.operators.support.arithmetic import scalars
 from penstock.operators.support.arithmetic.types import operand_types
 
@@ -32,27 +34,25 @@ def device_program(root: Typed) -> DeviceProgram:
     IntegerDivisionByZeroError
         If something is divided by a constant zero.
     """
-    from penstock.kernels.gpu.arithmetic import brought, constant, may_fault, operation
-    from penstock.kernels.gpu.pointwise_terms import fault, source
-
     found = False
 
     def walk(node: Typed) -> Term:
         nonlocal found
         if node.kind == "input":
-            return source(node.value, node.dtype)
+            return _terms.source(node.value, node.dtype)
         types = operand_types(node)
         operands = [operand(o, t) for o, t in zip(node.operands, types, strict=True)]
         last = scalars.constant(node.operands[-1], types[-1])
         if node.kind in ("floordiv", "mod") and types[0].kind in "iu" and last == 0:
             raise IntegerDivisionByZeroError
-        faults = may_fault(node.kind, types[0], last)
+        faults = _gpu.may_fault(node.kind, types[0], last)
         found = found or faults
-        return operation(node.kind, operands, node.dtype, last, fault(0) if faults else None)
+        fault = _terms.fault(0) if faults else None
+        return _gpu.operation(node.kind, operands, node.dtype, last, fault)
 
     def operand(node: Typed, dtype: np.dtype) -> Term:
         if node.is_constant:
-            return constant(scalars.constant(node, dtype), dtype)
-        return brought(walk(node), dtype)
+            return _gpu.constant(scalars.constant(node, dtype), dtype)
+        return _gpu.brought(walk(node), dtype)
 
     return DeviceProgram(walk(root), found)

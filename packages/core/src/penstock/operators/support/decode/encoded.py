@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,13 +36,7 @@ def open_encoded(encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
     data = encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded)
     # Files that were read are such arrays; others would have it compiled once more.
     if type(data) is np.ndarray and data.flags.writeable and data.dtype == np.uint8:
-        header = _plain_header()(data)
+        header = jpeg_scan.plain_header(data)
         if header is not None:
             return data, header
     return data, read_header(data.data)
-
-
-@cache
-def _plain_header() -> Callable[[np.ndarray], ImageHeader | None]:
-    # Numba is imported when data comes, never by a declaration.
-    return jpeg_scan.plain_header

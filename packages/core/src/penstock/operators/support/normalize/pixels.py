@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penstock.errors import ArgumentValueError
+from penstock.kernels.gpu import device_constant as _device_constant
 from penstock.operators.support.argument_types import FloatArg, FloatListArg
 from penstock.operators.support.schema import Arg
 from penstock.tensors.gpu.queue import Queue
@@ -70,11 +71,9 @@ class NumbersTable:
     __slots__ = ("_kept", "_numbers", "_offsets", "is_constant")
 
     def __init__(self, numbers: np.ndarray, offsets: np.ndarray, *, is_constant: bool) -> None:
-        from penstock.kernels.gpu.device_constant import DeviceConstant
-
         self._numbers = numbers
         self._offsets = 4 * offsets
-        self._kept = DeviceConstant(numbers) if is_constant else None
+        self._kept = _device_constant.DeviceConstant(numbers) if is_constant else None
         self.is_constant = is_constant
 
     def addresses(self, queue: Queue) -> np.ndarray:

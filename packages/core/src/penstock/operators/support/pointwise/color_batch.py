@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.kernels.gpu import color as _color
+from penstock.kernels.gpu import color_steps as _steps
+from penstock.kernels.gpu import color_text as _text
+from penstock.kernels.gpu import pointwise_terms as _terms
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 from penstock.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from penstock.kernels.gpu.color import PixelColors
     from penstock.kernels.gpu.color_steps import Step
     from penstock.kernels.gpu.pointwise_terms import Term
 
@@ -62,13 +65,11 @@ class ColorBatch(LazyBatch):
         shapes
             Of the result.
         """
-        from penstock.kernels.gpu.color_steps import Elements
-
         if not (shapes is self.shapes or np.array_equal(shapes, self.shapes)):
             return None
         if not reads_elements(term):
             return None
-        return self.then(Elements(term, len(numbers), self.steps[-1].made), numbers, shapes)
+        return self.then(_steps.Elements(term, len(numbers), self.steps[-1].made), numbers, shapes)
 
     def then(
         self, step: Step, numbers: tuple[np.ndarray, ...], shapes: np.ndarray
@@ -78,15 +79,12 @@ class ColorBatch(LazyBatch):
             return None
         return ColorBatch(self.source, (*self.steps, step), self.numbers + numbers, shapes)
 
-    def for_reader(self) -> PixelColors | None:
+    def for_reader(self) -> _color.PixelColors | None:
         """The steps, for a kernel that does them with the pixels of `source` as it reads them.
 
         `None` where it cannot: results are to have the type and the channels, three, side by side,
         of what was read.
         """
-        from penstock.kernels.gpu.color import PixelColors
-        from penstock.kernels.gpu.color_text import color_kernel
-
         source = self.source
         if not len(self) or (source.shapes[:, -1] != 3).any():
             return None
@@ -94,35 +92,30 @@ class ColorBatch(LazyBatch):
             (source.strides[:, -1] != source.dtype.itemsize).any()
         ):
             return None
-        kernel = color_kernel(source.dtype, 3, self.steps)
-        return PixelColors(kernel, self.numbers) if kernel.in_place else None
+        kernel = _text.color_kernel(source.dtype, 3, self.steps)
+        return _color.PixelColors(kernel, self.numbers) if kernel.in_place else None
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory: one launch."""
-        from penstock.kernels.gpu.color import compute, fits, is_view
-        from penstock.kernels.gpu.color_text import color_kernel
-
         source = self.source
-        if isinstance(source, StridedBatch) and not fits(source):
+        if isinstance(source, StridedBatch) and not _color.fits(source):
             source = source.materialise(queue)
         out = queue.empty(self.extents, self.dtype, len(self))
         if len(self):
-            kernel = color_kernel(
-                source.dtype, int(source.shapes[0, -1]), self.steps, view=is_view(source)
+            kernel = _text.color_kernel(
+                source.dtype, int(source.shapes[0, -1]), self.steps, view=_color.is_view(source)
             )
-            compute(queue, kernel, source, self.numbers, out)
+            _color.compute(queue, kernel, source, self.numbers, out)
         return out
 
 
 def reads_elements(term: Term) -> bool:
     """Whether `term` is a function of one element, and of numbers, of small types."""
-    from penstock.kernels.gpu.pointwise_terms import Fault, Source, nodes
-
-    found = list(nodes(term))
-    sources = [node for node in found if isinstance(node, Source)]
+    found = list(_terms.nodes(term))
+    sources = [node for node in found if isinstance(node, _terms.Source)]
     return (
         len(sources) == 1
         and sources[0].index == 0
         and max(sources[0].dtype.itemsize, term.dtype.itemsize) <= _LARGEST_ITEM_BYTES
-        and not any(isinstance(node, Fault) for node in found)
+        and not any(isinstance(node, _terms.Fault) for node in found)
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.kernels.gpu import color_steps as _steps
 from penstock.operators.support.pointwise.color_batch import ColorBatch, reads_elements
 from penstock.operators.support.pointwise.pointwise_batch import PointwiseBatch
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
@@ -53,12 +54,10 @@ def colored(
 
 def _chain_of(batch: PointwiseBatch) -> ColorBatch | None:
     """The same batch as a chain for pixels, if it is one of single elements."""
-    from penstock.kernels.gpu.color_steps import Elements
-
     if len(batch.sources) != 1 or batch.faults or not reads_elements(batch.term):
         return None
     (source,) = batch.sources
     if not (source.shapes is batch.shapes or np.array_equal(source.shapes, batch.shapes)):
         return None
-    step = Elements(batch.term, len(batch.numbers), int(batch.shapes[0, -1]))
+    step = _steps.Elements(batch.term, len(batch.numbers), int(batch.shapes[0, -1]))
     return ColorBatch(source, (step,), batch.numbers, batch.shapes)

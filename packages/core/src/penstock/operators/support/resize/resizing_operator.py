@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.kernels.gpu import resample_axes as _resample_axes
 from penstock.kernels.plan import resize_axes as _plan
 from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.operator import (
@@ -26,7 +27,6 @@ from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
 if TYPE_CHECKING:
     from penstock.kernels.cpu.resample_taps import PlannedAxis
-    from penstock.kernels.gpu.resample_axes import AxesSampling
     from penstock.tensors.rows import Rows
 
 
@@ -110,19 +110,17 @@ class ResizingOperator(SampleOperator):
     def cpu_chunk(self, c: ChunkContext, data: list[LazyImage]) -> Rows:
         return write_several(c, [self.cpu(c.sample(k), image) for k, image in enumerate(data)])
 
-    def batch_axes(self, c: BatchContext, data: LazyBatch) -> AxesSampling:
+    def batch_axes(self, c: BatchContext, data: LazyBatch) -> _resample_axes.AxesSampling:
         """How the axes of the samples of a batch are resampled."""
         planned = plan_batch(self, c, data)
         if planned.device is None:
-            from penstock.kernels.gpu.resample_axes import AxesSampling
-
             table = np.ascontiguousarray(planned.table[0].T)
             antialias = self.resampling.antialias
             if table.shape[1] == 1:
-                planned.device = AxesSampling.in_common(table, antialias, c.size)
+                planned.device = _resample_axes.AxesSampling.in_common(table, antialias, c.size)
             else:
-                planned.device = AxesSampling(table, antialias)
-        axes: AxesSampling = planned.device
+                planned.device = _resample_axes.AxesSampling(table, antialias)
+        axes: _resample_axes.AxesSampling = planned.device
         return axes
 
     def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> Any:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock._forking import no_fork
+from penstock.kernels.cpu import resample_images as _kernels
 from penstock.operators.support.lazy_image import LazyImage
 from penstock.operators.support.resize.resized_image import ResizedImage
 from penstock.tensors.addresses import addresses_of
@@ -50,7 +49,6 @@ def resample_several(
         Those that were not written: what is no `ResizedImage` of uint8 pixels or of a JPEG file
         that is stored as it is wanted, has no pixels, or could not be decoded.
     """
-    kernel = _kernel()
     like: ResizedImage | None = None
     key = None
     records, datas, places = [], [], []
@@ -73,10 +71,10 @@ def resample_several(
         )
         datas.append(data)
         places.append(k)
-    if like is None or not kernel.can_make(out.dtype):
+    if like is None or not _kernels.can_make(out.dtype):
         return list(range(len(images)))
     assert key is not None
-    table = np.array(records, kernel.IMAGE)
+    table = np.array(records, _kernels.IMAGE)
     table["data"] = addresses_of(datas)
     table["out"] = out.addresses[places]
     if windows is not None:
@@ -87,7 +85,7 @@ def resample_several(
     if not (table["rows"]["length"].all() and table["columns"]["length"].all()):
         return list(range(len(images)))
     channels, color, fast_idct = key
-    part, good = kernel.resampling_loop(
+    part, good = _kernels.resampling_loop(
         table,
         channels,
         color,
@@ -117,11 +115,3 @@ def _write(_: Any, image: LazyImage | np.ndarray, out: np.ndarray) -> None:
         image = image.region(0, 0, height, width, lambda *_: out)
     if image is not out:
         out[...] = image
-
-
-@cache
-def _kernel() -> Any:
-    with no_fork:
-        from penstock.kernels.cpu import resample_images
-
-    return resample_images

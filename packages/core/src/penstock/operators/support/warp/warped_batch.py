@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.kernels.gpu import pointwise_terms as _terms
+from penstock.kernels.gpu import resample_layout as _resample_layout
+from penstock.kernels.gpu import warp as _kernels
 from penstock.kernels.gpu.warp_request import Warp, WarpWindows
 from penstock.operators.support.pointwise.pointwise_batch import MappedBatch
 from penstock.tensors.gpu.batch import (
@@ -107,26 +110,21 @@ class WarpedBatch(MappedBatch):
         numbers
             For each number that the term reads, an array of one value a sample.
         """
-        from penstock.kernels.gpu.pointwise_terms import source, substituted
-
         warp = self.warp
-        inner = source(0, warp.dtype) if warp.chain is None else warp.chain
+        inner = _terms.source(0, warp.dtype) if warp.chain is None else warp.chain
         own = tuple(range(len(warp.numbers), len(warp.numbers) + len(numbers)))
-        chain = substituted(term, (inner,), own, ())
+        chain = _terms.substituted(term, (inner,), own, ())
         warp = replace(warp, chain=chain, numbers=warp.numbers + numbers)
         return WarpedBatch(self._queue, warp, self.windows)
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory."""
-        from penstock.kernels.gpu.resample_layout import contiguous_places
-        from penstock.kernels.gpu.warp import warp
-
         out = queue.empty(self.extents, self.dtype, len(self))
         if self._whole:
             w = self.warp
-            warp(queue, w.source, out, w.matrices, nearest=w.nearest, fill=w.fill)
+            _kernels.warp(queue, w.source, out, w.matrices, nearest=w.nearest, fill=w.fill)
             return out
-        places = contiguous_places(self._rows, self.ndim - 3, channels_last=True)
+        places = _resample_layout.contiguous_places(self._rows, self.ndim - 3, channels_last=True)
         self.write(queue, out, places)
         return out
 
@@ -143,7 +141,5 @@ class WarpedBatch(MappedBatch):
             `penstock.kernels.gpu.resample_layout.PLACES`, in elements of `out`; to normalise on the
             way, with a table.
         """
-        from penstock.kernels.gpu.resample_layout import Target
-        from penstock.kernels.gpu.warp import warp_placed
-
-        warp_placed(queue, self.warp, self.windows, Target(out.dtype, out.pointers, places))
+        target = _resample_layout.Target(out.dtype, out.pointers, places)
+        _kernels.warp_placed(queue, self.warp, self.windows, target)
