@@ -72,7 +72,6 @@ def test_colours_and_types():
     [
         ({"crop": (100, 20)}, OutOfRangeError, "100 x 20"),
         ({"crop": (10, 20), "crop_pos_x": 1.5}, ArgumentValueError, "crop_pos_x"),
-        ({"crop": (10, 20), "rounding": "up"}, ArgumentValueError, "rounding"),
         ({"crop_h": 10}, UsageError, "crop_w"),
         ({"crop": (10, 20), "crop_h": 3, "crop_w": 3}, UsageError, "crop"),
         ({"crop": 10.0}, ArgumentValueError, "crop"),
