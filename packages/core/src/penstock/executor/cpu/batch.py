@@ -292,22 +292,18 @@ class BatchBuffer:
 
     def put_rows(self, indices: Sequence[int], values: Sequence[np.ndarray] | np.ndarray) -> None:
         """Copy `values`, one for each of these samples, into the batch."""
-        given = values if isinstance(values, Rows) else None
-        if given is not None:
-            shapes = given.shapes
-        elif isinstance(values, np.ndarray):
-            shapes = np.full((len(indices), values.ndim - 1), values.shape[1:], np.int64)
-        else:
-            shapes = np.array([value.shape for value in values], np.int64)
-        rows = self.rows_for(indices, shapes)
-        if given is not None:
+        if isinstance(values, np.ndarray):
+            dense = None if self._history.ragged else self._dense_of(values.shape[1:])
+            if dense is not None:
+                dense[indices] = values
+                self.note_rows(indices)
+                return
+        if isinstance(values, Rows):
+            rows = self.rows_for(indices, values.shapes)
             sizes = rows.sizes * self._dtype.itemsize
-            copy_rows.copy_pieces(given.addresses, rows.addresses, sizes)
+            copy_rows.copy_pieces(values.addresses, rows.addresses, sizes)
             return
-        dense = rows.dense
-        if dense is not None:
-            dense[...] = values
-            return
+        rows = self.rows_for(indices, np.array([value.shape for value in values], np.int64))
         for row, value in zip(rows.rows, values, strict=True):
             row[...] = value
 
