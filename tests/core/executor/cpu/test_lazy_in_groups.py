@@ -187,3 +187,13 @@ def test_a_bad_file_is_named_and_costs_the_others_nothing(kind, chain, monkeypat
     assert sum(calls) <= 2 * len(_PLAIN)  # two batches at most, none of them anew
     replaced = _run(chain, _bad(kind), policy="replace", batches=1)
     _assert_same(replaced, _run(chain, _bad(kind), policy="replace", batches=1, fuse=False))
+
+
+@pytest.mark.parametrize("decode", ["image", "image_random_crop"])
+@pytest.mark.parametrize("chain", [_resized, _normalised, CHAINS["twice"]])
+def test_no_sample_of_a_chunk_is_good(decode, chain):
+    """What comes behind a decoder has nothing to do then."""
+    garbage = np.frombuffer(b"no image at all", np.uint8)
+    for files in ([garbage], [garbage] * 3):
+        with pytest.raises(errors.BadSampleError, match=rf"decoders\.{decode}.*at sample 0"):
+            _run(chain, files, decode, batches=1)

@@ -214,6 +214,8 @@ class SampleRunner:
                 behind.update(step.outputs)
                 continue
             self._do(step, context, group, chunk)
+            if not group.positions:
+                return [], ()  # all have failed
             found = dict(zip(group.positions, group.values[step.outputs[0]], strict=True))
             chunk.columns[step.outputs[0]] = Samples([found.get(k) for k in range(count)])
         return rest, group.positions
