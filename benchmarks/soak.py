@@ -118,7 +118,9 @@ def run(workers: str, iterations: int, seconds: float, seed: int, growth: float)
             work.rest()
             settled()
             use = Use.now()
-            level = level or use
+            # One that was killed may not be back at once.
+            if level is None or use.processes > level.processes:
+                level = use
             row = astuple(use)
             print(
                 f"{work.done:10,} {passed:7.0f} {row[0]:12.1f} {row[1]:12.1f} {row[2]:11.2f}"
