@@ -16,6 +16,9 @@ from rich.table import Table
 
 from benchmarks.support.processor_time import seconds_of_all
 
+_IDLE_SECONDS = 0.03
+"""What the look at all processes itself may take of a processor in 50 ms."""
+
 Step = Callable[[], int]
 """Does one batch of work and returns the number of samples in it."""
 
@@ -66,9 +69,26 @@ def measure(peers: Sequence[Peer], *, rounds: int = 5, seconds: float = 1.5) -> 
     """Run all peers in turn, `rounds` times for `seconds` each, after a warm-up."""
     for peer in peers:
         peer.run(seconds / 2)
+        _come_to_rest()
     for _ in range(rounds):
         for peer in peers:
             peer.rates.append(peer.run(seconds))
+            _come_to_rest()
+
+
+def _come_to_rest() -> None:
+    """Wait until nobody makes batches ahead any more, or for two seconds.
+
+    Sixteen programs of two batches each are at that for a third of a second of all processors,
+    which the next peer would miss.
+    """
+    before = seconds_of_all()
+    for _ in range(40):
+        time.sleep(0.05)
+        now = seconds_of_all()
+        if now - before <= _IDLE_SECONDS:
+            return
+        before = now
 
 
 def print_table(
