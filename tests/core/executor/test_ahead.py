@@ -9,6 +9,7 @@ import numpy as np
 import penstock as ps
 from penstock import fn
 from penstock.executor.ahead import Ahead
+from penstock.executor.iteration import DONE
 
 
 def test_it_widens_up_to_the_most_and_narrows_down_to_the_least():
@@ -17,16 +18,25 @@ def test_it_widens_up_to_the_most_and_narrows_down_to_the_least():
     for expected in (3, 4, 5, 5):
         ahead.widen()
         assert ahead.now == expected
-    for expected in (4, 3, 2, 2):
-        ahead.note_taken([True] * 3)  # more than anybody waits for
-        assert ahead.now == expected
+    for _ in range(4):
+        ahead.note_taken([True] * 4)
+    assert ahead.now == 5  # nobody knows yet whether the consumer is slow
+    ahead.note_taken([True] * 4)
+    assert ahead.now == 3  # two are always finished before anybody asks for them
+    for _ in range(1000):
+        ahead.note_taken([True] * 2)
+    assert ahead.now == 2
 
 
-def test_it_stays_where_the_consumer_waits_for_an_older_one():
+def test_it_stays_where_the_consumer_waits_and_then_takes_many_at_once():
     ahead = Ahead(2, 5)
-    ahead.widen()
-    ahead.note_taken([False, True, True, True])
-    assert ahead.now == 3
+    for _ in range(3):
+        ahead.widen()
+    for _ in range(3):
+        for finished in (3, 2, 1, 0):
+            ahead.note_taken([True] * finished + [False] + [True] * (3 - finished))
+        ahead.widen()  # there are no more
+    assert ahead.now == 5
 
 
 def test_it_narrows_now_and_then_where_workers_are_busy():
@@ -64,7 +74,7 @@ def test_batches_in_progress_follow_the_consumer(tmp_path):
     assert ahead.now > 3
     for _ in range(500):  # and slowly: all that has begun is finished by then
         pipe.run()
-        while any(i.is_busy for i in pipe._executor.scheduled()):
+        while sum(i.state is DONE for i in pipe._executor.scheduled()) < ahead.now:
             time.sleep(0.001)
         if ahead.now <= 3:
             break

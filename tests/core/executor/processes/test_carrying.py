@@ -204,7 +204,7 @@ def test_small_batches_are_begun_earlier_and_nothing_else_changes(tmp_path):
 
 @pytest.mark.parametrize(
     ("processes", "batch_size", "depth", "expected"),
-    [(16, 64, 2, 30), (16, 2048, 2, 0), (16, 128, 2, 14), (16, 1, 5, 75), (2, 1, 2, 0)],
+    [(16, 64, 2, 46), (16, 2048, 2, 0), (16, 128, 2, 22), (16, 1, 5, 115), (2, 1, 2, 0)],
 )
 def test_how_many_batches_are_begun_earlier(processes, batch_size, depth, expected):
     plan = SimpleNamespace(fed_nodes=[], streams=set())

@@ -23,7 +23,7 @@ class Ahead:
         How many ever are.
     """
 
-    __slots__ = ("_calm", "least", "most", "now")
+    __slots__ = ("_calm", "_spare", "_taken", "least", "most", "now")
 
     def __init__(self, least: int, most: int) -> None:
         self.least = least
@@ -31,6 +31,10 @@ class Ahead:
         self.now = least
         """How many may be in progress."""
         self._calm = 0
+        self._taken = 0
+        """Iterations handed over since it was last seen how many are spare."""
+        self._spare = self.most
+        """The fewest that were finished behind one of these."""
 
     @property
     def varies(self) -> bool:
@@ -45,11 +49,17 @@ class Ahead:
     def note_taken(self, are_finished: Sequence[bool]) -> None:
         """Take note that the consumer has taken an iteration; which of the next ones are finished.
 
-        Those behind one that is not do not count: where each worker has a batch of its own, batches
-        finish in any order, and the consumer waits for the oldest.
+        Where each worker has a batch of its own, batches finish in any order, and many at a time
+        are taken when the oldest is done. So they are spare only if as many are finished whenever
+        one is taken, as often as there are iterations in progress.
         """
         self._calm += 1
-        finished = [*are_finished, False].index(False)
-        if finished > self.least or self._calm >= _CALM:
-            self.now = max(self.now - 1, self.least)
+        self._taken += 1
+        self._spare = min(self._spare, [*are_finished, False].index(False))
+        if self._taken < self.now:
+            return
+        spare = max(self._spare - self.least, int(self._calm >= _CALM))
+        self._taken, self._spare = 0, self.most
+        if spare:
+            self.now = max(self.now - spare, self.least)
             self._calm = 0

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 _MANY_PROCESSES = 4
-_SAMPLES_A_PROCESS = 128
-"""Samples in progress for each worker process, at most: two chunks of the quickest samples."""
-_TIMES_THE_DEPTH = 16
+_SAMPLES_A_PROCESS = 192
+"""Samples in progress for each worker process, at most: three chunks of the quickest samples."""
+_TIMES_THE_DEPTH = 24
 
 
 @dataclass(slots=True)
