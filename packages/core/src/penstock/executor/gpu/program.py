@@ -42,6 +42,10 @@ class _Prepared(NamedTuple):
     """Kinds of lazy value that the operator understands."""
     dropped: list[int]
     """Registers that nobody reads behind the step, so that its memory serves the next ones."""
+    calls_user: bool
+    """Whether the operator calls a function of the user's."""
+    joins_sources: bool
+    """Whether an output may come from other files than the input in its place."""
 
 
 class _Run(NamedTuple):
@@ -124,7 +128,14 @@ class GpuProgram:
             if not plan.leaves_stage[r]:
                 dropped[number].append(r)
         self._prepared = [
-            _Prepared(step, SimpleNamespace(**step.args), _kinds(step), drop)
+            _Prepared(
+                step,
+                SimpleNamespace(**step.args),
+                _kinds(step),
+                drop,
+                step.node.schema.calls_user,
+                isinstance(step.op, BatchOperator) and step.op.joins_sources(),
+            )
             for step, drop in zip(self._steps, dropped, strict=True)
         ]
 
@@ -204,9 +215,9 @@ class GpuProgram:
             own_sources,
             self._threads,
         )
-        began = time.perf_counter()
+        began = time.perf_counter() if prepared.calls_user else 0.0
         result = step.function(context, *inputs) if indices else self._nothing(step, queue)
-        if step.node.schema.calls_user:
+        if prepared.calls_user:
             iteration.python_function_seconds += time.perf_counter() - began
         outputs = step.outputs
         if len(outputs) == 1 and isinstance(result, LazyBatch):
@@ -218,8 +229,7 @@ class GpuProgram:
                     f"The operator made {len(results)} outputs where its declaration says "
                     f"{len(outputs)}; a tuple has one element for each of them."
                 )
-        batched = isinstance(step.op, BatchOperator) and step.op.joins_sources()
-        if own_sources is not None and indices and batched:
+        if prepared.joins_sources and own_sources is not None and indices:
             assert origin is not None
             known = [sources.get(r) or [""] * len(origin) for r in step.inputs]
             found = step.op.origins(context, [[s[k] for k in indices] for s in known])

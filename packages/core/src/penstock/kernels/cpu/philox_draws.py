@@ -38,7 +38,7 @@ Place = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 
 
 @njit(nogil=True)
-def _words_around(
+def words_around(
     key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """The four words of one value of the counter that word `number` is among; see `word`."""
@@ -53,7 +53,7 @@ def _words_around(
 @njit(nogil=True)
 def word(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> np.uint64:
     """Word `number` of the generator whose counter is (`sequence`, `offset`), phase 0."""
-    w0, w1, w2, w3 = _words_around(key, sequence, offset, number)
+    w0, w1, w2, w3 = words_around(key, sequence, offset, number)
     phase = number & _THREE
     if phase == 0:
         return w0
@@ -141,7 +141,7 @@ def units_behind(out: np.ndarray, samples: np.ndarray, numbers: np.ndarray, plac
         i = 0
         while i < count:
             # A loop is compiled over words of one type only.
-            words = _words_around(key, stream, offset, number)
+            words = words_around(key, stream, offset, number)
             phase_of_word = number & _THREE
             for j, drawn in enumerate(words):
                 if np.uint64(j) >= phase_of_word and i < count:

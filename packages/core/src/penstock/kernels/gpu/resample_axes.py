@@ -160,7 +160,7 @@ class AxesSampling:
         if self._are_copies is None:
             copies = np.empty(self.table.shape[1], np.bool_)
             find_copies(self.table, copies)
-            self._are_copies = bool(copies.all())
+            self._are_copies = np.count_nonzero(copies) == len(copies)
         return self._are_copies
 
 

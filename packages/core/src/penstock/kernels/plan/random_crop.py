@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._forking import no_fork
+from penstock.kernels.cpu import random_crop_state as _random_crop_state
 from penstock.kernels.cpu.philox_state import is_of_pipeline
 from penstock.kernels.cpu.random import key_of, uniforms_of
 from penstock.kernels.cpu.random_crop import crop_window
@@ -39,25 +39,22 @@ def random_windows(
     numpy.ndarray
         int64 ``(samples, 4)``: row, column, height and width.
     """
-    sizes = np.maximum(extents, 1, dtype=np.int64, order="C")
-    windows = np.empty((len(sizes), 4), np.int64)
+    windows = np.empty((len(extents), 4), np.int64)
+    numbers = (
+        np.arange(indices.start, indices.stop, indices.step)
+        if type(indices) is range
+        else np.array(indices, np.int64)
+    )
     if is_of_pipeline(seed):
         state = seed.at(iteration)
-        with no_fork:
-            from penstock.kernels.cpu.random_crop_state import crop_windows
-        crop_windows(
-            windows,
-            sizes,
-            np.array(area, np.float32),
-            np.array(aspect_ratio, np.float32),
-            num_attempts,
-            np.array(indices, np.int64),
-            np.uint64(state.key),
-            np.uint64(state.sequence),
+        key, sequence = np.uint64(state.key), np.uint64(state.sequence)
+        _random_crop_state.crop_windows(
+            *(windows, np.array(extents, np.int64, order="C"), area, aspect_ratio),
+            *(num_attempts, numbers, key, sequence),
         )
         return windows
+    sizes = np.maximum(extents, 1, dtype=np.int64, order="C")
     key, uniforms = (0, 0, 0, 0), None
-    numbers = np.array(indices, np.int64)
     if type(seed) is int:
         key = key_of(seed, iteration)
     else:  # numbers of another stream

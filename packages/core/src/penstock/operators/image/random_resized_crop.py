@@ -66,7 +66,7 @@ class RandomResizedCrop(ResizingOperator):
         return self.prepare(data)
 
     def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
-        if not extents.all():
+        if np.count_nonzero(extents) < extents.size:
             height, width = extents[:, int((extents == 0).any(axis=0).argmax())]
             raise ShapeError(
                 f"The image is empty ({height}x{width} pixels), so there is no window to choose."
