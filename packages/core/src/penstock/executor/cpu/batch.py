@@ -111,11 +111,11 @@ class BatchBuffer:
         self._in_dense = bytearray(size)
         """For each row `_INSIDE`, `_OUTSIDE`, `_SHARED` or `_PACKED`."""
         self._lock = threading.Lock()
-        self._rows_lock = threading.Lock()
-        """Guards `_pending`, and rows that are made of the whole batch."""
         """Held while the shape of rows is decided, and memory taken for them. A row itself is
         written without it, by the thread that has its sample.
         """
+        self._rows_lock = threading.Lock()
+        """Guards `_pending`, and rows that are made of the whole batch."""
         self._shared: BatchBuffer | None = None
         """The batch whose memory `_SHARED` rows are views of."""
         self._packed: PackedRows | None = None

@@ -10,7 +10,7 @@ from penstock.operators.boxes.bbox_paste import BOXES, LTRB, check_boxes
 from penstock.operators.support.argument_types import IntArg
 from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import Arg, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.rows import Rows
@@ -42,7 +42,7 @@ class BbFlip(SampleOperator):
     def plan(self, c: PlanContext, boxes: Samples) -> Planned:
         check_boxes(boxes.shapes)
         flips = [numbers_of(c, name, np.int32) for name in ("horizontal", "vertical")]
-        shapes = np.broadcast_to(boxes.shapes, (c.size, boxes.shapes.shape[1]))
+        shapes = repeated(boxes.shapes, c.size)
         return Planned(shapes, (np.stack(flips, axis=1) != 0,))
 
     chunked = True

@@ -9,7 +9,7 @@ from penstock.kernels.cpu import bbox_paste as _cpu
 from penstock.operators.support.argument_types import BoolArg, FloatArg
 from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import ChunkContext, SampleOperator, operator
-from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.planning import PlanContext, Planned, Samples, repeated
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import volumes
 from penstock.tensors.rows import Rows
@@ -87,7 +87,7 @@ class BBoxPaste(SampleOperator):
                 np.minimum(numbers_of(c, name, np.float32) * margin, margin)
                 for name in ("paste_x", "paste_y")
             ]
-        shapes = np.broadcast_to(boxes.shapes, (c.size, boxes.shapes.shape[1]))
+        shapes = repeated(boxes.shapes, c.size)
         return Planned(shapes, (ratio, *offsets))
 
     chunked = True

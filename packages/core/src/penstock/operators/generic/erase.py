@@ -14,7 +14,7 @@ from penstock.operators.support.argument_types import BoolArg, FloatListArg, Int
 from penstock.operators.support.arguments import rows_of
 from penstock.operators.support.axes import checked_axes, named_axes
 from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.rows import Rows
 from penstock.types import DALIDataType, to_numpy_type
@@ -178,7 +178,7 @@ class Erase(SampleOperator):
                 )
         fills = np.empty_like(given, self._dtype)
         self._convert(given, fills)
-        return list(np.broadcast_to(fills, (count, fills.shape[1])))
+        return list(repeated(fills, count))
 
     chunked = True
 

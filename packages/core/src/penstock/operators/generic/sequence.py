@@ -18,7 +18,7 @@ from penstock.kernels.cpu import copy_rows as _cpu
 from penstock.kernels.gpu import strided_copy as _gpu
 from penstock.operators.support.argument_types import IntListArg
 from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.tensors.rows import Rows
@@ -174,7 +174,7 @@ class SequenceRearrange(SampleOperator):
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
         planned = plan_batch(self, c, data)
-        shapes = np.broadcast_to(planned.shapes[0], (c.size, data.ndim))
+        shapes = repeated(planned.shapes[0], c.size)
         orders = planned.table[0] if len(planned.table[0]) == c.size else planned.table[0] * c.size
         out = c.empty(shapes, data.dtype)
         step = volumes(shapes[:, 1:]) * data.dtype.itemsize

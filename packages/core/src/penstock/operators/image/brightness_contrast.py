@@ -22,6 +22,7 @@ from penstock.operators.support.planning import (
     Planned,
     Samples,
     plan_batch,
+    repeated,
 )
 from penstock.operators.support.pointwise.element_type import element_type
 from penstock.operators.support.pointwise.pointwise_batch import TAKEN, pointwise
@@ -132,10 +133,10 @@ class _Adjustment(SampleOperator):
         table = plan_batch(self, c, data).table
         assert isinstance(table, np.ndarray)
         scale, offset, unchanged = table.T
-        if unchanged.all():
+        if np.count_nonzero(unchanged) == len(unchanged):
             return data
         term = _kernels.scale_and_shift(self._source, self._dtype)
-        numbers = np.broadcast_to(scale, c.size), np.broadcast_to(offset, c.size)
+        numbers = repeated(scale, c.size), repeated(offset, c.size)
         return pointwise(c.queue, term, (data,), data.shapes, numbers)
 
 

@@ -23,6 +23,7 @@ from penstock.operators.support.planning import (
     Planned,
     Samples,
     plan_batch,
+    repeated,
 )
 from penstock.operators.support.pointwise.color_chain import TAKEN, colored
 from penstock.operators.support.pointwise.element_type import element_type
@@ -110,7 +111,7 @@ class _ColorTransform(SampleOperator):
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         numbers = plan_batch(self, c, data).table[0][:, :12]
-        numbers = np.broadcast_to(numbers, (len(data), 12))
+        numbers = repeated(numbers, len(data))
         return colored(c.queue, _color_steps.Matrix(self._dtype), data, data.shapes, (numbers,))
 
 

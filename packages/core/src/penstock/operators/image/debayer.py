@@ -14,7 +14,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
@@ -111,7 +111,7 @@ class Debayer(SampleOperator):
             )
         found = np.empty((c.size, 3), np.int64)
         found[:, :2], found[:, 2] = shapes[:, :2], self._channels
-        return Planned(found, (np.broadcast_to(positions, (c.size, 2)),))
+        return Planned(found, (repeated(positions, c.size),))
 
     def cpu(self, c: SampleContext, image: np.ndarray) -> np.ndarray:
         if self._algorithm == _NPP:

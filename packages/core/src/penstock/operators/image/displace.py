@@ -17,7 +17,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, DALIInterpType, to_numpy_type
@@ -55,7 +55,7 @@ class _Displacement(SampleOperator):
 
     def plan(self, c: PlanContext, images: Samples) -> Planned:
         mask = numbers_of(c, "mask", np.int32) != 0
-        return Planned(np.broadcast_to(images.shapes, (c.size, images.shapes.shape[1])), (mask,))
+        return Planned(repeated(images.shapes, c.size), (mask,))
 
     def cpu(self, c: SampleContext, image: np.ndarray) -> np.ndarray:
         out = c.out

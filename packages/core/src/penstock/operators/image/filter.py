@@ -16,7 +16,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType, to_numpy_type
@@ -138,7 +138,7 @@ class Filter(SampleOperator):
                 f"{count} axes."
             )
         size = max(len(shapes), len(windows), len(anchors))
-        shapes = np.broadcast_to(shapes, (size, shapes.shape[1]))
+        shapes = repeated(shapes, size)
         windows = np.broadcast_to(windows, (size, count))
         anchors = np.broadcast_to(anchors, (size, count))
         if (windows == 0).any():

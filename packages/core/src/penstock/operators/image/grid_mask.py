@@ -15,7 +15,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
@@ -70,7 +70,7 @@ class GridMask(SampleOperator):
             numbers_of(c, name, np.float32) for name in ("angle", "shift_x", "shift_y", "ratio")
         )
         extent = tile.astype(np.float32)
-        shapes = np.broadcast_to(images.shapes, (c.size, images.shapes.shape[1]))
+        shapes = repeated(images.shapes, c.size)
         rotation = np.cos(angle) / extent, np.sin(angle) / extent
         return Planned(shapes, (*rotation, *(shift / extent for shift in shifts), ratio))
 

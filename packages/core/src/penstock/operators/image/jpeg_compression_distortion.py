@@ -15,7 +15,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import Arg, Input
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import DALIDataType
@@ -62,7 +62,7 @@ class JpegCompressionDistortion(SampleOperator):
                 f"{shapes[shapes[:, 2] != 3][0, 2]}. `fn.color_space_conversion` makes RGB."
             )
         qualities = np.clip(numbers_of(c, "quality", np.int64), 1, 100)
-        return Planned(np.broadcast_to(shapes, (c.size, 3)), (qualities,))
+        return Planned(repeated(shapes, c.size), (qualities,))
 
     def cpu(self, c: SampleContext, image: np.ndarray) -> np.ndarray:
         out = c.out

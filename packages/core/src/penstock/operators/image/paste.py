@@ -15,7 +15,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import REQUIRED, Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
 from penstock.types import DALIDataType
@@ -117,9 +117,9 @@ class Paste(SampleOperator):
     def gpu(self, c: BatchContext, images: DeviceBatch | StridedBatch) -> DeviceBatch:
         planned = plan_batch(self, c, images)
         count = c.size
-        shapes = np.ascontiguousarray(np.broadcast_to(planned.shapes[0], (count, 3)))
+        shapes = np.ascontiguousarray(repeated(planned.shapes[0], count))
         out = c.empty(shapes, np.uint8)
-        anchors = -np.broadcast_to(planned.table[0], (count, 3))
+        anchors = -repeated(planned.table[0], count)
         _gpu.window(
             c.queue,
             StridedBatch.of(images),

@@ -7,7 +7,7 @@ import numpy as np
 from penstock.errors import ShapeError
 from penstock.kernels.plan.random_crop import random_windows
 from penstock.operators.support.operator import SampleOperator, operator
-from penstock.operators.support.planning import PlanContext, Planned, Samples
+from penstock.operators.support.planning import PlanContext, Planned, Samples, repeated
 from penstock.operators.support.schema import Input, Spec
 from penstock.operators.support.windows.random_crop import RANDOM_CROP_ARGS, random_crop_ranges
 from penstock.types import DALIDataType
@@ -43,7 +43,7 @@ class RandomCropGenerator(SampleOperator):
         return Spec(DALIDataType.INT32, 1), Spec(DALIDataType.INT32, 1)
 
     def plan(self, c: PlanContext, shapes: Samples) -> Planned:
-        lengths = np.broadcast_to(shapes.shapes, (c.size, shapes.shapes.shape[1]))
+        lengths = repeated(shapes.shapes, c.size)
         if lengths.shape[1] != 1 or ((lengths != 2) & (lengths != 3)).any():
             raise ShapeError(_expected(f"the shape {tuple(lengths[0].tolist())}"))
         extents = np.array([row[:2] for row in shapes.rows], np.int64).reshape(-1, 2)

@@ -23,7 +23,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import Arg, Input, Spec, data_types
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch
 from penstock.types import DALIDataType, DALIInterpType
@@ -164,7 +164,7 @@ class WarpPerspective(SampleOperator):
         return bool(self.args.matrix) or "matrix" in self.tensor_args
 
     def plan(self, c: PlanContext, images: Samples, transform: Samples | None = None) -> Planned:
-        shapes = np.broadcast_to(images.shapes, (c.size, images.shapes.shape[1])).copy()
+        shapes = repeated(images.shapes, c.size).copy()
         channels = 0 if shapes.shape[1] == 2 else shapes[:, 0 if self._planar else -1]
         if not self._planar and (np.asarray(channels) > _MOST_CHANNELS).any():
             raise ShapeError(
@@ -204,7 +204,7 @@ class WarpPerspective(SampleOperator):
         if self.args.pixel_origin == "corner":
             matrices = np.array([from_corners(matrix) for matrix in matrices])
         matrices = matrices.astype(np.float64)
-        return Planned(shapes, (np.broadcast_to(matrices, (c.size, 3, 3)),))
+        return Planned(shapes, (repeated(matrices, c.size),))
 
     def cpu(
         self, c: SampleContext, image: np.ndarray, transform: np.ndarray | None = None

@@ -17,7 +17,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import Arg, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import to_numpy_type
@@ -50,7 +50,7 @@ class Gaussian(SampleOperator):
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
         table = tuple(numbers_of(c, name, np.float64) for name in ("mean", "stddev"))
-        return Planned(np.broadcast_to(data.shapes, (c.size, data.shapes.shape[1])), table)
+        return Planned(repeated(data.shapes, c.size), table)
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         out = c.out

@@ -18,7 +18,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch, volumes
 from penstock.types import DALIDataType, to_numpy_type
@@ -88,7 +88,7 @@ class SaltAndPepper(SampleOperator):
                 raise ArgumentValueError(
                     f"`{name}` should be a value within [0.0, 1.0], got {wrong[0]}."
                 )
-        shapes = np.broadcast_to(data.shapes, (c.size, data.shapes.shape[1]))
+        shapes = repeated(data.shapes, c.size)
         sizes = volumes(shapes)
         channels = np.ones(c.size, np.int64)
         if not self.args.per_channel and shapes.shape[1]:

@@ -18,7 +18,7 @@ from penstock.operators.support.operator import (
     SampleOperator,
     operator,
 )
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import Arg, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.types import to_numpy_type
@@ -58,7 +58,7 @@ class Shot(SampleOperator):
         return data
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
-        shapes = np.broadcast_to(data.shapes, (c.size, data.shapes.shape[1]))
+        shapes = repeated(data.shapes, c.size)
         factors = scalars(c, "factor", np.float32)
         return Planned(shapes, (np.full(c.size, 12, np.float32) if factors is None else factors,))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.operators.support.operator import BatchContext, SampleContext, SampleOperator
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
 
@@ -30,9 +30,7 @@ class AxesOperator(SampleOperator):
     def plan(self, c: PlanContext, data: Samples) -> Planned:
         shapes = data.shapes
         axes = self.axes(c, shapes)
-        return Planned(
-            along_axes(shapes, axes, 1), (np.broadcast_to(axes, (len(shapes), axes.shape[1])),)
-        )
+        return Planned(along_axes(shapes, axes, 1), (repeated(axes, len(shapes)),))
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         return data.reshape(c.shape)

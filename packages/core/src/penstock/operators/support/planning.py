@@ -249,6 +249,11 @@ def shapes_of(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
     return np.array(shapes, np.int64).reshape(len(shapes), ndim)
 
 
+def repeated(rows: np.ndarray, count: int) -> np.ndarray:
+    """`rows`, one for each of `count` samples; one that stands for all is repeated, not copied."""
+    return rows if len(rows) == count else np.broadcast_to(rows, (count, *rows.shape[1:]))
+
+
 TensorArguments = Mapping[str, tuple[Any, Callable[[np.ndarray], Any] | None]]
 """For each argument given as a tensor: samples, with `rows` and `dense`, and what converts one."""
 

@@ -10,7 +10,7 @@ from penstock.kernels.gpu import flip_points as _gpu
 from penstock.operators.support.argument_types import FloatArg, IntArg, LayoutArg
 from penstock.operators.support.arguments import numbers_of
 from penstock.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
-from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from penstock.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from penstock.operators.support.schema import Arg, Input, Spec
 from penstock.tensors.gpu.batch import DeviceBatch
 from penstock.tensors.rows import Rows
@@ -90,7 +90,7 @@ class CoordFlip(SampleOperator):
             column = self._layout.index(axis)
             factors[:, column] = np.where(flipped, -1, 1)
             offsets[:, column] = np.where(flipped, 2 * center, 0)
-        shapes = np.broadcast_to(data.shapes, (c.size, data.shapes.shape[1]))
+        shapes = repeated(data.shapes, c.size)
         return Planned(shapes, (factors, offsets))
 
     chunked = True
