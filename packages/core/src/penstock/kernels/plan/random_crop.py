@@ -40,6 +40,7 @@ def random_windows(
         int64 ``(samples, 4)``: row, column, height and width.
     """
     windows = np.empty((len(extents), 4), np.int64)
+    sizes = np.array(extents, np.int64, order="C")
     numbers = (
         np.arange(indices.start, indices.stop, indices.step)
         if type(indices) is range
@@ -49,11 +50,9 @@ def random_windows(
         state = seed.at(iteration)
         key, sequence = np.uint64(state.key), np.uint64(state.sequence)
         _random_crop_state.crop_windows(
-            *(windows, np.array(extents, np.int64, order="C"), area, aspect_ratio),
-            *(num_attempts, numbers, key, sequence),
+            windows, sizes, area, aspect_ratio, num_attempts, numbers, key, sequence
         )
         return windows
-    sizes = np.maximum(extents, 1, dtype=np.int64, order="C")
     key, uniforms = (0, 0, 0, 0), None
     if type(seed) is int:
         key = key_of(seed, iteration)
@@ -75,7 +74,7 @@ def _choose(
     uniforms: np.ndarray | None,
 ) -> None:
     for i in range(len(windows)):
-        height, width = extents[i]
+        height, width = max(extents[i, 0], 1), max(extents[i, 1], 1)
         own = None if uniforms is None else uniforms[i]
         row, column, rows, columns = crop_window(
             height, width, area, aspect_ratio, num_attempts, indices[i], key, own
