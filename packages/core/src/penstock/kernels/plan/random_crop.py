@@ -48,9 +48,9 @@ def random_windows(
     )
     if is_of_pipeline(seed):
         state = seed.at(iteration)
-        key, sequence = np.uint64(state.key), np.uint64(state.sequence)
         _random_crop_state.crop_windows(
-            windows, sizes, area, aspect_ratio, num_attempts, numbers, key, sequence
+            *(windows, sizes, area, aspect_ratio, num_attempts, numbers),
+            *(np.uint64(state.key), np.uint64(state.sequence)),
         )
         return windows
     key, uniforms = (0, 0, 0, 0), None
