@@ -50,6 +50,29 @@ def test_it_narrows_now_and_then_where_workers_are_busy():
     assert taken > 10
 
 
+def test_what_a_start_has_begun_too_many_of_goes_soon():
+    ahead = Ahead(2, 24)
+    for _ in range(22):
+        ahead.widen()
+    assert ahead.now == 24
+    for _ in range(1500):
+        ahead.note_taken([False] * ahead.now)
+    assert ahead.now <= 7
+
+
+def test_fewer_are_tried_rarely_where_that_is_too_few():
+    ahead = Ahead(2, 5)
+    for _ in range(3):
+        ahead.widen()
+    tries = 0
+    for _ in range(20_000):
+        ahead.note_taken([False] * 4)
+        if ahead.now < 5:
+            ahead.widen()
+            tries += 1
+    assert 5 < tries < 30
+
+
 def test_nothing_varies_where_the_depth_is_the_most():
     ahead = Ahead(3, 1)
     assert (ahead.now, ahead.most, ahead.varies) == (3, 3, False)
@@ -74,7 +97,8 @@ def test_batches_in_progress_follow_the_consumer(tmp_path):
     assert ahead.now > 3
     for _ in range(500):  # and slowly: all that has begun is finished by then
         pipe.run()
-        while sum(i.state is DONE for i in pipe._executor.scheduled()) < ahead.now:
+        scheduled = pipe._executor.scheduled()
+        while sum(i.state is DONE for i in scheduled) < min(ahead.now, len(scheduled)):
             time.sleep(0.001)
         if ahead.now <= 3:
             break

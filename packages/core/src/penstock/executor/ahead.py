@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_CALM = 64
-"""Iterations handed over without a worker in need, after which one fewer is tried."""
+_CALM, _LONGEST_CALM = 64, 1024
+"""Iterations handed over without a worker in need, after which fewer are tried: more each time that
+this was too few."""
+_TRIED_WITHOUT = 8
+"""One of so many that are not always in progress is left out then."""
 
 
 class Ahead:
@@ -23,14 +26,17 @@ class Ahead:
         How many ever are.
     """
 
-    __slots__ = ("_calm", "_spare", "_taken", "least", "most", "now")
+    __slots__ = ("_calm", "_enough", "_is_try", "_spare", "_taken", "least", "most", "now")
 
     def __init__(self, least: int, most: int) -> None:
         self.least = least
         self.most = max(most, least)
         self.now = least
         """How many may be in progress."""
-        self._calm = 0
+        self._calm, self._enough = 0, _CALM
+        """Iterations handed over since a worker was in need, and after how many fewer are tried."""
+        self._is_try = False
+        """Whether that was done last."""
         self._taken = 0
         """Iterations handed over since it was last seen how many are spare."""
         self._spare = self.most
@@ -44,7 +50,9 @@ class Ahead:
     def widen(self) -> None:
         """Allow one more: workers have too little to do, and the consumer waits for them."""
         self.now = min(self.now + 1, self.most)
-        self._calm = 0
+        if self._is_try:
+            self._enough = min(2 * self._enough, _LONGEST_CALM)
+        self._calm, self._is_try = 0, False
 
     def note_taken(self, are_finished: Sequence[bool]) -> None:
         """Take note that the consumer has taken an iteration; which of the next ones are finished.
@@ -58,8 +66,13 @@ class Ahead:
         self._spare = min(self._spare, [*are_finished, False].index(False))
         if self._taken < self.now:
             return
-        spare = max(self._spare - self.least, int(self._calm >= _CALM))
+        spare = self._spare - self.least
+        if spare <= 0 and self._calm >= self._enough:
+            if self._is_try:  # the last one has left enough
+                self._enough = _CALM
+            spare = -(-(self.now - self.least) // _TRIED_WITHOUT)
+            self._is_try = True
         self._taken, self._spare = 0, self.most
-        if spare:
+        if spare > 0:
             self.now = max(self.now - spare, self.least)
             self._calm = 0
