@@ -603,7 +603,7 @@ def test_blocking_waits_for_the_feed():
 # -- processes -------------------------------------------------------------------------------
 
 PROGRAM = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time, traceback
 import numpy as np
 from penstock import Pipeline, fn, pipeline_def
 
@@ -651,12 +651,14 @@ EXITS = {
         pipe = Pipeline(1, 1)
         with pipe:
             pipe.set_outputs(fn.external_source(name="x", blocking=True))
-        begun = threading.Event()
-        def consume():
-            begun.set()
-            pipe.run()
-        threading.Thread(target=consume, daemon=True).start()
-        begun.wait()
+        pipe.build()
+        consumer = threading.Thread(target=pipe.run, daemon=True)
+        consumer.start()
+        calls = []
+        while "wait" not in calls or "start" in calls:  # of other threads
+            time.sleep(0.001)
+            frames = traceback.walk_stack(sys._current_frames()[consumer.ident])
+            calls = [frame.f_code.co_name for frame, _ in frames]
     """,
     "an error kept": """
         pipe = counting(lambda i: [np.zeros(2), np.zeros((1, 1))])
