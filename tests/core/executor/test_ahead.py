@@ -35,7 +35,6 @@ def test_it_stays_where_the_consumer_waits_and_then_takes_many_at_once():
     for _ in range(3):
         for finished in (3, 2, 1, 0):
             ahead.note_taken([True] * finished + [False] + [True] * (3 - finished))
-        ahead.widen()  # there are no more
     assert ahead.now == 5
 
 

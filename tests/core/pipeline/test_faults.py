@@ -660,6 +660,14 @@ EXITS = {
             frames = traceback.walk_stack(sys._current_frames()[consumer.ident])
             calls = [frame.f_code.co_name for frame, _ in frames]
     """,
+    "before connections to workers are closed": """
+        import weakref
+        class Connection: pass
+        connection, pipe = Connection(), counting()
+        pipe.run()
+        monitor = pipe._executor.monitor
+        weakref.finalize(connection, lambda: monitor.exiting or print("is still at work"))
+    """,
     "an error kept": """
         pipe = counting(lambda i: [np.zeros(2), np.zeros((1, 1))])
         try:

@@ -578,6 +578,11 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
             self._source_workers.close()
 
 
+# What `weakref.finalize` is to do at the exit, it does in one go, registered with the first of all
+# finalizers. There is one now, so that connections to worker processes are closed behind this.
+weakref.finalize(Pipeline, int)
+
+
 @atexit.register
 def _shut_down_all() -> None:
     # Threads that still run while the interpreter is torn down could crash it; but an operator that

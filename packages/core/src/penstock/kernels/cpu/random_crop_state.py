@@ -13,13 +13,13 @@ import math
 import numpy as np
 
 from penstock.kernels.compilation import njit
+from penstock.kernels.cpu.philox import HALF
 from penstock.kernels.cpu.philox_draws import SAMPLE_STRIDE, words_around
 
 _KEY = np.uint64(0x12345678ABCDEFE)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _THREE = np.uint64(3)
-_HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _ZERO = np.uint64(0)
 _TO_UNIT = np.float32(2.0**-32)
@@ -45,7 +45,7 @@ def crop_windows(
     Parameters
     ----------
     extents
-        int64 (samples, 2): heights and widths; nothing is done where one is not positive.
+        int64 (samples, 2): heights and widths; one that is not positive counts as 1.
     area, aspect_ratio
         Smallest and largest; see `penstock.kernels.cpu.random_crop.crop_window`.
     indices
@@ -80,7 +80,7 @@ def _choose(
     key: np.uint64,
     stream: np.uint64,
 ) -> tuple[int, int, _Words, np.uint64]:
-    """Height and width of a window, and the number of the word that comes next."""
+    """Height and width of a window; the words at hand, and the number of the one that is next."""
     number = _ZERO
     words = _ZERO, _ZERO, _ZERO, _ZERO
     whole = np.float32(height * width)
@@ -124,11 +124,11 @@ def _integer_below(
 ) -> tuple[np.int64, _Words, np.uint64]:
     """As `penstock.kernels.cpu.philox_draws.integer_below`, out of words that are there."""
     factor = np.uint64(bound)
-    rejected = (_ONE << _HALF) % factor
+    rejected = (_ONE << HALF) % factor
     while True:
         if number & _THREE == 0:
             words = words_around(key, stream, _ZERO, number)
         product = words[np.int64(number & _THREE)] * factor
         number += _ONE
         if (product & _LOW) >= rejected:
-            return np.int64(product >> _HALF), words, number
+            return np.int64(product >> HALF), words, number
