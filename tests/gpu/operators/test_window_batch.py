@@ -69,8 +69,7 @@ def outcome_of(do: Any) -> Any:
 class _Cut:
     """Plans windows as `crop` and `slice` do."""
 
-    plans_values = True
-    schema = SimpleNamespace(random=False)
+    plans_by_shape = False
 
     def __init__(self, op: Operator, windows: Any) -> None:
         self._windows = windows

@@ -26,11 +26,23 @@ class Ahead:
         How many ever are.
     """
 
-    __slots__ = ("_calm", "_enough", "_is_try", "_spare", "_taken", "least", "most", "now")
+    __slots__ = (
+        "_calm",
+        "_enough",
+        "_is_try",
+        "_spare",
+        "_taken",
+        "least",
+        "most",
+        "now",
+        "varies",
+    )
 
     def __init__(self, least: int, most: int) -> None:
         self.least = least
         self.most = max(most, least)
+        self.varies = self.most > self.least
+        """Whether there is anything to find out."""
         self.now = least
         """How many may be in progress."""
         self._calm, self._enough = 0, _CALM
@@ -41,11 +53,6 @@ class Ahead:
         """Iterations handed over since it was last seen how many are spare."""
         self._spare = self.most
         """The fewest that were finished behind one of these."""
-
-    @property
-    def varies(self) -> bool:
-        """Whether there is anything to find out."""
-        return self.most > self.least
 
     def widen(self) -> None:
         """Allow one more: workers have too little to do, and the consumer waits for them."""

@@ -327,8 +327,9 @@ class Executor:
 
     def _is_to_end(self) -> bool:
         """Whether this is a daemon thread that is to end with the program, silently."""
-        is_main = threading.current_thread() is threading.main_thread()
-        return self.monitor.exiting and not is_main
+        if not self.monitor.exiting:
+            return False
+        return threading.current_thread() is not threading.main_thread()
 
     def states(self) -> tuple[Iteration | None, dict[int, Any]]:
         """The oldest iteration in progress, and the readers' states from before it."""

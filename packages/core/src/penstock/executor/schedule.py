@@ -201,9 +201,10 @@ class Schedule:
     def wake_stream(self, stream: str) -> None:
         """Have an iteration looked at that is `QUEUED` for `stream`."""
         # Who is about to look for more to do finds it, at no cost.
+        if self._shares_streams and self.consumer.is_here:
+            return
         thread = threading.current_thread()
-        looks = isinstance(thread, EngineThread) and stream in thread.looks_at
-        if not (looks or (self._shares_streams and self.consumer.is_here)):
+        if not (isinstance(thread, EngineThread) and stream in thread.looks_at):
             self.monitor.streams[stream].notify()
 
     # -- from stage to stage -------------------------------------------------------------------

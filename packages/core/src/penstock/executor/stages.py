@@ -16,6 +16,7 @@ from penstock.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
     from penstock.executor.cpu.program import Program
+    from penstock.executor.guards import Guard
     from penstock.executor.iteration import Iteration
     from penstock.executor.plan import Plan
     from penstock.executor.processes.functions import RemoteFunctions
@@ -66,7 +67,10 @@ class Stages:
         functions: RemoteFunctions | None = None,
         batch_pool: HostPool = HOST_POOL,
     ) -> None:
-        self._packs = packs
+        self._packed: dict[int, Guard] = {}
+        """Outputs that are handed over packed, with the samples they have."""
+        if packs:
+            self._packed = {r: plan.guards[r] for r in plan.outputs if r in plan.guards}
         self._functions = functions
         self._batch_pool = batch_pool
         self._plan = plan
@@ -156,7 +160,7 @@ class Stages:
             number += 1
         if number >= len(stages):
             iteration.replace(self._plan.outputs)
-            if self._packs:
+            if self._packed:
                 self._pack(iteration)
             return None
         stage = stages[number]
@@ -169,24 +173,20 @@ class Stages:
 
     def _pack(self, iteration: Iteration) -> None:
         """Hand over only the samples that outputs have which are made in a branch."""
-        plan = self._plan
-        guards = {r: plan.guards[r] for r in plan.outputs if r in plan.guards}
-        iteration.replace([r for guard in guards.values() for r, _ in guard])
+        iteration.replace([r for guard in self._packed.values() for r, _ in guard])
         packed = {
             r: iteration.buffers[r].taken(members(guard, iteration.buffers, iteration.size))
-            for r, guard in guards.items()
+            for r, guard in self._packed.items()
         }
         for r, batch in packed.items():
             iteration.buffers[r] = batch
 
     def _pass_fed(self, iteration: Iteration, number: int) -> bool:
         """Hand on what was fed, if it is all that a stage does and is on the GPU already."""
-        fed = self._only_feeds[number]
-        if not fed:
-            return False
-        batches = [iteration.fed[r] for r in fed]
-        if any(isinstance(batch, BatchBuffer) for batch in batches):
-            return False
-        for r, batch in zip(fed, batches, strict=True):
-            iteration.buffers[r] = batch
-        return True
+        registers, fed = self._only_feeds[number], iteration.fed
+        for r in registers:
+            if isinstance(fed[r], BatchBuffer):
+                return False
+        for r in registers:
+            iteration.buffers[r] = fed[r]
+        return bool(registers)

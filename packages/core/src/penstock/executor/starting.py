@@ -103,7 +103,9 @@ class Starter:
         iteration.program = program
         iteration.state = RUNNING
         schedule.advance(iteration)
-        if not (self._plan.readers or program.has_work):
+        if iteration.stream != schedule.first_stream and not (
+            self._plan.readers or program.has_work
+        ):
             self._begin_on(iteration.stream)
 
     def _begin_on(self, stream: str) -> None:

@@ -63,8 +63,10 @@ class InputQueues:
         self.ended = False
         self.changes = 0
         """How often something came that a consumer may be waiting for."""
-        self._changed = threading.Condition()
-        """Guards `changes`; the consumer waits here for a source that is fed."""
+        self._changing = threading.Lock()
+        """Guards `changes`."""
+        self._changed = threading.Condition(self._changing)
+        """The consumer waits here for a source that is fed."""
         # What was fed is taken last: it must not be lost when a source raises.
         self._fed = [
             (node, [plan.registers[id(node), k] for k in range(len(node.outputs))])
@@ -125,13 +127,13 @@ class InputQueues:
 
     def note_change(self) -> None:
         """Tell a waiting consumer that a source was fed, or that an iteration was scheduled."""
-        with self._changed:
+        with self._changing:
             self.changes += 1
             self._changed.notify_all()
 
     def wait_for_change(self, seen: int) -> None:
         """Wait until `changes` is no longer `seen`."""
-        with self._changed:
+        with self._changing:
             while self.changes == seen:
                 self._changed.wait()
 

@@ -270,9 +270,13 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         )
 
     def _built(self) -> Engine:
-        self.build()
-        assert self._engine is not None
-        return self._engine
+        engine = self._engine
+        if engine is None:
+            self.build()
+            assert self._engine is not None
+            return self._engine
+        engine.executor.check_process()
+        return engine
 
     # -- running -----------------------------------------------------------------------------
 
@@ -303,7 +307,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         engine.queues.feed_all(pipeline_inputs)
         engine.prefetch.schedule(self._set_up)
         self._release()
-        return self._take(cuda_stream)
+        return self._take(engine, cuda_stream)
 
     def schedule_run(self) -> None:
         """Start on a further iteration; the first call starts as many as are worked on ahead.
@@ -322,9 +326,9 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
 
         They stay valid for as long as they are referred to. `cuda_stream` is that of `run`.
         """
-        self.build()
+        engine = self._built()
         self._latch_api(PipelineAPIType.SCHEDULED)
-        return self._take(cuda_stream)
+        return self._take(engine, cuda_stream)
 
     def release_outputs(self) -> None:
         """Let go of the outputs that were shared first; does nothing if there are none."""
@@ -333,10 +337,10 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
 
     def outputs(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
         """Release the outputs shared before and share the next ones; `cuda_stream` as in `run`."""
-        self.build()
+        engine = self._built()
         self._latch_api(PipelineAPIType.SCHEDULED)
         self._release()
-        return self._take(cuda_stream)
+        return self._take(engine, cuda_stream)
 
     def iter_setup(self) -> None:
         """Called before each iteration is scheduled; for sub-classes that feed data so.
@@ -356,9 +360,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         if self._in_use:
             self._in_use.popleft()
 
-    def _take(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
-        assert self._engine is not None
-        batches = self._engine.take(cuda_stream, self._set_up)
+    def _take(self, engine: Engine, cuda_stream: Any) -> tuple[Batch, ...]:
+        batches = engine.take(cuda_stream, self._set_up)
         self._in_use.append(batches)
         return batches
 

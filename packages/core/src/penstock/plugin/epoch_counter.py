@@ -135,8 +135,9 @@ class EndlessCounter:
 
     def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
         """Every sample counts."""
-        self.counted += sum(d.batch_size for d in deliveries)
-        return [d.batch_size for d in deliveries]
+        sizes = [d.batch_size for d in deliveries]
+        self.counted += sum(sizes)
+        return sizes
 
     def beyond(self, pipelines: int) -> list[int]:
         """All samples are the epoch's."""

@@ -325,26 +325,19 @@ def _planned_whole(
     To work on samples that do not take its branch costs less than to leave them out, which is done
     only where they are not fit for it.
     """
-    size = iteration.size
+    assert step.planner is not None
+    size, number, seed = iteration.size, iteration.number, iteration.seed_of(step)
+    inputs = [known[r] for r in step.inputs]
+    tensors = {name: (known[r], convert) for name, r, convert in step.tensor_args}
     try:
-        return _planned_for(range(size), step, known, iteration)
+        return step.planner.values(inputs, tensors, range(size), seed, number)
     except SAMPLE_ERRORS:
         if not step.guard:
             raise
     places = chosen(step.guard, known, {(): range(size)})
     if not places:
         return [np.repeat(np.zeros_like(program.examples[r]), size, axis=0) for r in step.outputs]
-    return [spread(v, places, size) for v in _planned_for(places, step, known, iteration)]
-
-
-def _planned_for(
-    places: Sequence[int], step: Step, known: dict[int, Samples], iteration: Iteration
-) -> Sequence[np.ndarray]:
-    """The same for the samples at these places."""
-    assert step.planner is not None
-    inputs = [known[r] for r in step.inputs]
-    tensors = {name: (known[r], convert) for name, r, convert in step.tensor_args}
-    if len(places) < iteration.size:
-        inputs = [each.taken(places) for each in inputs]
-        tensors = {n: (each.taken(places), convert) for n, (each, convert) in tensors.items()}
-    return step.planner.values(inputs, tensors, places, iteration.seed_of(step), iteration.number)
+    inputs = [each.taken(places) for each in inputs]
+    tensors = {n: (each.taken(places), convert) for n, (each, convert) in tensors.items()}
+    found = step.planner.values(inputs, tensors, places, seed, number)
+    return [spread(values, places, size) for values in found]

@@ -5,7 +5,15 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from penstock.executor.iteration import BEGINNING, LAUNCHING, QUEUED, SCHEDULED, UNDONE, State
+from penstock.executor.iteration import (
+    BEGINNING,
+    DONE,
+    LAUNCHING,
+    QUEUED,
+    SCHEDULED,
+    UNDONE,
+    State,
+)
 from penstock.tensors.gpu.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -89,13 +97,15 @@ class InlineExecution:
         KeyboardInterrupt
             The iteration is then where it was.
         """
-        if iteration.done:
+        if iteration.state is DONE:
             return
         consumer = self._schedule.consumer
         try:
             with self._runtime.active():
                 consumer.thread = threading.get_ident()
-                while (stream := self._claim(iteration)) is not None:
+                while (
+                    iteration.state is not DONE and (stream := self._claim(iteration)) is not None
+                ):
                     launched = self._tasks.launch(iteration, stream)
                     if launched is not None:
                         self._tasks.complete(iteration, stream, launched)
@@ -168,7 +178,7 @@ class InlineExecution:
 def _is_lost(iteration: Iteration) -> bool:
     """Whether nobody would go on with an iteration that was left as it is now."""
     error = iteration.error
-    return not iteration.done or (error is not None and _interruption(error) is not None)
+    return iteration.state is not DONE or (error is not None and _interruption(error) is not None)
 
 
 def _interruption(error: BaseException) -> KeyboardInterrupt | None:

@@ -276,7 +276,11 @@ class GpuProgram:
         if not step.inputs:
             return None
         if not step.branches:
-            return next((s for r in step.inputs if (s := sources.get(r)) is not None), None)
+            for r in step.inputs:
+                found = sources.get(r)
+                if found is not None:
+                    return found
+            return None
         origin, other = (sources.get(r) for r in step.inputs[:2])
         if other is None or other is origin:
             return origin

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.kernels.cpu.resample_taps import Filter
 from penstock.kernels.plan.compiled import compiled
-from penstock.kernels.plan.resize_axes import AXIS, find_copies
+from penstock.kernels.plan.resize_axes import AXIS
 from penstock.tensors.gpu.batch import as_contiguous
 
 if TYPE_CHECKING:
@@ -39,14 +39,15 @@ class AxesSampling:
     derived of them is remembered, and so are their taps in device memory.
     """
 
-    __slots__ = ("_are_copies", "_derived", "_shapes", "antialias", "index", "kept_taps", "table")
+    __slots__ = ("_derived", "_shapes", "antialias", "are_copies", "index", "kept_taps", "table")
 
     def __init__(self, table: np.ndarray, antialias: bool, index: np.ndarray | None = None) -> None:
         self.table = table
         self.antialias = antialias
         self.index = index
         self._derived: dict[Any, AxesSampling] = {}
-        self._are_copies: bool | None = None
+        self.are_copies = False
+        """Whether all outputs are known to be their sources, pixel by pixel."""
         self._shapes: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
         self.kept_taps: list[KeptTaps] = []
         """The taps of axes in common, where they have been computed."""
@@ -154,14 +155,6 @@ class AxesSampling:
             & (found["filter"] <= Filter.CUBIC)
         )
         return kept
-
-    def copies(self) -> bool:
-        """Whether all outputs are their sources, pixel by pixel."""
-        if self._are_copies is None:
-            copies = np.empty(self.table.shape[1], np.bool_)
-            find_copies(self.table, copies)
-            self._are_copies = np.count_nonzero(copies) == len(copies)
-        return self._are_copies
 
 
 @compiled

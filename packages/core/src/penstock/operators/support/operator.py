@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -122,6 +123,12 @@ class Operator:
     unplanned: ClassVar[tuple[str, ...]] = ()
     """Arguments that `plan` does not look at: `cpu` finds them as ``c.args.<name>``, also where
     they differ by sample, and plans are remembered all the same."""
+
+    @cached_property
+    def plans_by_shape(self) -> bool:
+        """Whether the plan of a sample follows from its shape alone, where it is the only input."""
+        follows = not (self.plans_values or self.schema.random)
+        return follows and self.tensor_args.keys() <= set(self.unplanned)
 
     needs_plan: bool = True
     """Whether `cpu` works with what `plan` has found. Otherwise `plan` is only called where several

@@ -421,8 +421,7 @@ def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
     inputs
         Batches, which know the shapes of their samples; on the host, samples too.
     """
-    follows_from_shapes = not (op.plans_values or op.schema.random) and len(inputs) == 1
-    if follows_from_shapes and op.tensor_args.keys() <= set(op.unplanned):
+    if op.plans_by_shape and len(inputs) == 1:
         batch = inputs[0]
 
         def made() -> Planned:

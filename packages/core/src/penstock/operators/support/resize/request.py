@@ -108,6 +108,7 @@ _SEPARATE = ("resize_z", "resize_y", "resize_x")
 
 _NOTHING = np.empty((0, 0), np.float64)
 _CENTRE = np.full((3, 1), 0.5)
+_NO_LIMITS = np.zeros(3)
 
 
 class ResizeRequest:
@@ -269,7 +270,7 @@ def planned_axes(
     filters: tuple[np.ndarray, np.ndarray],
     regions: tuple[np.ndarray, np.ndarray] = (_NOTHING, _NOTHING),
     mode: int = 0,
-    max_size: np.ndarray | None = None,
+    max_size: np.ndarray = _NO_LIMITS,
     *,
     subpixel: bool = True,
     alignment: np.ndarray = _CENTRE,
@@ -285,9 +286,7 @@ def planned_axes(
         If a number is not finite, or an output would be too large.
     """
     axes = np.empty(extents.shape, _plan.AXIS)
-    wrong = np.zeros(2)
-    if max_size is None:
-        max_size = np.zeros(len(extents))
+    wrong = np.empty(2)
     good = _plan.resize_axes(
         axes,
         extents,

@@ -120,12 +120,13 @@ class ResizingOperator(SampleOperator):
                 planned.device = _resample_axes.AxesSampling.in_common(table, antialias, c.size)
             else:
                 planned.device = _resample_axes.AxesSampling(table, antialias)
+            planned.device.are_copies = planned.table[1].all()
         axes: _resample_axes.AxesSampling = planned.device
         return axes
 
     def gpu(self, c: BatchContext, data: DeviceBatch | StridedBatch) -> Any:
         axes = self.batch_axes(c, data)
-        if not self._converts and axes.copies():
+        if axes.are_copies:
             return data
         resampling = self.resampling
         return ResizedBatch(
