@@ -42,10 +42,9 @@ def up_to(best):
 
 @pytest.mark.parametrize("threads", [2, 4, 16])
 def test_threads_that_bring_nothing_rest(threads):
-    concurrency = Concurrency(threads)
-    periods = work(concurrency, 300, behind_one_lock)
-    assert periods[0][0] == threads
-    assert concurrency.limit == 1
+    for concurrency in (Concurrency(threads), Concurrency(threads, first=threads)):
+        work(concurrency, 300, behind_one_lock)
+        assert concurrency.limit == 1
 
 
 @pytest.mark.parametrize("threads", [2, 6, 16])
@@ -63,8 +62,28 @@ def test_the_best_number_is_found(threads, best):
 
 
 def test_fewer_are_not_tried_where_half_of_them_do_clearly_less():
-    concurrency = Concurrency(16)
+    concurrency = Concurrency(16, first=16)
     assert {limit for limit, _ in work(concurrency, 300, independent)} == {16, 8}
+
+
+def test_trials_are_short_where_a_number_of_threads_does_far_less():
+    concurrency = Concurrency(2)
+    periods = work(concurrency, 300, behind_one_lock)
+    concurrency = Concurrency(2)
+    assert work(concurrency, 100, lambda threads: {2: 1e-4, 1: 1e-2}[threads])[1] == (1, 8)
+    assert periods[1][1] >= 24
+
+
+def test_a_few_are_tried_first_and_more_only_as_long_as_they_do_more():
+    concurrency = Concurrency(16)
+    tried = {limit for limit, _ in work(concurrency, 300, behind_one_lock)}
+    assert tried == {4, 2, 1}
+    work(concurrency, 10, behind_one_lock, all_needed=True)
+    assert concurrency.limit == 16
+    tried = {limit for limit, _ in work(concurrency, 300, behind_one_lock)}
+    assert tried == {4, 2, 1}
+    concurrency = Concurrency(16)
+    assert [limit for limit, _ in work(concurrency, 300, independent)] == [4, 2, 4, 8, 16]
 
 
 @pytest.mark.parametrize("threads", [2, 16])
@@ -76,7 +95,7 @@ def test_all_threads_are_tried_again_once_memory_is_not_new_any_more(threads):
 
 
 def test_chunks_that_began_beside_more_threads_say_nothing_about_fewer():
-    concurrency = Concurrency(8)
+    concurrency = Concurrency(8, first=8)
     work(concurrency, 2 * 24, independent)
     assert concurrency.limit == 4
     for _ in range(100):
@@ -86,7 +105,7 @@ def test_chunks_that_began_beside_more_threads_say_nothing_about_fewer():
 
 
 def test_chunks_that_say_nothing_are_ended():
-    concurrency = Concurrency(8)
+    concurrency = Concurrency(8, first=8)
     for _ in range(500):
         concurrency.enter()
         concurrency.leave(8, None, all_needed=False)
@@ -164,7 +183,7 @@ def test_pipelines_go_on_while_it_is_tried(threads):
 
 def test_threads_that_keep_the_consumer_from_its_work_rest():
     """With all of them a single one has something to do at a time; with fewer that is no better."""
-    few = Concurrency(16)
+    few = Concurrency(16, first=16)
     assert work(few, 300, independent, full=False) == [(16, 300)]
     work(few, 300, independent, full=False, is_awaited=True)
     assert few.limit == 1

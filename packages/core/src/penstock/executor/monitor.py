@@ -31,6 +31,39 @@ class Wakeup:
         return False
 
 
+class LatestFirst:
+    """A condition that wakes the thread which has begun to wait last: of many, the same few work,
+    whose memory is in the caches.
+
+    Parameters
+    ----------
+    lock
+        Held by whoever calls the methods.
+    """
+
+    __slots__ = ("_lock", "_waiting")
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._waiting: list[threading.Condition] = []
+
+    def wait(self) -> None:
+        """Let go of the lock until another thread wakes this one."""
+        own = threading.Condition(self._lock)
+        self._waiting.append(own)
+        own.wait()
+
+    def notify(self) -> None:
+        """Wake a thread, if one waits."""
+        if self._waiting:
+            self._waiting.pop().notify()
+
+    def notify_all(self) -> None:
+        """Wake all threads that wait."""
+        while self._waiting:
+            self._waiting.pop().notify()
+
+
 class Monitor:
     """One lock and its conditions; it outlives the executor, whose threads wait here.
 
@@ -45,7 +78,7 @@ class Monitor:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.work = threading.Condition(self.lock)
+        self.work = LatestFirst(self.lock)
         """There may be something to do for one worker.
 
         One is woken at a time, and wakes the next where it leaves something: many that wake for
@@ -76,7 +109,8 @@ class Monitor:
 
     def wake_all(self) -> None:
         """Have all threads of the engine look for something to do. The caller holds the lock."""
-        for condition in (self.work, *self.streams.values()):
+        self.work.notify_all()
+        for condition in self.streams.values():
             condition.notify_all()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock._forking import no_fork
 
 if TYPE_CHECKING:
-    from penstock.executor.monitor import Monitor
+    from penstock.executor.monitor import LatestFirst, Monitor
 
     Rest = Callable[[], Any]
     """What is left to be done of a task; it returns what is left then, or `None`."""
@@ -71,7 +71,7 @@ class EngineThread(threading.Thread):
 
 
 def serve(
-    monitor: Monitor, ready: threading.Condition, sources: Sequence[weakref.ref[Any]]
+    monitor: Monitor, ready: threading.Condition | LatestFirst, sources: Sequence[weakref.ref[Any]]
 ) -> None:
     """Do in this thread what there is to do, until the executor shuts down or is gone.
 
@@ -100,7 +100,7 @@ def serve(
 
 
 def _next_task(
-    monitor: Monitor, ready: threading.Condition, sources: Sequence[weakref.ref[Any]]
+    monitor: Monitor, ready: threading.Condition | LatestFirst, sources: Sequence[weakref.ref[Any]]
 ) -> Task | None:
     """Wait for something to do; `None` when the executor shuts down."""
     with monitor.lock:

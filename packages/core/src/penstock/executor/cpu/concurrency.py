@@ -3,18 +3,23 @@
 Threads share one interpreter. Where much of a sample is its work, further threads bring
 nothing: they hand its lock to and fro, and each time costs more than the work that could be done
 meanwhile. Where pixels are the work, each thread counts. No figure that is known beforehand tells
-how many are best, so a stage is run with all threads, with half of them, and so on, for a while
-each and as long as fewer do not do clearly less, and with the best number from then on. What is
-computed does not depend on it.
+how many are best, so a stage is run with a few threads, with half as many as long as these do not
+do clearly less, and with twice as many as long as these do clearly more, for a while each; and with
+the best number from then on. What is computed does not depend on it.
 
 Worker processes have interpreters of their own: where they carry the samples, nothing is tried.
 """
 
 from __future__ import annotations
 
-_CHUNKS_TRIED = 24
-_OUTLIERS = 2
-"""Slowest chunks of a trial that do not count: a kernel was compiled, a thread was put aside."""
+_CHUNKS_TRIED, _CHUNKS_TELLING = 24, 8
+"""Chunks of a trial, and after how many it ends where these threads do far less than others did."""
+_FAR_LESS = 1.5
+_COUNTED = 0.75
+"""The part of a trial's chunks that counts, the quickest: for others a kernel was compiled, or a
+thread was put aside."""
+_FIRST_TRIED = 4
+"""Threads that are tried first. More may do far less, which would cost most at the start."""
 _FIRST_REST = 250
 _LONGEST_REST = 16000
 """Chunks between two trials."""
@@ -32,10 +37,13 @@ class Concurrency:
         How many there are.
     tries
         Whether it is measured how many are best; else it is always all of them.
+    first
+        How many are tried first, at most.
     """
 
     __slots__ = (
         "_cold",
+        "_first",
         "_levels",
         "_may_try",
         "_notes",
@@ -48,20 +56,22 @@ class Concurrency:
         "limit",
     )
 
-    def __init__(self, threads: int, *, tries: bool = True) -> None:
-        self.limit = threads
+    def __init__(self, threads: int, *, tries: bool = True, first: int = _FIRST_TRIED) -> None:
+        self._may_try = tries and threads > 1
+        self._tries = self._may_try
+        self._levels = levels = _halved(threads)
+        """The numbers of threads that are tried, the largest first."""
+        self._first = max([n for n in levels if n <= first])
+        self.limit = self._first if self._tries else threads
         """How many may be at work."""
         self.busy = 0
         """How many are."""
-        self._may_try = tries and threads > 1
-        self._tries = self._may_try
-        self._levels = _halved(threads)
-        """The numbers of threads that are tried, the largest first."""
         self._notes: list[float] = []
         """Seconds a sample in the chunks of the trial under way, over the threads at work."""
         self._rates: dict[int, float] = {}
         """Samples a second with each number of threads tried so far."""
-        self._untried = self._all_levels()
+        self._untried: tuple[int, ...] | None = self._others()
+        """`None` as long as all threads work without a trial."""
         self._wait = 0
         self._cold = _CHUNKS_TRIED
         """Chunks that do not count yet: memory is new, and its pages come one by one; kernels are
@@ -105,6 +115,10 @@ class Concurrency:
         if all_needed:
             self.start_over()
             return
+        if self._untried is None:
+            self.limit = self._first
+            self._untried = self._others()
+            return
         if self._wait:
             self._wait -= 1
             if not self._wait:
@@ -121,15 +135,23 @@ class Concurrency:
             self._cold -= 1
             return
         self._notes.append(seconds / beside)
-        if len(self._notes) < _CHUNKS_TRIED:
+        tried = len(self._notes)
+        if tried not in (_CHUNKS_TELLING, _CHUNKS_TRIED):
             return
-        kept = sorted(self._notes)[:-_OUTLIERS]
+        kept = sorted(self._notes)[: int(_COUNTED * tried)]
+        rates, here, rate = self._rates, self.limit, len(kept) / sum(kept)
+        if tried < _CHUNKS_TRIED and _FAR_LESS * rate > max(rates.values(), default=0.0):
+            return
         self._notes.clear()
-        rates, here = self._rates, self.limit
-        rates[here] = max(len(kept) / sum(kept), rates.get(here, 0.0))
+        rates[here] = max(rate, rates.get(here, 0.0))
         best = max(rates, key=rates.__getitem__)
-        if here < best and rates[here] * _WORTH_IT < rates[best]:  # fewer do less still
-            self._untried = tuple([count for count in self._untried if count > here])
+        # Fewer than do clearly less do less still; where more bring nothing, more still do not.
+        least = max(
+            [n for n in rates if n < best and rates[n] * _WORTH_IT < rates[best]], default=0
+        )
+        fewer = [rate for n, rate in rates.items() if n < here]
+        most = here - 1 if fewer and rates[here] < _WORTH_IT * max(fewer) else self.threads
+        self._untried = tuple([n for n in self._untried if least <= n <= most])
         if self._untried:
             self.limit = self._untried[0]
             self._untried = self._untried[1:]
@@ -143,12 +165,13 @@ class Concurrency:
         self._wait = self._rest
         self._rest = min(2 * self._rest, _LONGEST_REST)
 
-    def _all_levels(self) -> tuple[int, ...]:
-        """What is to be tried at first, after all threads: fewer, and then all of them once more.
+    def _others(self) -> tuple[int, ...]:
+        """What is to be tried behind the present number: fewer, that one once more, and more.
 
-        Their first rate may be far too low, as much memory is new then.
+        Its first rate may be far too low, as much memory is new then.
         """
-        return (*self._levels[1:], self._levels[0])
+        here = self._levels.index(self.limit)
+        return (*self._levels[here + 1 :], self.limit, *self._levels[:here][::-1])
 
     def _neighbours(self) -> tuple[int, ...]:
         """The numbers of threads next to the present one."""
@@ -168,7 +191,7 @@ class Concurrency:
         self.limit = limit or self.threads
         self._notes.clear()
         self._rates.clear()
-        self._untried = self._all_levels()
+        self._untried = None
         self._wait = 0
         self._rest = _FIRST_REST
 

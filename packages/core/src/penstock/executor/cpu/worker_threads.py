@@ -125,7 +125,10 @@ class WorkerThreads:
             with self._monitor.lock:
                 concurrency = self._limits.get(program)
                 if concurrency is None:
-                    concurrency = self._limits[program] = Concurrency(self.threads)
+                    # It is told of whole batches, which are few: with a few threads it would take
+                    # long to find out that all are better.
+                    concurrency = Concurrency(self.threads, first=self.threads)
+                    self._limits[program] = concurrency
                 threads = concurrency.limit
         else:
             concurrency = None
