@@ -3,10 +3,12 @@
     hatch run bench:cores                               all cases, 1, 4 and all threads
     hatch run bench:cores --case audio --threads 1 2 4 8 16
     hatch run bench:cores --peer DALI processes
+    hatch run bench:cores --case augment --peer alone processes --threads 16 --depth 6
 
 Peers are `DALI`, `threads` and `processes` (Penstock with ``num_threads=n``), and `alone`: n
 independent processes of Penstock with one thread each, which is what the machine itself allows.
 Each peer has a process of its own, and all run in turn. Figures are medians of samples per second.
+`--depth` is the ``prefetch_queue_depth`` of `processes`; all others have 2.
 """
 
 from __future__ import annotations
@@ -40,12 +42,13 @@ GRAPHS: dict[str, Callable[[Any, str], tuple[Any, ...]]] = {
 }
 
 
-def make(name: str, case: str, root: str, threads: int) -> Peer:
+def make(name: str, case: str, root: str, threads: int, depth: int = 2) -> Peer:
     """A pipeline of a case, in the process of a peer."""
     workers = "processes" if name == "processes" else "threads"
     os.environ["PENSTOCK_WORKERS"] = workers
     lib = library("DALI" if name == "DALI" else "Penstock")
-    pipe = lib.Pipeline(BATCH_SIZES.get(case, BATCH_SIZE), threads, None, seed=1)
+    batch_size = BATCH_SIZES.get(case, BATCH_SIZE)
+    pipe = lib.Pipeline(batch_size, threads, None, seed=1, prefetch_queue_depth=depth)
     with pipe:
         pipe.set_outputs(*GRAPHS[case](lib, root))
     pipe.build()
@@ -71,10 +74,13 @@ class Together(Peer):
         return sum(self._pool.map(lambda peer: peer.run(seconds), self._peers))
 
 
-def _peer(home: str, homes: dict[str, list[Apart]], case: str, root: str, threads: int) -> Peer:
+def _peer(
+    home: str, homes: dict[str, list[Apart]], case: str, root: str, threads: int, depth: int
+) -> Peer:
     if home == "alone":
         return Together(homes[home][:threads], case, root)
-    return homes[home][0].peer(make, home, case, root, threads)
+    own = depth if home == "processes" else 2
+    return homes[home][0].peer(make, home, case, root, threads, own)
 
 
 def _arguments() -> argparse.Namespace:
@@ -85,6 +91,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--case", nargs="+", help="default: all")
     parser.add_argument("--peer", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, 4, cores}))
+    parser.add_argument("--depth", type=int, default=2, help="of worker processes' pipelines")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.5, help="of one round of one peer")
     return parser.parse_args()
@@ -108,7 +115,7 @@ def main() -> None:
             root = str(folder / "clips" if case == "audio" else images)
             rows: dict[str, list[Peer]] = {}
             for threads in args.threads:
-                peers = [_peer(name, homes, case, root, threads) for name in args.peer]
+                peers = [_peer(name, homes, case, root, threads, args.depth) for name in args.peer]
                 measure(peers, rounds=args.rounds, seconds=args.seconds)
                 rows[f"{threads} threads"] = peers
             batch_size = BATCH_SIZES.get(case, BATCH_SIZE)

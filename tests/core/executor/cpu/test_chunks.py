@@ -11,7 +11,13 @@ from penstock.executor.cpu.chunks import chunk_size
 
 @pytest.mark.parametrize(
     ("depth", "is_sent", "is_fed", "expected"),
-    [(2, True, True, 6), (2, True, False, 8), (2, False, True, 8), (3, True, True, 10)],
+    [
+        (2, True, True, 6),
+        (2, True, False, 8),
+        (2, False, True, 8),
+        (3, True, True, 8),
+        (6, True, True, 14),
+    ],
 )
 def test_batches_that_are_fed_are_shared_out_more_finely_among_processes(
     depth, is_sent, is_fed, expected

@@ -71,11 +71,13 @@ def chunk_size(iteration: Iteration, program: Program, threads: int, batches: in
         if batches > 1:
             # All batches that may be in progress occupy all threads, or processes, and each has
             # another chunk to go on with. Where a source is asked for the next batch when the
-            # oldest is complete, about half of that is done already when others look for more.
-            # With a depth of 2 and 128 images a batch, 16 processes were idle for 19 % of the time
-            # with 8 images a chunk, 9 % with 6, and 7 % with 4, which cost more than that.
-            halves = 2 * batches - (1 if program.is_sent and iteration.fed else 0)
-            fair = max(fair, halves * size // (4 * threads))
+            # oldest is complete, much of that is done already when others look for more: of 16
+            # processes and fed batches of 128 images, 14.1 to 14.4 are busy with a depth of 2 and
+            # 6 images a chunk (4: 14.3 to 14.7, which cost as much as they bring; 8: 13), with a
+            # depth of 4 15.3 with 8 or 10 images and 15.0 with 14, with 6 15.3 with 12 or 16 and
+            # 14.9 with 22.
+            quarters = batches + 1 if program.is_sent and iteration.fed else 2 * batches
+            fair = max(fair, quarters * size // (4 * threads))
             double = batches * size // threads
             if processor * fair < _WORTH_PLANNING * program.chunk_seconds and double <= largest:
                 fair = max(fair, double)
