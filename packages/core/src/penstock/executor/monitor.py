@@ -51,7 +51,11 @@ class LatestFirst:
         """Let go of the lock until another thread wakes this one."""
         own = threading.Condition(self._lock)
         self._waiting.append(own)
-        own.wait()
+        try:
+            own.wait()
+        finally:
+            if own in self._waiting:  # an exception has ended the wait
+                self._waiting.remove(own)
 
     def notify(self) -> None:
         """Wake a thread, if one waits."""
