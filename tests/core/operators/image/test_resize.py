@@ -29,7 +29,7 @@ def geometry(in_size, size, mode="default", max_size=None, roi=None, subpixel=Tr
         (NEAREST, TRIANGULAR),
         *([] if roi is None else [tuple(columns(corner) for corner in roi)]),
         mode=MODES.index(mode),
-        max_size=None if max_size is None else np.array(max_size),
+        max_size=np.zeros(len(in_size)) if max_size is None else np.array(max_size),
         subpixel=subpixel,
     )
     return [tuple(axis)[:4] for axis in axes[:, 0].tolist()]
