@@ -25,6 +25,7 @@ from penstock.operators.support.operator import BatchOperator, SampleOperator, o
 from penstock.operators.support.schema import Input, Spec
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import DALIDataType
+from tests.support.processes import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[3]
 
@@ -350,7 +351,7 @@ def test_deleting_a_pipeline_with_work_in_flight(gated):
     del pipe
     release.join()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE_SECONDS)
     assert alive() is None
     assert not threads & set(threading.enumerate())
 
@@ -364,7 +365,7 @@ def test_deletion_does_not_wait_forever(gated):
     del pipe  # though the operator goes on
     assert worker.is_alive()
     Gated.let_go.set()
-    worker.join(30)
+    worker.join(PATIENCE_SECONDS)
     assert not worker.is_alive()
 
 
@@ -384,7 +385,7 @@ def test_waiting_for_a_pipeline_that_is_shut_down(gated):
     consumer = threading.Thread(target=consume)
     consumer.start()
     executor.shutdown(wait_seconds=0)
-    consumer.join(30)
+    consumer.join(PATIENCE_SECONDS)
     assert "shut down" in str(caught[0])
 
 
