@@ -117,7 +117,9 @@ class WorkerPool:
             If the process has ended.
         """
         worker = self._taken(graph.number, bindings)
-        while again and worker is not None and worker.has_ended():
+        # Those that have not begun may be of a server that is just being killed. Several of them,
+        # one after the other, would make a sample bad that none has seen.
+        while again and worker is not None and (worker.has_ended() or not worker.pid):
             self.discard(worker)
             worker = self._taken(graph.number, bindings)
         if worker is None:
