@@ -10,16 +10,21 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, fn
-from penstock.executor.gpu import inline
+from penstock.executor.gpu.inline_choice import InlineChoice
 from penstock.executor.gpu.tasks import GpuTasks
 from penstock.graph.user_line import own_folders
 from tests.support.in_order import pipeline as pipeline_in_order
 
 
+def choose(monkeypatch, *, inline):
+    """Have the consumer launch all stages, or none for which it need not wait."""
+    monkeypatch.setattr(InlineChoice, "begin_waiting", lambda _choice, _now: inline)
+
+
 @pytest.fixture(params=["near", "far"])
 def distance(request, monkeypatch):
-    """Whether the consumer is taken for one that is back soon."""
-    monkeypatch.setattr(inline, "_SOON_SECONDS", 1e9 if request.param == "near" else -1.0)
+    """Whether the consumer launches all stages."""
+    choose(monkeypatch, inline=request.param == "near")
     return request.param
 
 
@@ -69,15 +74,15 @@ def test_batches_come_in_order(emulated_gpu, distance, depth, hop):
 
 def test_values_do_not_depend_on_who_does_the_work(emulated_gpu, monkeypatch):
     found = []
-    for seconds in (1e9, -1.0):
-        monkeypatch.setattr(inline, "_SOON_SECONDS", seconds)
+    for is_inline in (True, False):
+        choose(monkeypatch, inline=is_inline)
         pipe = counting()
         found.append([np.array(pipe.run()[1].as_cpu().as_array()) for _ in range(8)])
     np.testing.assert_array_equal(*found)
 
 
 def test_a_consumer_that_is_back_soon_does_the_work(emulated_gpu, threads, monkeypatch):
-    monkeypatch.setattr(inline, "_SOON_SECONDS", 1e9)
+    choose(monkeypatch, inline=True)
     pipe = counting()
     for _ in range(4):
         pipe.run()
@@ -93,7 +98,7 @@ def test_a_consumer_that_is_back_soon_does_the_work(emulated_gpu, threads, monke
 
 
 def test_a_consumer_that_is_busy_finds_it_done(emulated_gpu, threads, monkeypatch):
-    monkeypatch.setattr(inline, "_SOON_SECONDS", -1.0)
+    choose(monkeypatch, inline=False)
     pipe = counting()
     for number in range(8):
         pipe.run()
@@ -174,7 +179,7 @@ class Interrupter:
 
 
 def test_what_a_ctrl_c_interrupts_is_done_once_more(emulated_gpu, monkeypatch):
-    monkeypatch.setattr(inline, "_SOON_SECONDS", 1e9)
+    choose(monkeypatch, inline=True)
     pipe = counting()
     pipe.schedule_run()
     expected, number, tries = 0, 1, 0

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 class Consumer:
     """What the consumer's thread does of iterations itself; see `penstock.executor.gpu.inline`."""
 
-    __slots__ = ("claimed", "is_inside", "is_near", "thread")
+    __slots__ = ("claimed", "is_inline", "is_inside", "thread")
 
     def __init__(self) -> None:
         self.claimed: Iteration | None = None
         """What it works on, until that is put down for others. Guarded by the monitor."""
         self.is_inside = False
         """Whether it schedules an iteration or waits for one: the pipeline sets the pace."""
-        self.is_near = False
-        """Whether it was back soon, the last times it had taken an iteration."""
+        self.is_inline = False
+        """Whether it launches all stages itself, so that no stream's thread is told of any."""
         self.thread = 0
         """The number of its thread, while that works on an iteration."""
 
@@ -112,7 +112,7 @@ class Schedule:
         self.queue.append(iteration)
         if not self.first_stream:
             self.wake_worker()
-        elif not self.consumer.is_near:
+        elif not self.consumer.is_inline:
             self.monitor.streams[self.first_stream].notify()
 
     # -- who has something to do ---------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from penstock.executor.gpu.inline_choice import InlineChoice
 from penstock.executor.iteration import (
     BEGINNING,
     DONE,
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
     complete, and the stream it is queued for.
     """
 
-_SOON_SECONDS, _LONG_SECONDS, _REMEMBERED = 0.0005, 0.002, 8
-"""What is soon: somewhat longer than it takes to wake a thread and to get the interpreter back from
-it, a few times. A mean of so many absences counts, the longest taken for so long, so that a
-consumer is not taken for the one and the other in turn.
-"""
 _MOST_CAUSES = 8
 
 
@@ -54,9 +50,8 @@ class InlineExecution:
 
     One thread at a time has the interpreter. To wake that of a stream, to wait, and to be woken by
     it takes the consumer a third of what the stream does for an iteration of few operators. So it
-    does that itself where it would wait; and where it was back soon the last times, the stream's
-    thread is not even told of an iteration. While the consumer is busy with other things, the
-    stream's thread works ahead as ever.
+    does that itself where it would wait; and where that is quicker as a whole (`InlineChoice`), the
+    stream's thread is not even told of an iteration. Else that works ahead as ever.
 
     Parameters
     ----------
@@ -72,8 +67,7 @@ class InlineExecution:
         self._tasks = tasks
         self._schedule = schedule
         self._runtime = runtime
-        self._left = 0.0
-        self._away = _LONG_SECONDS
+        self._choice = InlineChoice()
         self._before: Place | None = None
         """Where the iteration was that the consumer works on."""
         self._stream: StreamExecutor | None = None
@@ -81,13 +75,11 @@ class InlineExecution:
 
     def begin_waiting(self, now: float) -> None:
         """Note when the consumer asked for an iteration, in seconds."""
-        away = min(now - self._left, _LONG_SECONDS)
-        self._away += (away - self._away) / _REMEMBERED
-        self._schedule.consumer.is_near = self._away < _SOON_SECONDS
+        self._schedule.consumer.is_inline = self._choice.begin_waiting(now)
 
     def end_waiting(self, now: float) -> None:
         """Note when it got one, in seconds."""
-        self._left = now
+        self._choice.end_waiting(now)
 
     def run_pending(self, iteration: Iteration) -> None:
         """Go on with the oldest iteration on its streams, in the consumer's thread.

@@ -195,7 +195,7 @@ class GpuTasks:
                 monitor.streams[stream.name].notify_all()
             schedule.follow(iteration, following, failed)
             schedule.advance(iteration)
-            if consumer.is_here and not consumer.is_near:
+            if consumer.is_here and not consumer.is_inline:
                 self._wake_left_streams(iteration)
             schedule.tell_progress()
 
