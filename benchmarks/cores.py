@@ -7,7 +7,9 @@
 
 Peers are `DALI`, `threads` and `processes` (Penstock with ``num_threads=n``), and `alone`: n
 independent processes of Penstock with one thread each, which is what the machine itself allows.
-Each peer has a process of its own, and all run in turn. Figures are medians of samples per second.
+Each peer has a process of its own, and all run in turn. Figures are medians of samples per second,
+after a warm-up of 5 seconds: each worker process meets each page of the batches once, and how many
+threads are best is found out.
 `--depth` is the ``prefetch_queue_depth`` of `processes`; all others have 2.
 """
 
@@ -92,6 +94,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--peer", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, 4, cores}))
     parser.add_argument("--depth", type=int, default=2, help="of worker processes' pipelines")
+    parser.add_argument("--warm-up", type=float, default=5.0, help="seconds, of each peer")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.5, help="of one round of one peer")
     return parser.parse_args()
@@ -116,7 +119,12 @@ def main() -> None:
             rows: dict[str, list[Peer]] = {}
             for threads in args.threads:
                 peers = [_peer(name, homes, case, root, threads, args.depth) for name in args.peer]
-                measure(peers, rounds=args.rounds, seconds=args.seconds)
+                measure(
+                    peers,
+                    rounds=args.rounds,
+                    seconds=args.seconds,
+                    warm_up_seconds=args.warm_up,
+                )
                 rows[f"{threads} threads"] = peers
             batch_size = BATCH_SIZES.get(case, BATCH_SIZE)
             title = f"{case}: batch {batch_size}, medians of {args.rounds}"

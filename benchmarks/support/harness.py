@@ -65,10 +65,18 @@ def checked_cases(wanted: Sequence[str] | None, known: Sequence[str]) -> Sequenc
     return wanted or known
 
 
-def measure(peers: Sequence[Peer], *, rounds: int = 5, seconds: float = 1.5) -> None:
-    """Run all peers in turn, `rounds` times for `seconds` each, after a warm-up."""
+def measure(
+    peers: Sequence[Peer],
+    *,
+    rounds: int = 5,
+    seconds: float = 1.5,
+    warm_up_seconds: float | None = None,
+) -> None:
+    """Run all peers in turn, `rounds` times for `seconds` each, after a warm-up of half of that, or
+    of `warm_up_seconds`.
+    """
     for peer in peers:
-        peer.run(seconds / 2)
+        peer.run(seconds / 2 if warm_up_seconds is None else warm_up_seconds)
         _come_to_rest()
     for _ in range(rounds):
         for peer in peers:
