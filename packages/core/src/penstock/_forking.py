@@ -23,8 +23,9 @@ class NoFork:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
-        """Its lock guards all else, and is held while the process is forked."""
+        self._lock = threading.Lock()
+        """Guards all else, and is held while the process is forked."""
+        self._changed = threading.Condition(self._lock)
         self._inside: dict[int, int] = {}
         """How often each thread has entered, by its number."""
         self._forking: set[int] = set()
@@ -32,19 +33,21 @@ class NoFork:
 
     def __enter__(self) -> None:
         thread = threading.get_ident()
-        with self._changed:
+        with self._lock:
             if self._forking and thread not in self._inside:
                 self._changed.wait_for(lambda: not self._forking, _WAIT_TIMEOUT_SECONDS)
             self._inside[thread] = self._inside.get(thread, 0) + 1
 
     def __exit__(self, *_: object) -> None:
         thread = threading.get_ident()
-        with self._changed:
-            self._inside[thread] -= 1
-            if not self._inside[thread]:
-                del self._inside[thread]
-                if self._forking:
-                    self._changed.notify_all()
+        with self._lock:
+            left = self._inside[thread] - 1
+            if left:
+                self._inside[thread] = left
+                return
+            del self._inside[thread]
+            if self._forking:
+                self._changed.notify_all()
 
     @property
     def is_awaited(self) -> bool:
@@ -55,18 +58,19 @@ class NoFork:
         return self._inside.keys() <= self._forking
 
     def _before(self) -> None:
-        self._changed.acquire()
+        self._lock.acquire()
         self._forking.add(threading.get_ident())
         self._changed.wait_for(self._others_are_out, _WAIT_TIMEOUT_SECONDS)
 
     def _after_in_parent(self) -> None:
         self._forking.discard(threading.get_ident())
         self._changed.notify_all()
-        self._changed.release()
+        self._lock.release()
 
     def _after_in_child(self) -> None:
         thread = threading.get_ident()
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._inside = {t: n for t, n in self._inside.items() if t == thread}
         self._forking = set()
 
