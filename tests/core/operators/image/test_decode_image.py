@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import simplejpeg
 
+from penstock import Pipeline, fn
 from penstock.errors import BadSampleError, DataTypeError, ShapeError
+from penstock.executor.cpu.batch import BatchBuffer
 from penstock.kernels.cpu.decode import backend, nvimagecodec_library, stored
 from penstock.types import DALIDataType, DALIImageType
 from tests.support.encoded_images import (
@@ -476,3 +478,24 @@ def test_nothing_is_printed_about_bad_data(capfd, back_end):
 def test_old_names_are_the_same_operators():
     for name in ("image_decoder", "experimental.decoders.image"):
         np.testing.assert_array_equal(run_operator(name, encoded(pngs()["png-rgb8"])), picture())
+
+
+def test_an_image_takes_memory_of_its_batch_once(monkeypatch):
+    taken = []
+    row = BatchBuffer.row
+
+    def counted(buffer, index, shape):
+        taken.append(index)
+        return row(buffer, index, shape)
+
+    monkeypatch.setattr(BatchBuffer, "row", counted)
+    shapes = [(20 + k, 30 + 2 * k, 3) for k in range(4)]
+    files = [simplejpeg.encode_jpeg(picture(*shape)) for shape in shapes]
+    batch = [np.frombuffer(file, np.uint8) for file in files]
+    pipe = Pipeline(4, 1, None, workers="threads")
+    with pipe:
+        pipe.set_outputs(fn.decoders.image(fn.external_source([batch] * 3)))
+    for _ in range(3):
+        (images,) = pipe.run()
+        assert images.shape() == shapes
+    assert sorted(taken) == sorted([*range(4)] * 3)

@@ -81,6 +81,8 @@ class EncodedImage(LazyImage):
             # The consumer asks; it is the decoder that failed.
             raise self._context.located(error) from error
         self._known = top, left, _, _ = wanted_now
+        if wanted_now == (y0, x0, y1, x1):
+            return self._pixels  # not a view of it: it may be the sample's place in its batch
         return self._pixels[y0 - top : y1 - top, x0 - left : x1 - left]
 
     def plain_source(self) -> PlainSource | None:
