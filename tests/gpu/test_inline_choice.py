@@ -59,6 +59,16 @@ def test_a_consumer_that_is_busy_has_threads_work_ahead():
     assert loop.take(400, inline=2e-4, ahead=4e-4)
 
 
+def test_a_consumer_that_is_busy_at_times_does_not_begin_trials():
+    loop = Loop()
+    assert not loop.take(200, inline=4e-4, ahead=2e-4)
+    tried = len(loop.found)
+    for _ in range(4):
+        loop.take(20, inline=4e-4, ahead=2e-4, away=3e-3)
+        loop.take(60, inline=4e-4, ahead=2e-4)
+    assert True not in loop.found[tried:]
+
+
 def test_one_pause_changes_nothing():
     loop = Loop()
     loop.take(400, inline=2e-4, ahead=4e-4)
@@ -68,8 +78,9 @@ def test_one_pause_changes_nothing():
 
 def test_a_pause_in_a_trial_does_not_count():
     loop = Loop()
-    for number in range(400):
-        loop.take(1, inline=2e-4, ahead=4e-4, away=1.0 if number % 50 == 25 else SOON)
+    for _ in range(400):
+        pauses = loop.found.count(True) == 20  # in the trial of one of the two
+        loop.take(1, inline=2e-4, ahead=4e-4, away=1.0 if pauses else SOON)
     assert loop.found[-1]
 
 

@@ -9,8 +9,11 @@ import pytest
 from penstock.executor.processes.pool import WorkerPool
 
 
+def nothing(*_):
+    pass
+
+
 def worker(pid):
-    nothing = lambda *_: None  # noqa: E731
     return SimpleNamespace(
         pid=pid,
         processors=(),

@@ -43,7 +43,7 @@ class InlineChoice:
         self._times: list[float] = []
         """Seconds of iterations of the present trial, from one that was handed over to the next."""
         self._means: dict[bool, float] = {}
-        """By `is_inline`, what an iteration took in a trial."""
+        """By `is_inline`, seconds of the iterations of a trial that count."""
         self._settling = _COLD
         self._wait = 0
         """Iterations until the next trial; 0 during one."""
@@ -52,7 +52,7 @@ class InlineChoice:
     def begin_waiting(self, now: float) -> bool:
         """Note when the consumer asked for an iteration, in seconds; return `is_inline`."""
         self._away += (min(now - self._got, _LONG_SECONDS) - self._away) / _REMEMBERED
-        if self._away > _BUSY_SECONDS and (self.is_inline or self._times or self._means):
+        if self._away > _BUSY_SECONDS and (self.is_inline or self._times):
             self._begin(inline=False)
         return self.is_inline
 
