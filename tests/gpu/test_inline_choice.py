@@ -32,12 +32,22 @@ class Loop:
 
 @pytest.mark.parametrize(
     ("inline", "ahead", "expected"),
-    [(2e-4, 4e-4, True), (4e-4, 2e-4, False), (2e-4, 2e-4, False)],
+    [(2e-4, 4e-4, True), (4e-4, 2e-4, False), (2e-4, 2e-4, True), (2.2e-4, 2e-4, False)],
 )
 def test_what_is_quicker_is_chosen(inline, ahead, expected):
+    """Threads that work ahead take more of the processor, so they have to be quicker."""
     loop = Loop()
     assert loop.take(400, inline=inline, ahead=ahead) is expected
     assert set(loop.found[:200]) == {True, False}  # both were tried
+
+
+@pytest.mark.parametrize("slow", [(100, 180), (150, 230), (64, 150)])
+def test_a_machine_that_is_slower_for_a_while_changes_nothing(slow):
+    loop = Loop()
+    for number in range(400):
+        factor = 1.5 if number in range(*slow) else 1.0
+        loop.take(1, inline=factor * 2.6e-4, ahead=factor * 4e-4)
+    assert loop.found[-1]
 
 
 def test_how_long_the_consumer_is_away_does_not_matter_by_itself():
@@ -61,7 +71,7 @@ def test_a_consumer_that_is_busy_has_threads_work_ahead():
 
 def test_a_consumer_that_is_busy_at_times_does_not_begin_trials():
     loop = Loop()
-    assert not loop.take(200, inline=4e-4, ahead=2e-4)
+    assert not loop.take(400, inline=4e-4, ahead=2e-4)
     tried = len(loop.found)
     for _ in range(4):
         loop.take(20, inline=4e-4, ahead=2e-4, away=3e-3)
@@ -87,7 +97,7 @@ def test_a_pause_in_a_trial_does_not_count():
 def test_it_is_tried_again_later():
     loop = Loop()
     assert loop.take(400, inline=2e-4, ahead=4e-4)
-    loop.take(2000, inline=5e-4, ahead=4e-4)
+    loop.take(3000, inline=5e-4, ahead=4e-4)
     assert not loop.found[-1]
 
 

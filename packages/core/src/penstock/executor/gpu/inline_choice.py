@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-_TRIED, _SETTLING, _COLD = 24, 8, 64
-"""Iterations of a trial; those ahead of it, begun before, which do not count; and the first of all,
-in which kernels are loaded and memory is new.
+_TURNS, _TRIED, _SETTLING, _COLD = 6, 16, 8, 64
+"""A trial has so many turns of the one and the other, which measure so many iterations each; those
+ahead of a turn, begun before, which do not count; and the first of all, in which kernels are loaded
+and memory is new. In turns, because a machine may be slower for some milliseconds.
 """
 _COUNTED = 0.75
 """The part of a trial's iterations that counts, the quickest: a consumer may pause now and then."""
-_WORTH_IT = 1.03
-"""How much longer an iteration has to take with threads that work ahead. These go on where the
-consumer is busy for longer all of a sudden."""
-_FIRST_REST, _LONGEST_REST = 512, 16384
+_FAVOUR = 1.05
+"""How much longer an iteration may take inline: threads that work ahead need more of the processor,
+up to twice as much.
+"""
+_FIRST_REST, _LONGEST_REST = 1024, 16384
 """Iterations between two trials."""
 _BUSY_SECONDS, _LONG_SECONDS, _REMEMBERED = 0.0015, 0.002, 8
 """From when on a consumer is busy, so that threads had better work ahead. A mean of so many times
@@ -26,7 +28,7 @@ class InlineChoice:
     each time that it calls a library, another thread may take the interpreter, and to get it back
     takes long on some machines. What is lost, and what is gained, depends on the machine, the
     program and the pipeline. How long the consumer stays away does not tell, either, since it is
-    away for longer when it has to wait for the interpreter. So both are tried for some iterations.
+    away for longer when it has to wait for the interpreter. So both are tried, in turns.
 
     Attributes
     ----------
@@ -34,16 +36,15 @@ class InlineChoice:
         Whether the consumer is to launch all stages.
     """
 
-    __slots__ = ("_away", "_got", "_means", "_rest", "_settling", "_times", "_wait", "is_inline")
+    __slots__ = ("_away", "_got", "_rest", "_settling", "_times", "_wait", "is_inline")
 
     def __init__(self) -> None:
         self.is_inline = False
         self._got = 0.0
         self._away = _LONG_SECONDS
-        self._times: list[float] = []
-        """Seconds of iterations of the present trial, from one that was handed over to the next."""
-        self._means: dict[bool, float] = {}
-        """By `is_inline`, seconds of the iterations of a trial that count."""
+        self._times: dict[bool, list[float]] = {False: [], True: []}
+        """By `is_inline`, seconds of iterations of the present trial, from one that was handed over
+        to the next."""
         self._settling = _COLD
         self._wait = 0
         """Iterations until the next trial; 0 during one."""
@@ -52,7 +53,7 @@ class InlineChoice:
     def begin_waiting(self, now: float) -> bool:
         """Note when the consumer asked for an iteration, in seconds; return `is_inline`."""
         self._away += (min(now - self._got, _LONG_SECONDS) - self._away) / _REMEMBERED
-        if self._away > _BUSY_SECONDS and (self.is_inline or self._times):
+        if self._away > _BUSY_SECONDS and (self.is_inline or any(self._times.values())):
             self._begin(inline=False)
         return self.is_inline
 
@@ -69,22 +70,24 @@ class InlineChoice:
         if self._settling:
             self._settling -= 1
             return
-        self._times.append(took)
-        if len(self._times) < _TRIED:
+        self._times[self.is_inline].append(took)
+        measured = sum(map(len, self._times.values()))
+        if measured % _TRIED:
             return
-        kept = sorted(self._times)[: int(_COUNTED * _TRIED)]
-        self._times.clear()
-        self._means[self.is_inline] = sum(kept)
-        if len(self._means) == 1:
+        if measured < _TURNS * _TRIED:
             self.is_inline = not self.is_inline
             self._settling = _SETTLING
             return
-        self.is_inline = self._means[True] * _WORTH_IT < self._means[False]
+        inline, ahead = (
+            sum(sorted(times)[: int(_COUNTED * len(times))])
+            for times in (self._times[True], self._times[False])
+        )
+        self._begin(inline=inline < ahead * _FAVOUR)
         self._wait, self._rest = self._rest, min(2 * self._rest, _LONGEST_REST)
 
     def _begin(self, *, inline: bool) -> None:
-        """Begin with trials."""
+        """Forget what was measured, and begin with trials."""
         self.is_inline = inline
-        self._times.clear()
-        self._means.clear()
+        for times in self._times.values():
+            times.clear()
         self._settling, self._wait = _SETTLING, 0

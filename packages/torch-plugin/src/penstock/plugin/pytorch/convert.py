@@ -9,14 +9,14 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from penstock.errors import DestinationShapeError, DestinationTypeError, ShapeError
-from penstock.tensors import TensorListCPU, TensorListGPU
+from penstock.tensors import TensorGPU, TensorListCPU, TensorListGPU
 from penstock.tensors.gpu.streams import DEFAULT_STREAM, stream_number
 from penstock.types import DALIDataType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.tensors import TensorCPU, TensorGPU
+    from penstock.tensors import TensorCPU
 
     Batch = TensorListCPU | TensorListGPU
 
@@ -61,7 +61,12 @@ def to_torch_tensor(
     """
     if isinstance(dali_tensor, (TensorListCPU, TensorListGPU)):
         dali_tensor = dali_tensor.as_tensor()
-    result: torch.Tensor = from_dlpack(dali_tensor)
+    exported: Any = dali_tensor
+    if isinstance(dali_tensor, TensorGPU):
+        # `from_dlpack` would ask which device it is, and find the stream by the device's name.
+        stream = torch.cuda.current_stream(dali_tensor.device_id()).cuda_stream
+        exported = dali_tensor.__dlpack__(stream=stream or DEFAULT_STREAM)
+    result: torch.Tensor = from_dlpack(exported)
     return result.clone() if copy else result
 
 
