@@ -32,7 +32,13 @@ class Loop:
 
 @pytest.mark.parametrize(
     ("inline", "ahead", "expected"),
-    [(2e-4, 4e-4, True), (4e-4, 2e-4, False), (2e-4, 2e-4, True), (2.2e-4, 2e-4, False)],
+    [
+        (2e-4, 4e-4, True),
+        (4e-4, 2e-4, False),
+        (2e-4, 2e-4, True),
+        (2.4e-4, 2e-4, True),
+        (3e-4, 2e-4, False),
+    ],
 )
 def test_what_is_quicker_is_chosen(inline, ahead, expected):
     """Threads that work ahead take more of the processor, so they have to be quicker."""
@@ -97,7 +103,7 @@ def test_a_pause_in_a_trial_does_not_count():
 def test_it_is_tried_again_later():
     loop = Loop()
     assert loop.take(400, inline=2e-4, ahead=4e-4)
-    loop.take(3000, inline=5e-4, ahead=4e-4)
+    loop.take(3000, inline=7e-4, ahead=4e-4)
     assert not loop.found[-1]
 
 

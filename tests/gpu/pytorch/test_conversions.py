@@ -31,12 +31,13 @@ def current(emulated_gpu, monkeypatch):
     stream = SimpleNamespace(cuda_stream=emulated_gpu.acquire_stream(), asked=[])
 
     def current_stream(device):
-        stream.asked.append(str(device))
+        stream.asked.append(device)
         return stream
 
     monkeypatch.setattr(torch.cuda, "current_stream", current_stream)
+    own = stream.cuda_stream
     yield stream
-    emulated_gpu.release_stream(stream.cuda_stream)
+    emulated_gpu.release_stream(own)
 
 
 @pytest.fixture
@@ -53,10 +54,16 @@ def seen(runtime, current, tensor, like):
     return read_on(runtime, tensor.data_ptr(), like, current.cuda_stream)
 
 
+def test_the_default_stream_is_1_to_dlpack_and_0_to_pytorch(emulated_gpu, current, data):
+    current.cuda_stream = 0
+    tensor = to_torch_tensor(late_batch(emulated_gpu, list(data)))
+    np.testing.assert_array_equal(read_on(emulated_gpu, tensor.data_ptr(), data, 1), data)
+
+
 def test_dense_batches_are_shared(emulated_gpu, current, data):
     batch = late_batch(emulated_gpu, list(data))
     tensor = to_dense(batch, 2, "x")
-    assert current.asked == ["cuda:0"]
+    assert current.asked == [0]
     assert any("copy" in what for what in emulated_gpu.pending()), "the host has waited"
     assert tensor.data_ptr() == batch[0]._address
     assert (tensor.shape, tensor.dtype) == ((2, 3, 4), torch.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,7 @@ def random_windows(
     """
     windows = np.empty((len(extents), 4), np.int64)
     sizes = np.array(extents, np.int64, order="C")
-    numbers = (
-        np.arange(indices.start, indices.stop, indices.step)
-        if type(indices) is range
-        else np.array(indices, np.int64)
-    )
+    numbers = _counted(indices) if type(indices) is range else np.array(indices, np.int64)
     if is_of_pipeline(seed):
         state = seed.at(iteration)
         _random_crop_state.crop_windows(
@@ -60,6 +57,12 @@ def random_windows(
         uniforms = uniforms_of(seed, iteration, numbers, 2 * max(num_attempts, 0) + 2)
     _choose(windows, sizes, area, aspect_ratio, num_attempts, numbers, key, uniforms)
     return windows
+
+
+@lru_cache(maxsize=16)
+def _counted(indices: range) -> np.ndarray:
+    """Positions of a whole batch, the same in each iteration; they are only read."""
+    return np.arange(indices.start, indices.stop, indices.step)
 
 
 @compiled

@@ -120,7 +120,8 @@ class ResizingOperator(SampleOperator):
                 planned.device = _resample_axes.AxesSampling.in_common(table, antialias, c.size)
             else:
                 planned.device = _resample_axes.AxesSampling(table, antialias)
-            planned.device.are_copies = planned.table[1].all()
+            copies = planned.table[1]
+            planned.device.are_copies = np.count_nonzero(copies) == len(copies)
         axes: _resample_axes.AxesSampling = planned.device
         return axes
 
