@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -268,6 +269,55 @@ def test_a_batch_that_comes_while_a_process_is_busy_is_sent_to_another_one(monke
     # Threads that do not wait for processes any more are not woken in place of those that do.
     wait_until(lambda: not any(i.is_busy for i in pipe._executor.scheduled()))
     wait_until(lambda: not pipe._executor._schedule.monitor.dispatchers)
+
+
+def test_processes_that_are_busy_are_sent_samples_as_soon_as_these_come(monkeypatch, tmp_path):
+    sent = []
+    send = RemoteRunner.send
+
+    def noted(self, iteration, *args, **options):
+        found = send(self, iteration, *args, **options)
+        sent.append(iteration.number)
+        return found
+
+    monkeypatch.setattr(RemoteRunner, "send", noted)
+    monkeypatch.setattr("penstock.executor.cpu.tasks.chunk_size", lambda *_: 4)
+    folder = str(tmp_path)
+
+    @operator("carrying_gated", inputs=Input())
+    def carrying_gated(xp, x):
+        """As it is, once there is a file of its number."""
+        while not os.path.exists(f"{folder}/{int(x[0])}"):
+            time.sleep(0.002)
+        return x
+
+    def open_gates(*numbers):
+        for number in numbers:
+            (tmp_path / str(number)).touch()
+
+    numbers = itertools.count()
+
+    def graph():
+        return fn.carrying_gated(fn.external_source(source=lambda: np.full((12, 1), next(numbers))))
+
+    open_gates(*range(4))
+    pipe = built(graph, "processes", batch_size=12, num_threads=2, prefetch_queue_depth=2)
+    pipe.schedule_run()
+    for number in range(4):
+        pipe.share_outputs()
+        pipe.release_outputs()
+        if number == 3:
+            wait_until(lambda: sent.count(4) == 3)  # a process has one of these, the other two
+        pipe.schedule_run()
+    try:
+        wait_until(lambda: 5 in sent)
+        assert sent.count(4) == 3
+    finally:
+        open_gates(*range(4, 9))
+    for number in (4, 5):
+        (found,) = pipe.share_outputs()
+        np.testing.assert_array_equal(found.as_array(), np.full((12, 1), number))
+        pipe.release_outputs()
 
 
 def test_operators_of_whole_batches_between_two_stages():

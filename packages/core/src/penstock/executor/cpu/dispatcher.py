@@ -22,9 +22,6 @@ and is woken on another core: with 16 processes and threads on 16 cores, log-mel
 made at 38,000 clips a second, and at 52,000 where all threads were kept on one core."""
 _CHUNKS_A_WORKER = 2
 """Chunks that a process has been sent: one that it is at, and the next."""
-_MOST_IN_A_ROW = 256
-"""Chunks that a thread sends before it waits for the last of them and looks at all there is to do
-again."""
 
 
 class Dispatcher:
@@ -50,8 +47,6 @@ class Dispatcher:
         """Chunks that have been sent, in that order."""
         self._lines: dict[WorkerProcess, list[ChunkRun]] = {}
         """The same by the worker process that has them."""
-        self._sent = 0
-        """How many have been."""
         self._may_be_woken = False
         """Whether `Monitor.dispatchers` has this thread."""
         self._answered: deque[ChunkRun] = deque()
@@ -67,7 +62,6 @@ class Dispatcher:
         workers = -(-program.concurrency.threads // program.concurrency.limit)
         while (
             len(pending) < _CHUNKS_A_WORKER * workers
-            and self._sent < _MOST_IN_A_ROW
             and program.is_sent
             and not no_fork.is_awaited
             and not pending[0].runner.is_awaited()
@@ -109,7 +103,7 @@ class Dispatcher:
         with self._monitor.lock:
             closed, is_short = self._monitor.closed, len(self._pending) <= workers
             task = None if closed else tasks.find_more(is_short=is_short)
-            if workers > 1 and task is None and is_short:  # else the next answer is soon enough
+            if workers > 1 and task is None:
                 self._monitor.dispatchers.add(self._worker.wakeup)
                 self._may_be_woken = True
         if task is None:
@@ -133,7 +127,6 @@ class Dispatcher:
         """Wait for a chunk from now on."""
         assert run.sent is not None
         self._pending.append(run)
-        self._sent += 1
         worker = run.sent.worker
         if worker is None:
             self._answered.append(run)
