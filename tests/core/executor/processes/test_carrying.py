@@ -468,6 +468,19 @@ def test_a_graph_that_cannot_travel_runs_in_threads():
     assert "lock" in statistics["why_threads"]
 
 
+def test_a_source_stays_in_the_program_with_all_it_holds():
+    lock, numbers = threading.Lock(), (number for number in itertools.count())
+
+    def source():
+        with lock:
+            return np.full((7, 3), next(numbers))
+
+    pipe = built(lambda: fn.external_source(source) + 1, "processes")  # not in threads
+    for number in range(3):
+        (found,) = pipe.run()
+        np.testing.assert_array_equal(found.as_array(), np.full((7, 3), number + 1))
+
+
 class Unwelcome:
     """What a worker cannot unpack."""
 

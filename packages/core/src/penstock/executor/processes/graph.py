@@ -134,6 +134,8 @@ def _pickler() -> type[pickle.Pickler]:
                 # Sources are asked in the parent, which owns the pipeline, too.
                 state = {name: getattr(value, name) for name in _FIELDS}
                 state |= {"owner": None, "input_queue": value.input_queue is not None or None}
+                if value.input_queue is not None:  # they may hold anything, and all the data
+                    state["args"] = {**value.args, "source": None, "cuda_stream": None}
                 if value.schema.calls_user:  # the function, which travels apart if at all
                     state["args"] = {**value.args, "function": _called_elsewhere}
                 return copyreg.__newobj__, (OpNode,), (None, state)  # type: ignore[attr-defined]
