@@ -136,6 +136,7 @@ def _arguments() -> argparse.Namespace:
     gpu = parser.add_argument_group("with --device gpu")
     gpu.add_argument("--batch-size", type=int, nargs="+", default=[64, 256])
     gpu.add_argument("--library", action="append", help="only these; default: both")
+    gpu.add_argument("--warm-up", type=float, default=5.0, help="seconds, of each library")
     gpu.add_argument(
         "--profile", action="store_true", help="also tell where threads and GPU spend an iteration"
     )
