@@ -89,8 +89,8 @@ class Monitor:
         nothing would keep the interpreter from the one that has work.
         """
         self.dispatchers: set[Wakeup] = set()
-        """Threads that wait for worker processes that will soon have nothing to do, and have found
-        nothing for them. One is woken at a time, as for `work`."""
+        """Threads that wait for worker processes, and would send them more samples, but have found
+        none. One is woken at a time, as for `work`."""
         self.streams = {name: threading.Condition(self.lock) for name in ("mixed", "gpu")}
         """There may be something to do for the thread of a stream."""
         self.finished = threading.Condition(self.lock)

@@ -10,9 +10,10 @@ and memory is new. In turns, because a machine may be slower for some millisecon
 _COUNTED = 0.75
 """The part of a trial's iterations that counts, the quickest: a consumer may pause now and then."""
 _FAVOUR = 1.25
-"""How much longer an iteration may take inline in a trial. Threads that work ahead take up to twice
-as much of the processor, and one that never sleeps becomes quicker in some seconds: an H200's host
-took 300 microseconds an iteration then, and 530 to 600 in trials (490 to 610 with threads).
+"""How much longer an iteration may take in a trial where the consumer launches all stages. Threads
+that work ahead need up to twice as much of the processor; and a consumer that never sleeps becomes
+quicker after some seconds: an H200's host took 300 microseconds an iteration then, and 530 to 600
+in trials (490 to 610 with threads).
 """
 _FIRST_REST, _LONGEST_REST = 1024, 16384
 """Iterations between two trials."""
