@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from penstock import Pipeline, errors, fn, ops, types
-from penstock.operators import Arg, FloatArg, Input, operator
+from penstock.operators import Arg, FloatArg, Input, StringArg, operator
 from penstock.plugin.pytorch import DALIGenericIterator
 from tests.support.images import class_folders, picture
 
@@ -299,20 +299,26 @@ RAISED = {
 }
 
 
-@operator("testing.e2e.raise_at_seven", inputs=Input(), hidden=True)
-def raise_at_seven(xp, number):
+@operator(
+    "testing.e2e.raise_at_seven",
+    inputs=Input(),
+    args=[Arg("kind", StringArg, None, "What is raised: a key of `RAISED`.")],
+    hidden=True,
+)
+def raise_at_seven(xp, number, kind):
     """Raise what is asked for."""
     if number == 7:
-        RAISED[raise_at_seven.kind]()
+        RAISED[kind]()
     return number
 
 
 @pytest.mark.parametrize("kind", RAISED)
 def test_an_exception_in_a_user_operator(kind):
-    raise_at_seven.kind = kind
     numbers = iter(np.arange(20).reshape(5, 4, 1))
     pipe = pipeline(
-        lambda: fn.testing.e2e.raise_at_seven(fn.external_source(source=lambda: next(numbers)))
+        lambda: fn.testing.e2e.raise_at_seven(
+            fn.external_source(source=lambda: next(numbers)), kind=kind
+        )
     )
     assert pipe.run()[0].as_array().ravel().tolist() == [0, 1, 2, 3]
     with pytest.raises(errors.OperatorError) as caught:

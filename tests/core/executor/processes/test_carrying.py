@@ -435,6 +435,22 @@ def test_an_operator_of_the_user_travels_by_value():
     assert [int(np.array(s)) for s in pipe.run()[0]] == [8] * 7
 
 
+def test_an_operator_that_was_declared_without_a_module_travels_by_value():
+    names = {"operator": operator, "Input": Input}  # and no `__name__`, as `exec` may be called
+    exec(
+        "@operator('testing.processes_nowhere', inputs=Input())\n"
+        "def negated(xp, x):\n    return -x\n",
+        names,
+    )
+    pipe = built(
+        lambda: fn.testing.processes_nowhere(
+            fn.external_source(lambda: np.arange(7, dtype=np.int32)[:, None])
+        ),
+        "processes",
+    )
+    assert pipe.run()[0].as_array().ravel().tolist() == [-k for k in range(7)]
+
+
 def test_an_error_of_the_user_shows_where_it_was_raised():
     @operator("testing.processes_fail", inputs=Input())
     def fail(xp, x):

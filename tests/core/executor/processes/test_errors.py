@@ -10,6 +10,7 @@ import pytest
 
 from penstock import fn, pipeline_def
 from penstock.errors import OperatorError, ShapeError
+from penstock.executor.processes.room import Room
 from penstock.operators import Input, operator
 from penstock.tracebacks import WorkerTraceback
 
@@ -203,3 +204,48 @@ def test_a_class_of_the_user_that_travels_by_value_returns_as_the_same(raised):
     assert isinstance(error, LocalError)
     assert type(error.__cause__) is LocalError
     assert error.__cause__.code == 14
+
+
+@pytest.mark.parametrize("policy", ["raise", "replace"])
+def test_a_sample_that_there_is_no_memory_for(policy):
+    """It is that sample's error; the worker goes on, and so does the pipeline."""
+    sizes = iter([[4, 5, 6], [4, 10**9, 6], [7, 8, 9]])
+
+    @pipeline_def(
+        batch_size=3, num_threads=2, device_id=None, workers="processes", on_bad_sample=policy
+    )
+    def p():
+        images = fn.external_source(lambda: [np.zeros((8, 8, 3), np.uint8)] * 3, layout="HWC")
+        extents = fn.external_source(lambda: [np.float32([n, n]) for n in next(sizes)])
+        return fn.resize(images, size=extents)
+
+    pipe = p()
+    assert [shape[0] for shape in pipe.run()[0].shape()] == [4, 5, 6]
+    workers = set(pipe._executor.processes.pids())
+    if policy == "raise":
+        with pytest.raises(MemoryError, match="1000000000, 1000000000, 3") as caught:
+            pipe.run()
+        assert isinstance(caught.value, OperatorError)
+        assert caught.value.where.sample == 1
+    else:
+        heights = [shape[0] for shape in pipe.run()[0].shape()]
+        assert (heights[0], heights[2]) == (4, 6)
+        assert heights[1] in (4, 6)
+    assert [shape[0] for shape in pipe.run()[0].shape()] == [7, 8, 9]
+    assert workers <= set(pipe._executor.processes.pids())
+
+
+def test_there_is_room_for_a_sample_where_there_is_none_for_as_many():
+    asked = []
+
+    def ask(size):
+        asked.append(size)
+        if size > 1000:
+            raise MemoryError
+        return np.empty(size, np.uint8)
+
+    room = Room(8, None, ask)
+    assert room.empty((4, 50), np.float32).shape == (4, 50)
+    assert asked == [8 * 800, 800]
+    with pytest.raises(MemoryError, match=r"shape \(2000,\) and type uint8.* 2000 bytes"):
+        room.empty(2000, np.uint8)

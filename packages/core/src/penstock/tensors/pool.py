@@ -235,10 +235,7 @@ class HostPool:
         try:
             block = self._take(size, account)
         except (MemoryError, ValueError) as error:  # NumPy's error knows only the block
-            raise MemoryError(
-                f"There is no memory for an array of shape {tuple(shape)} and type {dtype}, "
-                f"which takes {size} bytes."
-            ) from error
+            raise no_memory(shape, dtype, size) from error
         try:
             array: np.ndarray = _ndarray(shape, dtype, block.memory, block.offset)
             lease = _Lease(array, self._returned.append)
@@ -514,6 +511,14 @@ class PoolShare(HostPool):
     def reserve(self, size_bytes: int) -> Reserve:
         """Set memory of the pool aside; anybody's requests may take it."""
         return self._pool.reserve(size_bytes)
+
+
+def no_memory(shape: Sequence[int], dtype: np.dtype, size_bytes: int) -> MemoryError:
+    """What is raised where there is no memory for an array."""
+    return MemoryError(
+        f"There is no memory for an array of shape {tuple(shape)} and type {dtype}, which takes "
+        f"{size_bytes} bytes."
+    )
 
 
 def memory_of(array: np.ndarray) -> Memory | None:

@@ -70,13 +70,9 @@ class PackedGraph:
             _pickler()(stream, protocol=5, buffer_callback=buffers.append).dump(content)
         except Exception as error:
             raise ArgumentTypeError(f"the graph cannot be pickled: {error}") from error
-        self.modules = sorted(
-            {
-                node.schema.cls.__module__
-                for node in plan.nodes
-                if node.schema.cls.__module__.startswith("penstock.operators.")
-            }
-        )
+        # A class has no module where it was declared by `exec` with names of its own.
+        modules = {node.schema.cls.__module__ or "" for node in plan.nodes}
+        self.modules = sorted(m for m in modules if m.startswith("penstock.operators."))
         """Modules of the library that declare its operators."""
         parts = [memoryview(stream.getbuffer()), *(b.raw() for b in buffers)]
         self.number = next(_numbers)

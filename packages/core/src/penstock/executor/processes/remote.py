@@ -396,9 +396,12 @@ class RemoteRunner:
                 self._show(worker, sent.batch)
                 worker.send(("copies", sent.batch.packed))
                 continue
-            more = self._block(answer.size, sent.blocks)
-            assert more is not None
-            worker.show(more.file)
+            try:
+                more = self._block(answer.size, sent.blocks)
+            except MemoryError:  # the worker says which sample it was for
+                more = None
+            if more is not None:
+                worker.show(more.file)
             worker.send(("room", more))
 
     def _block(self, size: int, blocks: list[np.ndarray]) -> Place | None:

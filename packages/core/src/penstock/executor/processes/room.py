@@ -14,7 +14,7 @@ import numpy as np
 from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from penstock.executor.processes.messages import ABSENT, EMPTY, IN_PLACE, Column
 from penstock.tensors.buffer_sizes import ALIGNMENT_BYTES
-from penstock.tensors.pool import HostPool
+from penstock.tensors.pool import HostPool, no_memory
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -66,7 +66,7 @@ class Room(HostPool):
     first
         The first piece, if the parent has given any.
     ask
-        Gives another one of so many bytes.
+        Gives another one of so many bytes, or raises `MemoryError`.
     """
 
     def __init__(
@@ -87,18 +87,35 @@ class Room(HostPool):
         self._used = 0
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:  # type: ignore[override]
-        """An uninitialised C-contiguous array, aligned to 64 bytes."""
+        """An uninitialised C-contiguous array, aligned to 64 bytes.
+
+        Raises
+        ------
+        MemoryError
+            If the parent has no memory for it.
+        """
         dtype = np.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         size = math.prod(shape) * dtype.itemsize
         if size <= 0:
             return np.empty(shape, dtype)
         if not self._pieces or self._used + size > len(self._pieces[-1]):
-            # Other samples are likely to be as large.
-            self._add(self._ask(size if self._pieces else size * self._count))
+            self._add(self._more(shape, dtype, size))
         start = self._used
         self._used = -(-(start + size) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         return np.ndarray(shape, dtype, self._pieces[-1], start)
+
+    def _more(self, shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray:
+        """A further piece, for an array of so many bytes, or for as many of them as are likely."""
+        if not self._pieces:  # other samples are likely to be as large
+            try:
+                return self._ask(size * self._count)
+            except MemoryError:
+                pass
+        try:
+            return self._ask(size)
+        except MemoryError as error:
+            raise no_memory(shape, dtype, size) from error
 
     def find(self, row: np.ndarray) -> tuple[int, int]:
         """Number of the piece that `row` is in, and where in it; a copy of it if it is in none."""

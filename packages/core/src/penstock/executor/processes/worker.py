@@ -262,7 +262,10 @@ class Worker:
         return buffer
 
     def _ask(self, size: int) -> np.ndarray:
-        return self._files.memory(self._reply(More(size), "room"))
+        place = self._reply(More(size), "room")
+        if place is None:
+            raise MemoryError
+        return self._files.memory(place)
 
     def _ask_for_copies(self) -> Batch:
         packed = self._reply(Unread(), "copies")
