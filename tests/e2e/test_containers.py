@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -38,6 +40,7 @@ def closed(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "numba"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     monkeypatch.setenv("PENSTOCK_COMPILATION_NOTICE", "on")
+    monkeypatch.setenv("PENSTOCK_WORKERS", "threads")
 
 
 def test_with_nothing_but_temporary_files(tmp_path):
@@ -52,6 +55,16 @@ def test_with_nothing_but_temporary_files(tmp_path):
     assert before
     assert run_python("-c", PROGRAM).stderr == ""
     assert {file: file.stat().st_mtime_ns for file in kept.iterdir()} == before
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
+def test_one_of_all_worker_processes_warns(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_WORKERS", "processes")
+    program = PROGRAM.replace("batch_size=2, num_threads=2", "batch_size=2, num_threads=4")
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert result.stderr.count("RuntimeWarning") == 1
 
 
 def test_with_a_folder_for_the_cache(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import mmap
 import os
 import shutil
 import stat
@@ -146,7 +147,8 @@ class _Temporary:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._made: Path | None = None
-        self._warned = False
+        # Forks of this process share it: of all worker processes, one tells the user.
+        self._warned = mmap.mmap(-1, 1)
 
     def folder(self) -> Path | None:
         """A private folder for temporary files, made if need be; `None` where there can be none."""
@@ -167,11 +169,13 @@ class _Temporary:
                 return None
 
     def warn_once(self, failed: Sequence[str], temporary: Path | None) -> None:
-        """Say where compiled code cannot be kept, and where it is now; once for a process."""
+        """Say where compiled code cannot be kept, and where it is now; once for a process and its
+        forks.
+        """
         with self._lock:
-            if self._warned:
+            if self._warned[0]:
                 return
-            self._warned = True
+            self._warned[0] = 1
         where = " and ".join(failed) or "a folder of the user, who has no home"
         if temporary is None:
             now = "nor in a folder for temporary files: every process compiles them again."
