@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import examples.demo.train
+from penstock.executor.processes.shared_pool import SHARED_POOL
 from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
 from penstock.tensors.pool import HOST_POOL
 from tests.e2e.support import REPOSITORY, one_file_a_class
@@ -94,9 +95,12 @@ def test_tensors_are_the_memory_of_the_pipeline(names):
 
 
 def idle_memory(shape):
-    """Addresses that arrays of this shape may get now."""
-    count = HOST_POOL.stats().buffers_idle + 1
-    return {a.ctypes.data for a in [HOST_POOL.empty(shape, np.float32) for _ in range(count)]}
+    """Addresses that arrays of this shape may get now, whatever carries samples."""
+    found = set()
+    for pool in (HOST_POOL, SHARED_POOL):
+        count = pool.stats().buffers_idle + 1
+        found |= {a.ctypes.data for a in [pool.empty(shape, np.float32) for _ in range(count)]}
+    return found
 
 
 def test_memory_is_not_used_again_before_its_tensor_is_gone(names):

@@ -25,7 +25,7 @@ from penstock.operators.support.operator import BatchOperator, SampleOperator, o
 from penstock.operators.support.schema import Input, Spec
 from penstock.tensors.pool import HOST_POOL
 from penstock.types import DALIDataType
-from tests.support.processes import PATIENCE_SECONDS
+from tests.support.processes import PATIENCE_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[3]
 
@@ -435,8 +435,8 @@ def test_a_pipeline_that_its_source_refers_to_can_be_deleted(make):
     assert len(threads) == 2
     alive = weakref.ref(pipe)
     del pipe
-    gc.collect()
-    assert alive() is None
+    # A thread that waits for a worker process holds what it works on until that has answered.
+    wait_until(lambda: (gc.collect(), alive() is None)[1])
     assert not threads & set(threading.enumerate())
 
 

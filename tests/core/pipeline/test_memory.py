@@ -210,7 +210,9 @@ def test_report_says_who_holds_what():
     assert report.in_use == report.waiting_inputs, "a source that is fed keeps the last batch"
 
 
-@pipeline_def(batch_size=8, num_threads=2, device_id=None, enable_memory_stats=True)
+@pipeline_def(
+    batch_size=8, num_threads=2, device_id=None, enable_memory_stats=True, workers="threads"
+)
 def ragged(seed_of_data=0, hint=None):
     rng = np.random.default_rng(seed_of_data)
 
