@@ -396,18 +396,22 @@ class RemoteRunner:
                 self._show(worker, sent.batch)
                 worker.send(("copies", sent.batch.packed))
                 continue
-            try:
-                more = self._block(answer.size, sent.blocks)
-            except MemoryError:  # the worker says which sample it was for
-                more = None
+            more = self._block(answer.size, sent.blocks)
             if more is not None:
                 worker.show(more.file)
             worker.send(("room", more))
 
     def _block(self, size: int, blocks: list[np.ndarray]) -> Place | None:
+        """Room for a worker; `None` where it needs none, or there is none.
+
+        A worker that has none asks for what it needs, and then says which sample it was for.
+        """
         if not size:
             return None
-        block = self._pool.empty((size,), np.uint8)
+        try:
+            block = self._pool.empty((size,), np.uint8)
+        except MemoryError:
+            return None
         blocks.append(block)
         return SHARED_POOL.place_of(block)
 
