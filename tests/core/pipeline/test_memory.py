@@ -93,7 +93,13 @@ def test_limit_with_readers_and_epochs(tmp_path):
 def test_a_limit_goes_by_sizes_that_were_told():
     scheduled = {}
     for size in (0, MIB):
-        pipe = large(memory_limit_bytes=34 * MIB, bytes_per_sample=size, prefetch_queue_depth=6)
+        # What worker processes are given of memory for the first batch counts as well.
+        pipe = large(
+            workers="threads",
+            memory_limit_bytes=34 * MIB,
+            bytes_per_sample=size,
+            prefetch_queue_depth=6,
+        )
         pipe.run()
         # Of sizes that nobody has told, the first iteration tells.
         scheduled[size] = len(pipe._engine.executor.scheduled())
