@@ -514,7 +514,7 @@ class PoolShare(HostPool):
 
 
 def no_memory(shape: Sequence[int], dtype: np.dtype, size_bytes: int) -> MemoryError:
-    """What is raised where there is no memory for an array."""
+    """The error to raise where there is no memory for an array."""
     return MemoryError(
         f"There is no memory for an array of shape {tuple(shape)} and type {dtype}, which takes "
         f"{size_bytes} bytes."

@@ -106,7 +106,10 @@ class Room(HostPool):
         return np.ndarray(shape, dtype, self._pieces[-1], start)
 
     def _more(self, shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray:
-        """A further piece, for an array of so many bytes, or for as many of them as are likely."""
+        """A further piece, which holds an array of this shape, type and number of bytes.
+
+        The first one holds as many as there are samples, if there is memory for that.
+        """
         if not self._pieces:  # other samples are likely to be as large
             try:
                 return self._ask(size * self._count)
