@@ -1,8 +1,8 @@
-"""The loop of the audio notebook: Penstock beside real DALI, in dynamic mode and as a pipeline.
+"""The loop of the audio notebook: Headrace beside real DALI, in dynamic mode and as a pipeline.
 
     hatch run bench:audio                       all cases
     hatch run bench:audio --case dynamic --rounds 9
-    hatch run bench:audio --library Penstock
+    hatch run bench:audio --library Headrace
     hatch run bench:audio --device gpu          from `audio.gpu()` on, on the GPU
     hatch run bench:audio --device gpu --case pipeline --batch-size 8 64 --threads 1 2 8
 
@@ -172,15 +172,15 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, nargs="+", default=[8])
     parser.add_argument("--threads", type=int, nargs="+", help="of one loop, or of a pipeline")
     parser.add_argument(
-        "--workers", choices=["threads", "processes"], help="of Penstock, in place of its default"
+        "--workers", choices=["threads", "processes"], help="of Headrace, in place of its default"
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.5, help="of one round of one peer")
     parser.add_argument("--clips", type=int, default=64)
     args = parser.parse_args()
     if args.workers:
-        os.environ["PENSTOCK_WORKERS"] = args.workers
-    libraries = args.library or ["DALI", "Penstock"]
+        os.environ["HEADRACE_WORKERS"] = args.workers
+    libraries = args.library or ["DALI", "Headrace"]
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         homes = [stack.enter_context(Apart(name)) for name in libraries]

@@ -61,7 +61,7 @@ def encoded(kind: str, subtype: str) -> list[np.ndarray]:
 
 def alone(files: list[np.ndarray]) -> list[Peer]:
     """The decoder and soundfile, one file after the other."""
-    from penstock.kernels.cpu.audio.clip import Clip
+    from headrace.kernels.cpu.audio.clip import Clip
 
     memory = np.empty(4 * SAMPLE_RATE, np.float32)
 
@@ -79,7 +79,7 @@ def alone(files: list[np.ndarray]) -> list[Peer]:
             soundfile.read(io.BytesIO(data), dtype="float32")
         return len(files)
 
-    return [Peer("soundfile", theirs), Peer("Penstock", ours)]
+    return [Peer("soundfile", theirs), Peer("Headrace", ours)]
 
 
 def in_pipeline(
@@ -129,7 +129,7 @@ def main() -> None:
         rows = {}
         for name, (batch, graph) in graphs.items():
             peers = [
-                in_pipeline(lib, batch, graph, options.threads) for lib in ("DALI", "Penstock")
+                in_pipeline(lib, batch, graph, options.threads) for lib in ("DALI", "Headrace")
             ]
             measure(peers, rounds=options.rounds, seconds=options.seconds)
             rows[name] = peers

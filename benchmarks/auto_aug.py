@@ -116,13 +116,13 @@ def main() -> None:
     options = parser.parse_args()
     for title, cases in (("automatic augmentation", SUITES), ("conditionals", CONDITIONALS)):
         rows = {}
-        with Apart("DALI") as dali, Apart("Penstock") as penstock:
+        with Apart("DALI") as dali, Apart("Headrace") as headrace:
             for case in cases:
                 if options.case and not any(word in case for word in options.case):
                     continue
                 peers = [
                     home.peer(pipeline, home.name, case, options.threads, options.processor)
-                    for home in (dali, penstock)
+                    for home in (dali, headrace)
                 ]
                 measure(peers, rounds=options.rounds, seconds=options.seconds)
                 rows[case] = peers

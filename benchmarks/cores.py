@@ -1,12 +1,12 @@
-"""How throughput grows with cores: Penstock's threads and worker processes beside real DALI.
+"""How throughput grows with cores: Headrace's threads and worker processes beside real DALI.
 
     hatch run bench:cores                               all cases, 1, 4 and all threads
     hatch run bench:cores --case audio --threads 1 2 4 8 16
     hatch run bench:cores --peer DALI processes
     hatch run bench:cores --case augment --peer alone processes --threads 16 --depth 6
 
-Peers are `DALI`, `threads` and `processes` (Penstock with ``num_threads=n``), and `alone`: n
-independent processes of Penstock with one thread each, which is what the machine itself allows.
+Peers are `DALI`, `threads` and `processes` (Headrace with ``num_threads=n``), and `alone`: n
+independent processes of Headrace with one thread each, which is what the machine itself allows.
 Each peer has a process of its own, and all run in turn. Figures are medians of samples per second,
 after a warm-up of 5 seconds: each worker process meets each page of the batches once, and how many
 threads are best is found out.
@@ -47,8 +47,8 @@ GRAPHS: dict[str, Callable[[Any, str], tuple[Any, ...]]] = {
 def make(name: str, case: str, root: str, threads: int, depth: int = 2) -> Peer:
     """A pipeline of a case, in the process of a peer."""
     workers = "processes" if name == "processes" else "threads"
-    os.environ["PENSTOCK_WORKERS"] = workers
-    lib = library("DALI" if name == "DALI" else "Penstock")
+    os.environ["HEADRACE_WORKERS"] = workers
+    lib = library("DALI" if name == "DALI" else "Headrace")
     batch_size = BATCH_SIZES.get(case, BATCH_SIZE)
     pipe = lib.Pipeline(batch_size, threads, None, seed=1, prefetch_queue_depth=depth)
     with pipe:

@@ -1,7 +1,7 @@
 """What one call of dynamic mode on a small tensor takes, in microseconds, beside DALI.
 
     hatch run bench:calls                          all cases
-    hatch run bench:calls --case flip --library Penstock
+    hatch run bench:calls --case flip --library Headrace
 
 Cases whose name ends in ``by tensors`` have arguments that are tensors, so that nothing that was
 worked out for a call serves the next one. All is done in the calling thread (`EvalMode.sync_cpu`).
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--library", action="append", help="only these; default: both")
     parser.add_argument("--rounds", type=int, default=150)
     args = parser.parse_args()
-    libraries = args.library or ["DALI", "Penstock"]
+    libraries = args.library or ["DALI", "Headrace"]
     found = {name: measured(dynamic_module(name), args.case, args.rounds) for name in libraries}
     table = Table(title=f"one call on a small tensor, us, least of {args.rounds} rounds")
     table.add_column("call")

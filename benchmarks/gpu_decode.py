@@ -26,21 +26,21 @@ from typing import Any
 
 import numpy as np
 
-from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
-from penstock.kernels.cpu.decode.pixels import Wanted, decode
-from penstock.kernels.cpu.random_crop import crop_window
-from penstock.kernels.gpu.decode import nvimagecodec_module
-from penstock.kernels.gpu.decode.batch import begin_decoding
-from penstock.kernels.gpu.decode.engines import JpegEngines
-from penstock.kernels.gpu.decode.host import Sample
-from penstock.kernels.gpu.decode.job import Job
-from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder
-from penstock.kernels.gpu.decode.options import DecoderOptions
-from penstock.kernels.gpu.decode.plain import PlainJob, PlainJpegs, plain_jpegs
-from penstock.tensors.gpu.batch import DeviceBatch
-from penstock.tensors.gpu.device import get_device
-from penstock.tensors.gpu.queue import Queue
+from headrace.kernels.cpu.decode.header import read_header
+from headrace.kernels.cpu.decode.jpeg_scan import scan_jpegs
+from headrace.kernels.cpu.decode.pixels import Wanted, decode
+from headrace.kernels.cpu.random_crop import crop_window
+from headrace.kernels.gpu.decode import nvimagecodec_module
+from headrace.kernels.gpu.decode.batch import begin_decoding
+from headrace.kernels.gpu.decode.engines import JpegEngines
+from headrace.kernels.gpu.decode.host import Sample
+from headrace.kernels.gpu.decode.job import Job
+from headrace.kernels.gpu.decode.nvimagecodec import DeviceDecoder
+from headrace.kernels.gpu.decode.options import DecoderOptions
+from headrace.kernels.gpu.decode.plain import PlainJob, PlainJpegs, plain_jpegs
+from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.gpu.device import get_device
+from headrace.tensors.gpu.queue import Queue
 
 RGB = Wanted("RGB", np.dtype(np.uint8))
 ENGINES = "JPEG engines"

@@ -42,8 +42,8 @@ from benchmarks.support.idle_runtime import (
 )
 from benchmarks.support.libraries import library
 from examples.dynamic.speech import write_speech
-from penstock.plugin.base_iterator import PipelineBatch, _DaliBaseIterator
-from penstock.tensors.gpu.runtime import install_runtime
+from headrace.plugin.base_iterator import PipelineBatch, _DaliBaseIterator
+from headrace.tensors.gpu.runtime import install_runtime
 
 EXTENT = (375, 500, 3)
 _ROUNDS = 7
@@ -170,7 +170,7 @@ def _photographs() -> str:
 
 def _taker(case: str, runtime: IdleRuntime, count: int, threads: int) -> Taker:
     graph, kind = CASES[case]
-    lib = library("Penstock")
+    lib = library("Headrace")
     # What worker processes take of a processor would not be seen.
     pipe = lib.Pipeline(count, threads, 0, seed=42, workers="threads")
     with pipe:

@@ -27,13 +27,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import penstock.fn
-import penstock.kernels.gpu.strided_copy  # noqa: F401 - tells queues how to copy through strides
+import headrace.fn
+import headrace.kernels.gpu.strided_copy  # noqa: F401 - tells queues how to copy through strides
 from benchmarks.support.device_clock import DeviceClock, HostClock
 from benchmarks.support.kernel_cases import Case, cases
 from benchmarks.support.operator_chain import OperatorChain
-from penstock.tensors.gpu.batch import DeviceBatch
-from penstock.tensors.gpu.device import Device, get_device
+from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.gpu.device import Device, get_device
 
 EXTENT = (375, 500)
 _SETS = 3
@@ -209,7 +209,7 @@ def _table(bench: Bench, wanted: list[Case], copy: float) -> None:
 
 def emulated() -> contextlib.AbstractContextManager[Any]:
     """Have GPU 0 emulated for the length of a ``with``."""
-    from penstock.tensors.gpu.runtime import install_runtime
+    from headrace.tensors.gpu.runtime import install_runtime
     from tests.support.gpu.runtime import EmulatedRuntime
 
     stack = contextlib.ExitStack()

@@ -19,13 +19,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import penstock.fn
-import penstock.kernels.gpu.strided_copy  # noqa: F401 - tells queues how to copy through strides
+import headrace.fn
+import headrace.kernels.gpu.strided_copy  # noqa: F401 - tells queues how to copy through strides
 from benchmarks.gpu_kernels import emulated
 from benchmarks.support.device_clock import DeviceClock, HostClock
 from benchmarks.support.operator_chain import Call, OperatorChain
-from penstock.kernels.cpu.bands import mel_bands
-from penstock.tensors.gpu.device import get_device
+from headrace.kernels.cpu.bands import mel_bands
+from headrace.tensors.gpu.device import get_device
 
 _RATE = 16000
 _REPETITIONS = 20

@@ -1,4 +1,4 @@
-"""Image pipelines: Penstock beside real DALI and beside a thread pool written by hand.
+"""Image pipelines: Headrace beside real DALI and beside a thread pool written by hand.
 
     hatch run bench:images                      all cases
     hatch run bench:images --case train --rounds 9
@@ -33,7 +33,7 @@ CASES = ("train", "val", "augment", "operators")
 def pipeline_peers(graph: Callable[[Any], Any], threads: int, batch_size: int) -> list[Peer]:
     """One peer for each library, running `graph` of that library."""
     peers = []
-    for name in ("DALI", "Penstock"):
+    for name in ("DALI", "Headrace"):
         lib = library(name)
         pipe = lib.Pipeline(batch_size=batch_size, num_threads=threads, device_id=None, seed=42)
         with pipe:
@@ -126,7 +126,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--case", action="append", help="may be repeated; default: all")
     parser.add_argument("--threads", type=int, nargs="+", help="default: 2; on the GPU 8")
     parser.add_argument(
-        "--workers", choices=["threads", "processes"], help="of Penstock, in place of its default"
+        "--workers", choices=["threads", "processes"], help="of Headrace, in place of its default"
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
@@ -147,7 +147,7 @@ def main() -> None:
     """Measure what the command line asks for and print the tables."""
     args = _arguments()
     if args.workers:
-        os.environ["PENSTOCK_WORKERS"] = args.workers
+        os.environ["HEADRACE_WORKERS"] = args.workers
     with tempfile.TemporaryDirectory() as scratch:
         root = args.files or write_dataset(Path(scratch) / "photographs", 600)
         if args.device == "cpu":

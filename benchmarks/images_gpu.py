@@ -1,4 +1,4 @@
-"""Image pipelines on the GPU, into CUDA tensors of PyTorch: Penstock beside real DALI.
+"""Image pipelines on the GPU, into CUDA tensors of PyTorch: Headrace beside real DALI.
 
     hatch run bench:images --device gpu
     hatch run bench:images --device gpu --case train --batch-size 256 --threads 8 --profile
@@ -72,7 +72,7 @@ def make_peer(case: str, root: Path, batch_size: int, threads: int, name: str) -
 def _profile(found: Peer, row: str) -> None:
     assert found.finish is not None
     title = f"{found.name}, {row}"
-    if found.name == "Penstock":
+    if found.name == "Headrace":
         share = interpreter_share(found.step, found.finish)
         print_share(f"Threads of {title}", share)
     print_trace(f"GPU of {title}", found.step, found.finish)
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace, root: Path, scratch: Path) -> None:
     """Measure what `args` ask for, and print a table after each case."""
     files = repeated(root, scratch, _EPOCH)
     with contextlib.ExitStack() as stack:
-        libraries = [stack.enter_context(Apart(n)) for n in args.library or ["DALI", "Penstock"]]
+        libraries = [stack.enter_context(Apart(n)) for n in args.library or ["DALI", "Headrace"]]
         for case in checked_cases(args.case, CASES):
             rows: dict[str, list[ApartPeer]] = {}
             for row, batch_size, threads in _rows(case, args.batch_size, args.threads or [8]):

@@ -79,14 +79,14 @@ def _run(
     if code is not None:
         sys.path.insert(0, str(code))
     # An argument would not do for code that knows threads only.
-    os.environ["PENSTOCK_WORKERS"] = "threads"
-    import penstock
+    os.environ["HEADRACE_WORKERS"] = "threads"
+    import headrace
 
-    if code is not None and not Path(penstock.__file__).is_relative_to(code):
-        raise SystemExit(f"`penstock` is imported from {penstock.__file__}, not from {code}.")
-    pipe = penstock.Pipeline(BATCH_SIZE, threads, None, seed=1)
+    if code is not None and not Path(headrace.__file__).is_relative_to(code):
+        raise SystemExit(f"`headrace` is imported from {headrace.__file__}, not from {code}.")
+    pipe = headrace.Pipeline(BATCH_SIZE, threads, None, seed=1)
     with pipe:
-        outputs = CASES[case](penstock, root)
+        outputs = CASES[case](headrace, root)
         pipe.set_outputs(*(outputs if isinstance(outputs, tuple) else (outputs,)))
     pipe.build()
     for _ in range(8):

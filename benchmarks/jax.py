@@ -27,10 +27,10 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from penstock import fn
-from penstock.pipeline import Pipeline
-from penstock.plugin.jax import DALIGenericIterator
-from penstock.tensors.pool import HOST_POOL
+from headrace import fn
+from headrace.pipeline import Pipeline
+from headrace.plugin.jax import DALIGenericIterator
+from headrace.tensors.pool import HOST_POOL
 
 SAMPLES, SHAPE = 64, (224, 224, 3)
 NAMES = ["images", "labels"]

@@ -71,7 +71,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         root = write_dataset(Path(scratch) / "photographs", 600)
         print(f"{args.case}, batch {args.batch_size}, MiB after {_CHECKPOINTS} of the iterations")
-        for library in ("DALI", "Penstock"):
+        for library in ("DALI", "Headrace"):
             command = [sys.executable, "-m", "benchmarks.memory", "--only", library]
             command += ["--root", str(root), "--iterations", str(args.iterations)]
             command += ["--batch-size", str(args.batch_size), "--case", args.case]

@@ -91,7 +91,7 @@ def workers(rounds: int) -> None:
         "samples": (busy, {"batch": False}),
         "batches": (busy_batch, {"prefetch_queue_depth": 2}),
     }
-    for name in ("Penstock", "DALI"):
+    for name in ("Headrace", "DALI"):
         for form, (source, arguments) in forms.items():
             pipes = {
                 str(count): _pipeline(name, source, count, parallel=True, **arguments)
@@ -108,13 +108,13 @@ def hand_over(rounds: int) -> None:
     samples = list(data)
     target = data.copy()
     pipes: dict[str, Any] = {}
-    for name in ("Penstock", "DALI"):
+    for name in ("Headrace", "DALI"):
         pipes[f"{name}, in the program"] = _pipeline(name, lambda i: samples, 1)
         pipes[f"{name}, process"] = _pipeline(name, lambda i: samples, 1, parallel=True)
-    pipes["Penstock, process, one array"] = _pipeline("Penstock", lambda i: data, 1, parallel=True)
-    pipes["Penstock, thread"] = _pipeline("Penstock", lambda i: samples, 1, parallel="threads")
-    pipes["Penstock, thread, no_copy"] = _pipeline(
-        "Penstock", lambda i: samples, 1, parallel="threads", no_copy=True
+    pipes["Headrace, process, one array"] = _pipeline("Headrace", lambda i: data, 1, parallel=True)
+    pipes["Headrace, thread"] = _pipeline("Headrace", lambda i: samples, 1, parallel="threads")
+    pipes["Headrace, thread, no_copy"] = _pipeline(
+        "Headrace", lambda i: samples, 1, parallel="threads", no_copy=True
     )
     best, copy = dict.fromkeys(pipes, float("inf")), float("inf")
     for _ in range(4 * rounds):

@@ -25,22 +25,22 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import penstock
+import headrace
 from benchmarks.images import decoded
 from benchmarks.support import audio_chain, graphs
 from benchmarks.support.harness import checked_cases
 from examples.demo.photographs import write_dataset
 from examples.dynamic.speech import write_speech
-from penstock import fn
-from penstock.executor.iteration import DONE
-from penstock.profiling import Profile
+from headrace import fn
+from headrace.executor.iteration import DONE
+from headrace.profiling import Profile
 
 BATCH_SIZE = 64
 
 
 def _small(_: Any, __: str) -> Any:
     """Hardly any work for a sample: all that there is to record costs most here."""
-    return (fn.cast(fn.random.uniform(shape=(8,)) * 2 + 1, dtype=penstock.types.INT32),)
+    return (fn.cast(fn.random.uniform(shape=(8,)) * 2 + 1, dtype=headrace.types.INT32),)
 
 
 CASES: dict[str, Callable[[Any, str], tuple[Any, ...]]] = {
@@ -56,11 +56,11 @@ class Measured:
     """A pipeline whose processor time is measured, from a full queue to a full queue."""
 
     def __init__(self, case: str, root: str, args: argparse.Namespace, profile: Any) -> None:
-        self._pipe = penstock.Pipeline(
+        self._pipe = headrace.Pipeline(
             BATCH_SIZE, args.threads, None, seed=1, workers="threads", profile=profile
         )
         with self._pipe:
-            self._pipe.set_outputs(*CASES[case](penstock, root))
+            self._pipe.set_outputs(*CASES[case](headrace, root))
         self._pipe.build()
         self.samples = 0
         self.costs: list[float] = []
@@ -96,7 +96,7 @@ def _looking() -> float:
     return sum(
         time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
         for thread in threading.enumerate()
-        if thread.name == "penstock-profiler" and thread.ident is not None
+        if thread.name == "headrace-profiler" and thread.ident is not None
     )
 
 

@@ -52,7 +52,7 @@ class Use:
     @classmethod
     def now(cls) -> Use:
         """What is used now."""
-        from penstock.executor.processes.shared_pool import SHARED_POOL
+        from headrace.executor.processes.shared_pool import SHARED_POOL
 
         pids = processes.descendants(os.getpid())
         return cls(
@@ -78,8 +78,8 @@ class Use:
 
 def left() -> Counter[str]:
     """What there is when no pipeline is, and how much of it."""
-    from penstock.executor.processes.shared_pool import SHARED_POOL
-    from penstock.tensors.pool import HOST_POOL
+    from headrace.executor.processes.shared_pool import SHARED_POOL
+    from headrace.tensors.pool import HOST_POOL
 
     found = Counter({f"open {name}": n for name, n in processes.open_files().items()})
     found["threads"] = processes.threads()
@@ -155,7 +155,7 @@ def _settled_down(settled: Callable[[], None], before: Counter[str] | None) -> C
 
 def _apart(workers: str, arguments: list[str]) -> bool:
     """Run one soak in a program of its own; whether all limits were kept."""
-    mark = f"PENSTOCK_SOAK={os.getpid()}-{workers}"
+    mark = f"HEADRACE_SOAK={os.getpid()}-{workers}"
     name, _, value = mark.partition("=")
     command = [sys.executable, "-m", "benchmarks.soak", "--only", "--workers", workers]
     status = subprocess.run(

@@ -1,4 +1,4 @@
-"""Squirrel data sets: Penstock beside real DALI and beside transforms of PyTorch.
+"""Squirrel data sets: Headrace beside real DALI and beside transforms of PyTorch.
 
     hatch run bench:squirrel                         the tutorial's case: batches of 512
     hatch run bench:squirrel --samples 512 --batch-size 128 --rounds 1
@@ -99,7 +99,7 @@ def _by_torch(folder: Path, options: argparse.Namespace) -> Epoch:
 
 def peers(float32: Path, uint8: Path, options: argparse.Namespace) -> dict[str, Epoch]:
     """What is compared, by name."""
-    from penstock.plugin import squirrel
+    from headrace.plugin import squirrel
 
     def tutorial() -> Any:
         return _stream(float32).map(_as_float)
@@ -118,12 +118,12 @@ def peers(float32: Path, uint8: Path, options: argparse.Namespace) -> dict[str, 
         TUTORIAL: _epoch("DALI", tutorial, options, batch=False),
         "DALI, batched in Squirrel": _epoch("DALI", batched, options),
         "transforms of PyTorch": _by_torch(float32, options),
-        "Penstock, tutorial": _epoch("Penstock", tutorial, options, batch=False),
-        "Penstock, batched in Squirrel": _epoch("Penstock", batched, options),
-        "Penstock, source, float32": _epoch("Penstock", native(float32), options),
-        "Penstock, source, uint8": _epoch("Penstock", native(uint8), options),
-        "Penstock, readers.squirrel, uint8": _epoch(
-            "Penstock", nothing, options, reader=reader(uint8)
+        "Headrace, tutorial": _epoch("Headrace", tutorial, options, batch=False),
+        "Headrace, batched in Squirrel": _epoch("Headrace", batched, options),
+        "Headrace, source, float32": _epoch("Headrace", native(float32), options),
+        "Headrace, source, uint8": _epoch("Headrace", native(uint8), options),
+        "Headrace, readers.squirrel, uint8": _epoch(
+            "Headrace", nothing, options, reader=reader(uint8)
         ),
     }
 

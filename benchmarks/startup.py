@@ -43,15 +43,15 @@ def main() -> None:
         root = str(write_dataset(Path(scratch) / "photographs", 128))
         nothing = min(_seconds("pass") for _ in range(5))
         numpy = min(_seconds("import numpy") for _ in range(5)) - nothing
-        imported = min(_seconds("import penstock") for _ in range(5)) - nothing
-        interfaces = min(_seconds("from penstock import fn, pipeline_def, types") for _ in range(5))
+        imported = min(_seconds("import headrace") for _ in range(5)) - nothing
+        interfaces = min(_seconds("from headrace import fn, pipeline_def, types") for _ in range(5))
         cache = Path(scratch) / "kernels"
-        cold = _seconds(_FIRST_BATCH, "Penstock", root, cache=cache)
-        warm = min(_seconds(_FIRST_BATCH, "Penstock", root, cache=cache) for _ in range(3))
+        cold = _seconds(_FIRST_BATCH, "Headrace", root, cache=cache)
+        warm = min(_seconds(_FIRST_BATCH, "Headrace", root, cache=cache) for _ in range(3))
         dali = min(_seconds(_FIRST_BATCH, "DALI", root) for _ in range(3))
         print(f"import numpy                              {numpy:6.2f} s")
-        print(f"import penstock                           {imported:6.2f} s")
-        print(f"from penstock import fn, pipeline_def ... {interfaces - nothing:6.2f} s")
+        print(f"import headrace                           {imported:6.2f} s")
+        print(f"from headrace import fn, pipeline_def ... {interfaces - nothing:6.2f} s")
         print(f"process to first batch, empty cache       {cold - nothing:6.2f} s")
         print(f"process to first batch, full cache        {warm - nothing:6.2f} s")
         print(f"process to first batch, DALI              {dali - nothing:6.2f} s")

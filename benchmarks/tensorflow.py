@@ -1,4 +1,4 @@
-"""Training with Keras from JPEG files: Penstock's dataset, the same in tf.data, and DALI's engine.
+"""Training with Keras from JPEG files: Headrace's dataset, the same in tf.data, and DALI's engine.
 
     hatch run bench:tf
 
@@ -32,12 +32,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
 
-import penstock
+import headrace
 from benchmarks.support.apart import Apart
 from benchmarks.support.harness import Peer, measure
 from benchmarks.support.processor_time import seconds_of_all
 from examples.demo.photographs import write_dataset
-from penstock.plugin.tf import DALIDataset, LastBatchPolicy
+from headrace.plugin.tf import DALIDataset, LastBatchPolicy
 
 SIZE, BATCH = 224, 64
 MEAN, STD = [123.675, 116.28, 103.53], [58.395, 57.12, 57.375]
@@ -46,7 +46,7 @@ AHEAD = 4
 
 
 def graph(lib: Any, root: str) -> tuple[Any, Any]:
-    """The pipeline; `lib` is `penstock` or `nvidia.dali`."""
+    """The pipeline; `lib` is `headrace` or `nvidia.dali`."""
     fn = lib.fn
     jpegs, labels = fn.readers.file(
         file_root=root, random_shuffle=True, pad_last_batch=True, name="reader"
@@ -64,9 +64,9 @@ def graph(lib: Any, root: str) -> tuple[Any, Any]:
     return images, labels
 
 
-def of_penstock(root: str, threads: int) -> Any:
+def of_headrace(root: str, threads: int) -> Any:
     """`DALIDataset`."""
-    pipe = penstock.pipeline_def(graph)(penstock, root, batch_size=BATCH, device_id=None)
+    pipe = headrace.pipeline_def(graph)(headrace, root, batch_size=BATCH, device_id=None)
     return DALIDataset(
         pipe,
         (tf.float32, tf.int32),
@@ -220,7 +220,7 @@ class InFit(Timed):
 
 
 MAKERS: dict[str, Callable[[str, int], Any]] = {
-    "Penstock": of_penstock,
+    "Headrace": of_headrace,
     "tf.data": of_tensorflow,
     "DALI": of_dali,
     "in memory": in_memory,
@@ -263,7 +263,7 @@ def main() -> None:
             for name, rate, milliseconds in rows:
                 print(
                     f"  {name:10} {rate:6.0f} samples/s {milliseconds:6.2f} ms of processor/sample"
-                    f"   Penstock: {rows[0][1] / rate:.2f}x, by processor time "
+                    f"   Headrace: {rows[0][1] / rate:.2f}x, by processor time "
                     f"{milliseconds / rows[0][2]:.2f}x"
                 )
 

@@ -31,11 +31,11 @@ if VIRTUAL_DEVICES not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {VIRTUAL_DEVICES}".strip()
 
 # Programs that tests run say nothing, whether or not their kernels were compiled before.
-os.environ.setdefault("PENSTOCK_COMPILATION_NOTICE", "off")
+os.environ.setdefault("HEADRACE_COMPILATION_NOTICE", "off")
 
 # Most pipelines of tests have a few small samples, for which processes would start and end in vain.
 # Those of workers ask for them, and `test:processes` runs others with them.
-os.environ.setdefault("PENSTOCK_WORKERS", "threads")
+os.environ.setdefault("HEADRACE_WORKERS", "threads")
 
 # A shell that starts tests in its background has them, and all that they start, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -46,7 +46,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 # `test:chunks` asks for them; the engine is not imported otherwise.
-if os.environ.get("PENSTOCK_TEST_CHUNKS"):
+if os.environ.get("HEADRACE_TEST_CHUNKS"):
     from tests.support import chunks
 
     chunks.set_chunks(chunks.SIZES)
@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tests that look into threads have some where `test:processes` asks for processes."""
     if request.node.get_closest_marker("in_threads") is not None:
-        monkeypatch.setenv("PENSTOCK_WORKERS", "threads")
+        monkeypatch.setenv("HEADRACE_WORKERS", "threads")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -86,8 +86,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") is None or _has_gpu():
         return
     reason = "needs a CUDA device and CuPy"
-    if os.environ.get("PENSTOCK_REQUIRE_GPU") == "1":
-        pytest.fail(f"{reason}, and PENSTOCK_REQUIRE_GPU=1 forbids to skip")
+    if os.environ.get("HEADRACE_REQUIRE_GPU") == "1":
+        pytest.fail(f"{reason}, and HEADRACE_REQUIRE_GPU=1 forbids to skip")
     pytest.skip(reason)
 
 
@@ -115,9 +115,9 @@ def _global_random_state() -> Iterator[None]:
 @pytest.fixture
 def gpu_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that was told to use no GPU, and has not warned of that yet."""
-    from penstock.executor import fallback
-    from penstock.tensors.gpu import runtime
+    from headrace.executor import fallback
+    from headrace.tensors.gpu import runtime
 
-    monkeypatch.setenv("PENSTOCK_GPU", "never")
+    monkeypatch.setenv("HEADRACE_GPU", "never")
     monkeypatch.setattr(fallback, "_told", False)
     monkeypatch.setattr(runtime, "_is_available", None)

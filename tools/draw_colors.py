@@ -17,7 +17,7 @@ sys.path.insert(0, str(_ROOT))
 from examples.demo.contact_sheet import write_contact_sheet  # noqa: E402
 
 from examples.demo.photographs import photographs  # noqa: E402
-from penstock import Pipeline, fn, types  # noqa: E402
+from headrace import Pipeline, fn, types  # noqa: E402
 
 _SIZE = 120
 

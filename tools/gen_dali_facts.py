@@ -1,6 +1,6 @@
 """Write tests/data/dali_operator_arguments.json: what installed DALI says of every operator.
 
-The declarations of Penstock's operators are compared with this file, which is checked in so that
+The declarations of Headrace's operators are compared with this file, which is checked in so that
 the comparison needs no DALI. Run it in an environment that has DALI::
 
     hatch run test:python tools/gen_dali_facts.py [--check]

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING
 
-from penstock.operators.support.argument_types import BoolArg, IntListArg, StringListArg
-from penstock.operators.support.signature import SourceText
+from headrace.operators.support.argument_types import BoolArg, IntListArg, StringListArg
+from headrace.operators.support.signature import SourceText
 
 if TYPE_CHECKING:
-    from penstock.operators.support.schema import Arg, OpSchema
+    from headrace.operators.support.schema import Arg, OpSchema
 
 
 @dataclass

@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from penstock.executor.cpu.arena import Arena
-from penstock.kernels.cpu.normalize_pixels import normalize_pixels, pattern
-from penstock.kernels.cpu.resample import axis_taps, resample_image
-from penstock.kernels.cpu.resample_taps import AxisSampling, Filter
+from headrace.executor.cpu.arena import Arena
+from headrace.kernels.cpu.normalize_pixels import normalize_pixels, pattern
+from headrace.kernels.cpu.resample import axis_taps, resample_image
+from headrace.kernels.cpu.resample_taps import AxisSampling, Filter
 
 IMAGES = 64
 NORMALIZATION = pattern([123.7, 116.3, 103.5]), pattern(1 / np.array([58.4, 57.1, 57.4]))

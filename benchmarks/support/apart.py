@@ -1,6 +1,6 @@
 """Peers in processes of their own, so that two libraries do not share an interpreter or a context.
 
-In one process, a library that waits for its turn still costs the other: on an H200, Penstock made
+In one process, a library that waits for its turn still costs the other: on an H200, Headrace made
 15,500 images a second beside a DALI pipeline that did nothing, and 22,900 alone.
 """
 

@@ -20,7 +20,7 @@ _GAIN = [0.5, 1.5]
 
 def dynamic_module(name: str) -> Any:
     """Dynamic mode of the library that tables call `name`."""
-    root = {"DALI": "nvidia.dali", "Penstock": "penstock"}[name]
+    root = {"DALI": "nvidia.dali", "Headrace": "headrace"}[name]
     return importlib.import_module(f"{root}.experimental.dynamic")
 
 

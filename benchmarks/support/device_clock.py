@@ -27,7 +27,7 @@ class DeviceClock:
     Parameters
     ----------
     runtime
-        A `penstock.tensors.gpu.cuda.CudaRuntime`.
+        A `headrace.tensors.gpu.cuda.CudaRuntime`.
     stream
         Where the work is queued.
     """

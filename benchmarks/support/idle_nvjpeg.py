@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from penstock.kernels.gpu.decode import decoders, nvjpeg
-from penstock.kernels.gpu.decode.engines import JpegEngines
+from headrace.kernels.gpu.decode import decoders, nvjpeg
+from headrace.kernels.gpu.decode.engines import JpegEngines
 
 _LOOPED = (
     "nvjpegDecodeBatchedInitialize",
@@ -18,7 +18,7 @@ _LOOPED = (
 
 
 class IdleNvJpeg:
-    """The library as `penstock.kernels.gpu.decode.nvjpeg.Functions` has it."""
+    """The library as `headrace.kernels.gpu.decode.nvjpeg.Functions` has it."""
 
     def __init__(self) -> None:
         library = ctypes.PyDLL(None)

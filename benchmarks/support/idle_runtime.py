@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.tensors.gpu.driver import Driver, Launch
+from headrace.tensors.gpu.driver import Driver, Launch
 
 OTHER_STREAM = 0x77
 _NOTHING = contextlib.nullcontext()

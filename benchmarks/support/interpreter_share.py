@@ -57,7 +57,7 @@ class _Sampler(threading.Thread):
         if code.co_name in _WAITING:
             return
         share.busy += 1
-        path = code.co_filename.rpartition("penstock/")[2][-40:]
+        path = code.co_filename.rpartition("headrace/")[2][-40:]
         share.places[f"{path}:{code.co_name}:{frame.f_lineno}"] += 1
 
     def stop(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.support.graphs import MEAN, STD
 from benchmarks.support.operator_chain import Call
-from penstock import types
+from headrace import types
 
 _UINT8, _FLOAT = np.dtype(np.uint8), np.dtype(np.float32)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_ROOTS = {"DALI": "nvidia.dali", "Penstock": "penstock"}
+_ROOTS = {"DALI": "nvidia.dali", "Headrace": "headrace"}
 
 
 def library(name: str) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.executor.gpu.frames import GpuFrames
-from penstock.operators.support.batch_context import BatchContext
-from penstock.tensors.gpu.batch import DeviceBatch
-from penstock.tensors.gpu.device import Device
+from headrace.executor.gpu.frames import GpuFrames
+from headrace.operators.support.batch_context import BatchContext
+from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.gpu.device import Device
 from tests.support.gpu.prepared import Prepared
 
 Call = tuple[str, dict[str, Any]]
@@ -75,6 +75,6 @@ class OperatorChain:
 
 
 def _numpy_type(spec: Any) -> Any:
-    from penstock.types import storage_dtype
+    from headrace.types import storage_dtype
 
     return storage_dtype(spec.dtype)

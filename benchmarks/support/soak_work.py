@@ -17,11 +17,11 @@ from typing import Any
 import cv2
 import numpy as np
 
-import penstock.backend
+import headrace.backend
 from benchmarks.support.soak_callbacks import BATCH, MishapError, Source, function, sample
-from penstock import fn, pipeline_def, types
-from penstock.errors import PenstockError
-from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+from headrace import fn, pipeline_def, types
+from headrace.errors import HeadraceError
+from headrace.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
 
 IMAGES = 23
 _POLICIES = ("skip", "replace", "raise")
@@ -118,7 +118,7 @@ class Work:
         """Have the steady pipeline alone, in as many workers as it asks for: new ones, since what
         a worker has of its own grows with what it has met.
         """
-        from penstock.executor.processes.pool import POOL
+        from headrace.executor.processes.pool import POOL
 
         gc.collect()
         if self.options["workers"] == "processes":
@@ -155,7 +155,7 @@ class Work:
 
     def _kill_workers(self) -> None:
         """Kill a worker process, at times all of them with the server that forks them."""
-        from penstock.executor.processes.pool import POOL
+        from headrace.executor.processes.pool import POOL
 
         if self.chance.random() < 0.1:
             self._kill_server()
@@ -166,7 +166,7 @@ class Work:
 
     def _kill_server(self) -> None:
         """End the process that forks workers, and all of these."""
-        from penstock.executor.processes.server_process import SERVER
+        from headrace.executor.processes.server_process import SERVER
 
         if pid := SERVER.pid():
             self._kill(pid)
@@ -183,7 +183,7 @@ class Work:
         except StopIteration:
             self.events["ends of epochs"] += 1
             return False
-        except (PenstockError, MishapError) as error:
+        except (HeadraceError, MishapError) as error:
             self.events[type(error).__name__] += 1
             self.done += 1  # the iteration has been worked on
             return False
@@ -197,14 +197,14 @@ class Work:
             for batch, _ in zip(loader, range(stop), strict=False):
                 float(batch[0]["image"].sum())
                 self._took()
-        except PenstockError as error:
+        except HeadraceError as error:
             self.events[type(error).__name__] += 1
             self.done += 1
         else:
             self.events["breaks" if stop < IMAGES else "ends of epochs"] += 1
         if self.chance.random() < 0.5:
             self.events["resets"] += 1
-            with contextlib.suppress(PenstockError):
+            with contextlib.suppress(HeadraceError):
                 loader.reset()
 
     def _train(self) -> None:
@@ -224,7 +224,7 @@ class Work:
         pipe = fed(source, seed=1, on_bad_sample=policy, **self.options)
         for _ in range(20):
             if not self._attempt(pipe.run):
-                with contextlib.suppress(PenstockError, MishapError):
+                with contextlib.suppress(HeadraceError, MishapError):
                     pipe.reset()
         self.events["pipelines with callbacks"] += 1
 
@@ -235,7 +235,7 @@ class Work:
         pipe = fed_in_parallel(parallel, py_start_method="spawn", **self.options)
         for _ in range(30):
             if not self._attempt(pipe.run):
-                with contextlib.suppress(PenstockError, MishapError):
+                with contextlib.suppress(HeadraceError, MishapError):
                     pipe.reset()
         self.events["pipelines with parallel sources"] += 1
         if parallel is True and self.chance.random() < 0.3:
@@ -261,5 +261,5 @@ def settled() -> None:
 
     for _ in range(2):
         gc.collect()
-    penstock.backend.ReleaseUnusedMemory()
+    headrace.backend.ReleaseUnusedMemory()
     ctypes.CDLL(None).malloc_trim(0)

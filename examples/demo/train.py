@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import nn
 
-import penstock
+import headrace
 from examples.demo.photographs import write_dataset
-from penstock import fn, pipeline_def, types
-from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+from headrace import fn, pipeline_def, types
+from headrace.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
 
 MEAN, STD = [123.675, 116.28, 103.53], [58.395, 57.12, 57.375]
 
@@ -149,7 +149,7 @@ def main() -> None:
                     shown = batch["image"].numpy() * np.array(STD)[:, None, None]
                     shown += np.array(MEAN)[:, None, None]
                     labels = [names[k] for k in batch["label"].flatten().tolist()]
-                    penstock.show(shown.clip(0, 255), sheet, labels=labels, size=args.size)
+                    headrace.show(shown.clip(0, 255), sheet, labels=labels, size=args.size)
                 loss = loss_of(model(batch["image"]), batch["label"].squeeze(-1).long())
                 optimiser.zero_grad()
                 loss.backward()

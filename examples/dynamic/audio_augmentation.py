@@ -22,8 +22,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import penstock
-import penstock.experimental.dynamic as ndd
+import headrace
+import headrace.experimental.dynamic as ndd
 from examples.dynamic.speech import SAMPLE_RATE, write_speech
 
 BATCH_SIZE = 8
@@ -90,7 +90,7 @@ def develop(folder: Path, device: str) -> None:
     print(f"A batch of {spectrograms.batch_size}: {spectrograms.dtype}, {spectrograms.shape[0]}")
     names = [speakers[int(label.item())] for label in labels.tensors]
     picture = folder / "log_mel.png"
-    penstock.show(spectrograms, picture, layout="ft", labels=names, max_samples=4)
+    headrace.show(spectrograms, picture, layout="ft", labels=names, max_samples=4)
     print(f"Drawn: {picture}")
     try:
         with ndd.EvalMode.sync_cpu:  # errors come at once, and not when results are looked at

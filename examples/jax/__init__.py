@@ -1,1 +1,1 @@
-"""Penstock feeding JAX and Flax."""
+"""Headrace feeding JAX and Flax."""

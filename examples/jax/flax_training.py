@@ -29,8 +29,8 @@ from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from examples.demo.photographs import write_dataset
-from penstock import fn, types
-from penstock.plugin.jax import LastBatchPolicy, data_iterator
+from headrace import fn, types
+from headrace.plugin.jax import LastBatchPolicy, data_iterator
 
 mpl.use("Agg")
 from matplotlib import pyplot

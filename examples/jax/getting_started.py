@@ -23,10 +23,10 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-import penstock
+import headrace
 from examples.demo.photographs import write_dataset
-from penstock import fn, pipeline_def
-from penstock.plugin.jax import DALIGenericIterator, data_iterator
+from headrace import fn, pipeline_def
+from headrace.plugin.jax import DALIGenericIterator, data_iterator
 
 IMAGES = 21
 DECODER = "mixed" if jax.default_backend() == "gpu" else "cpu"
@@ -50,7 +50,7 @@ def parse_options() -> argparse.Namespace:
 def show(path: Path, batch: dict[str, jax.Array]) -> None:
     """Write the images of a batch to a PNG file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    penstock.show(batch, path, columns=4)
+    headrace.show(batch, path, columns=4)
     print(f"  written to {path}")
 
 

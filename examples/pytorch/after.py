@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from examples.demo.photographs import write_dataset
-from penstock import fn, pipeline_def, types
-from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+from headrace import fn, pipeline_def, types
+from headrace.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
 
 MEAN = [0.485 * 255, 0.456 * 255, 0.406 * 255]
 STD = [0.229 * 255, 0.224 * 255, 0.225 * 255]

@@ -1,4 +1,4 @@
-"""Squirrel's tutorial on DALI, on Penstock: the same programs with `nvidia.dali` replaced.
+"""Squirrel's tutorial on DALI, on Headrace: the same programs with `nvidia.dali` replaced.
 
     hatch run squirrel:example
     hatch run squirrel:example --samples 2000 --batch-size 128 --plots my-plots
@@ -27,9 +27,9 @@ from squirrel.driver import MessagepackDriver
 
 from examples.squirrel.imagenette import write_shards
 from examples.squirrel.transforms import transformed
-from penstock import fn, pipeline_def
-from penstock.plugin import squirrel
-from penstock.plugin.pytorch import DALIGenericIterator
+from headrace import fn, pipeline_def
+from headrace.plugin import squirrel
+from headrace.plugin.pytorch import DALIGenericIterator
 
 mpl.use("Agg")
 from matplotlib import pyplot
@@ -146,7 +146,7 @@ def compare(options: argparse.Namespace, float32: Path, uint8: Path) -> dict[str
         },
         "Who transforms?": {
             "PyTorch, by hand": samples_per_second(by_hand),
-            "Penstock": per_sample,
+            "Headrace": per_sample,
         },
         "Who reads the shards?": {
             "Squirrel's stream": per_sample,

@@ -1,1 +1,1 @@
-"""Penstock feeding TensorFlow and Keras."""
+"""Headrace feeding TensorFlow and Keras."""

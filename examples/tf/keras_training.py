@@ -20,8 +20,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import tensorflow as tf
 
 from examples.demo.photographs import write_dataset
-from penstock import fn, pipeline_def, types
-from penstock.plugin.tf import DALIDataset, LastBatchPolicy
+from headrace import fn, pipeline_def, types
+from headrace.plugin.tf import DALIDataset, LastBatchPolicy
 
 SIZE, BATCH = 96, 32
 
@@ -37,7 +37,7 @@ def photographs(files: list[str], labels: list[int]) -> Any:
     return images, numbers
 
 
-def with_penstock(files: list[str], labels: list[int]) -> Any:
+def with_headrace(files: list[str], labels: list[int]) -> Any:
     """The pipeline as a dataset; an epoch shows each file once."""
     return DALIDataset(
         photographs(files, labels, batch_size=BATCH),
@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> dict[str, list[float]]:
         found = [(str(p), k) for k, name in enumerate(classes) for p in sorted(name.iterdir())]
         found = found[::7] + [one for k, one in enumerate(found) if k % 7]  # not class by class
         files, labels = [path for path, _ in found], [label for _, label in found]
-        for name, make in (("Penstock", with_penstock), ("tf.data", with_tensorflow)):
+        for name, make in (("Headrace", with_headrace), ("tf.data", with_tensorflow)):
             model, dataset = network(len(classes)), make(files, labels)
             next(iter(dataset))  # threads are started, and kernels compiled
             start = time.perf_counter()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import backend, fn, pipeline_def, tensors
-from penstock.config import (
+from headrace import backend, fn, pipeline_def, tensors
+from headrace.config import (
     NUMBER_SWITCHES,
     WITHOUT_EFFECT,
     warn_of_variables_without_effect,
 )
-from penstock.errors import ArgumentTypeError, ArgumentValueError
-from penstock.tensors.buffer_sizes import BufferSettings
-from penstock.tensors.pool import HOST_POOL
+from headrace.errors import ArgumentTypeError, ArgumentValueError
+from headrace.tensors.buffer_sizes import BufferSettings
+from headrace.tensors.pool import HOST_POOL
 from tests.e2e.support import REPOSITORY
 
 

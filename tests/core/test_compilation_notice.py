@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from penstock.compilation_notice import CompilationNotice
+from headrace.compilation_notice import CompilationNotice
 
 SHORT, LONG = 1e-3, 1000.0
 
@@ -27,8 +27,8 @@ class Lines(logging.Handler):
 
 @pytest.fixture
 def logged(monkeypatch):
-    monkeypatch.setenv("PENSTOCK_COMPILATION_NOTICE", "on")
-    handler, logger = Lines(), logging.getLogger("penstock")
+    monkeypatch.setenv("HEADRACE_COMPILATION_NOTICE", "on")
+    handler, logger = Lines(), logging.getLogger("headrace")
     logger.addHandler(handler)
     logger.propagate = False
     yield handler
@@ -37,7 +37,7 @@ def logged(monkeypatch):
 
 
 def timers():
-    return [t for t in threading.enumerate() if t.name == "penstock-compilation-notice"]
+    return [t for t in threading.enumerate() if t.name == "headrace-compilation-notice"]
 
 
 def test_one_line_while_it_lasts(logged):
@@ -85,7 +85,7 @@ def test_errors_pass_and_end_it(logged):
 
 
 def test_switched_off(logged, monkeypatch):
-    monkeypatch.setenv("PENSTOCK_COMPILATION_NOTICE", "off")
+    monkeypatch.setenv("HEADRACE_COMPILATION_NOTICE", "off")
     notice = CompilationNotice(SHORT)
     with notice:
         timer = notice._timer

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import Pipeline, errors, fn, ops, types
-from penstock.operators import Input, SampleOperator, Spec, operator
-from penstock.operators.support import registry
-from penstock.operators.support.argument_types import DataTypeArg
-from penstock.operators.support.registry import _schemas
+import headrace.experimental.dynamic as ndd
+from headrace import Pipeline, errors, fn, ops, types
+from headrace.operators import Input, SampleOperator, Spec, operator
+from headrace.operators.support import registry
+from headrace.operators.support.argument_types import DataTypeArg
+from headrace.operators.support.registry import _schemas
 
 ONE = np.ones(1, np.int32)
 
@@ -91,7 +91,7 @@ def test_places_take_pytorchs_types(place):
 def test_places_say_what_they_take(place):
     with pytest.raises((TypeError, ValueError), match="float23") as caught:
         PLACES[place]("float23")
-    assert isinstance(caught.value, errors.PenstockError)
+    assert isinstance(caught.value, errors.HeadraceError)
     assert "FLOAT16" in str(caught.value) or "f16" in str(caught.value)
 
 
@@ -119,7 +119,7 @@ def test_every_argument_that_is_an_element_type_is_declared_as_one():
         f"{schema.name}({arg.name})": arg.type
         for schema in registry.all_schemas()
         for arg in schema.args.values()
-        if arg.name.endswith("dtype") and schema.cls.__module__.startswith("penstock.operators")
+        if arg.name.endswith("dtype") and schema.cls.__module__.startswith("headrace.operators")
     }
     assert len(found) > 30
     lists = {name for name, kind in found.items() if kind is not DataTypeArg}

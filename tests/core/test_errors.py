@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn
-from penstock.errors import OperatorError, Where, located
+from headrace import Pipeline, errors, fn
+from headrace.errors import OperatorError, Where, located
 
 HERE = Where("fn.x", sample=3)
 
@@ -42,7 +42,7 @@ def test_memory_that_cannot_be_had():
     ],
 )
 def test_classes_of_refused_constants(arguments, classes):
-    for kind in (*classes, errors.PenstockError):
+    for kind in (*classes, errors.HeadraceError):
         with (
             Pipeline(batch_size=1, num_threads=1, device_id=None),
             pytest.raises(kind, match=next(iter(arguments))),

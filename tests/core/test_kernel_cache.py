@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import kernel_cache
+from headrace import kernel_cache
 
 CONTENT = b"compiled"
 
@@ -52,8 +52,8 @@ def test_where_nothing_can_be_written_one_warning_tells(temporary, closed):
         kernel_cache.keep("x", CONTENT, [closed])
     (warning,) = caught
     kernel_cache.keep("y", CONTENT, [closed])  # without another
-    folder = temporary / f"penstock-{os.getuid()}"
-    for part in (str(closed), "Not a directory", str(folder), "PENSTOCK_CACHE_DIR"):
+    folder = temporary / f"headrace-{os.getuid()}"
+    for part in (str(closed), "Not a directory", str(folder), "HEADRACE_CACHE_DIR"):
         assert part in str(warning.message)
     assert sorted(p.name for p in folder.iterdir()) == ["x", "y"]
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -68,7 +68,7 @@ def test_without_a_home_there_is_the_temporary_folder(temporary):
 
 @pytest.mark.parametrize("kind", ["open to all", "a link", "a file"])
 def test_a_temporary_folder_that_others_may_have_made_is_not_used(temporary, closed, kind):
-    folder = temporary / f"penstock-{os.getuid()}"
+    folder = temporary / f"headrace-{os.getuid()}"
     if kind == "open to all":
         folder.mkdir()
         folder.chmod(0o777)
@@ -114,19 +114,19 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch, temporary):
 class TestFolders:
     @pytest.fixture(autouse=True)
     def _environment(self, monkeypatch):
-        for name in ("PENSTOCK_CACHE_DIR", "XDG_CACHE_HOME"):
+        for name in ("HEADRACE_CACHE_DIR", "XDG_CACHE_HOME"):
             monkeypatch.delenv(name, raising=False)
 
     def test_of_the_user(self, monkeypatch, tmp_path):
         monkeypatch.setenv("HOME", str(tmp_path))
-        own = tmp_path / ".cache" / "penstock" / "kernels"
+        own = tmp_path / ".cache" / "headrace" / "kernels"
         assert kernel_cache.folders() == [own]
         assert kernel_cache.folders(tmp_path / "beside") == [tmp_path / "beside", own]
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "shared"))
-        assert kernel_cache.folders() == [tmp_path / "shared" / "penstock" / "kernels"]
+        assert kernel_cache.folders() == [tmp_path / "shared" / "headrace" / "kernels"]
 
     def test_the_chosen_one_alone(self, monkeypatch, tmp_path):
-        monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
+        monkeypatch.setenv("HEADRACE_CACHE_DIR", str(tmp_path))
         assert kernel_cache.folders(tmp_path / "beside") == [tmp_path / "kernels"]
 
     def test_of_a_user_without_a_home(self, monkeypatch, tmp_path):
@@ -140,7 +140,7 @@ class TestFolders:
 
 def test_a_folder_for_libraries_that_write_themselves(tmp_path, temporary, closed):
     assert kernel_cache.writable_folder(tmp_path / "cupy", "cupy") == tmp_path / "cupy"
-    with pytest.warns(RuntimeWarning, match="PENSTOCK_CACHE_DIR"):
+    with pytest.warns(RuntimeWarning, match="HEADRACE_CACHE_DIR"):
         folder = kernel_cache.writable_folder(closed, "cupy")
-    assert folder == temporary / f"penstock-{os.getuid()}" / "cupy"
+    assert folder == temporary / f"headrace-{os.getuid()}" / "cupy"
     assert folder.is_dir()

@@ -1,4 +1,4 @@
-"""`penstock.math`: as many functions as the table of operations has, with the same parameters."""
+"""`headrace.math`: as many functions as the table of operations has, with the same parameters."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import inspect
 import numpy as np
 import pytest
 
-from penstock import fn, math, types
-from penstock.errors import ArgumentTypeError, ArgumentValueError
-from penstock.operators.support.arithmetic.operations import OPERATIONS
-from penstock.pipeline import Pipeline
+from headrace import fn, math, types
+from headrace.errors import ArgumentTypeError, ArgumentValueError
+from headrace.operators.support.arithmetic.operations import OPERATIONS
+from headrace.pipeline import Pipeline
 
 TABLE = {o.math_name: o for o in OPERATIONS.values() if o.math_name}
 

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from penstock.to_come import REPOSITORY
+from headrace.to_come import REPOSITORY
 from tests.e2e.support import REPOSITORY as ROOT
 
 PACKAGES = sorted(path.name for path in (ROOT / "packages").iterdir())
@@ -71,4 +71,4 @@ def test_only_the_plugin_to_come_is_called_one():
         text = f"{page.read_text()} {project(name)['description']}"
         for sentence in re.split(r"(?<=\.)\s|\n\n|\|\n", text):
             if re.search(r"place-?holder|reserve|to come", sentence, re.IGNORECASE):
-                assert not re.search(r"penstock-(jax|torch|squirrel)", sentence), sentence
+                assert not re.search(r"headrace-(jax|torch|squirrel)", sentence), sentence

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import errors, fn, ops
-from penstock.dali_names import DALI_CLASSES
-from penstock.operators.support import registry
+from headrace import errors, fn, ops
+from headrace.dali_names import DALI_CLASSES
+from headrace.operators.support import registry
 
 
 def missing():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock._optional import import_optional
-from penstock.errors import MissingDependencyError
+from headrace._optional import import_optional
+from headrace.errors import MissingDependencyError
 
 
 def test_installed():
@@ -13,8 +13,8 @@ def test_installed():
 
 
 def test_missing_says_what_to_install():
-    with pytest.raises(MissingDependencyError, match=r"Decoding audio .*'penstock\[audio\]'"):
-        import_optional("no_such_library.part", purpose="Decoding audio", install="penstock[audio]")
+    with pytest.raises(MissingDependencyError, match=r"Decoding audio .*'headrace\[audio\]'"):
+        import_optional("no_such_library.part", purpose="Decoding audio", install="headrace[audio]")
 
 
 def test_library_that_is_broken_is_not_called_missing(tmp_path, monkeypatch):

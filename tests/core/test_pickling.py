@@ -9,8 +9,8 @@ import pickle
 
 import pytest
 
-from penstock import pickling
-from penstock.errors import ArgumentTypeError, ArgumentValueError
+from headrace import pickling
+from headrace.errors import ArgumentTypeError, ArgumentValueError
 from tests.e2e.support import run_python
 
 BASE = 7
@@ -106,7 +106,7 @@ def test_local_classes():
 
 PROGRAM = """
 import threading
-from penstock import pickling
+from headrace import pickling
 
 lock = threading.Lock()  # what the functions of a file refer to stays in the file
 

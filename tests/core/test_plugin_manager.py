@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from penstock import fn, ops, pipeline_def, plugin_manager
-from penstock.operators.support import registry
-from penstock.to_come import DOCUMENTS
+from headrace import fn, ops, pipeline_def, plugin_manager
+from headrace.operators.support import registry
+from headrace.to_come import DOCUMENTS
 
 OPERATOR = """
 from __future__ import annotations
 from dataclasses import dataclass
-from penstock.operators import Input, SampleOperator, operator
+from headrace.operators import Input, SampleOperator, operator
 
 @dataclass
 class Factor:
@@ -36,7 +36,7 @@ def clean():
     yield
     for name in [n for n in registry._schemas if n.startswith("_loaded.")]:
         del registry._schemas[name]
-    for name in [n for n in sys.modules if n.startswith("penstock_library_")]:
+    for name in [n for n in sys.modules if n.startswith("headrace_library_")]:
         del sys.modules[name]
 
 
@@ -76,7 +76,7 @@ def test_folders(tmp_path):
     assert numbers("inner") == [8.0, 12.0]
     below = tmp_path / "plugins" / "first"
     below.mkdir(parents=True)
-    (below / "libpenstock_one.py").write_text(OPERATOR.format(name="one", factor=1))
+    (below / "libheadrace_one.py").write_text(OPERATOR.format(name="one", factor=1))
     (below / "other.py").write_text("raise AssertionError")
     plugin_manager.load_directory(str(tmp_path / "plugins"))
     assert numbers("one") == [2.0, 3.0]
@@ -101,4 +101,4 @@ def test_mistakes(tmp_path):
         assert words in str(caught.value)
     with pytest.raises(TypeError, match="Expected the path of a library, got 3"):
         plugin_manager.load_library(3)
-    assert not [n for n in sys.modules if n.startswith("penstock_library_wrong")]
+    assert not [n for n in sys.modules if n.startswith("headrace_library_wrong")]

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import fn, ops
-from penstock.errors import PenstockError
-from penstock.operators.support.docs import devices_with_code
-from penstock.operators.support.registry import all_schemas
-from penstock.operators.support.schema import OpSchema
-from penstock.operators.support.signature import class_name
+import headrace.experimental.dynamic as ndd
+from headrace import fn, ops
+from headrace.errors import HeadraceError
+from headrace.operators.support.docs import devices_with_code
+from headrace.operators.support.registry import all_schemas
+from headrace.operators.support.schema import OpSchema
+from headrace.operators.support.signature import class_name
 
 FACTS = json.loads(
     (Path(__file__).parents[1] / "data" / "dali_operator_arguments.json").read_text()
 )
 # Other tests declare operators of their own.
-SCHEMAS = {s.name: s for s in all_schemas() if s.cls.__module__.startswith("penstock.")}
+SCHEMAS = {s.name: s for s in all_schemas() if s.cls.__module__.startswith("headrace.")}
 # Every operator of DALI's has these; `seed` of those that are not random is ignored there.
 GENERAL = {"bytes_per_sample_hint", "preserve", "seed"}
 
@@ -74,7 +74,7 @@ def test_every_old_name_of_an_operator_is_declared():
         assert (SCHEMAS[name].deprecated, SCHEMAS[name].hidden) == (fact["instead"], True)
         with (
             pytest.warns(DeprecationWarning, match=rf"`fn\.{name}` .* use `fn\.{fact['instead']}`"),
-            contextlib.suppress(PenstockError),  # inputs or arguments are missing
+            contextlib.suppress(HeadraceError),  # inputs or arguments are missing
         ):
             named(fn, name)()
 

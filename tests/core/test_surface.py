@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-import penstock
-import penstock._version
-from penstock.operators.support.registry import all_schemas
+import headrace
+import headrace._version
+from headrace.operators.support.registry import all_schemas
 
 ROOT = Path(__file__).parents[2]
-CORE = ROOT / "packages" / "core" / "src" / "penstock"
+CORE = ROOT / "packages" / "core" / "src" / "headrace"
 PACKAGES = sorted((ROOT / "packages").iterdir())
 MODULES = sorted(p for package in PACKAGES for p in (package / "src").rglob("*.py"))
 MAX_LINES = 600
 
-# Libraries that no `import penstock` may pay for, nor the definition of a pipeline.
+# Libraries that no `import headrace` may pay for, nor the definition of a pipeline.
 HEAVY = ("cupy", "cv2", "jax", "numba", "nvidia", "scipy", "simplejpeg", "tensorflow", "torch")
 # Distribution that brings a module, where the names differ.
 DISTRIBUTION_OF = {
@@ -51,10 +51,10 @@ def run_python(code: str) -> str:
 @pytest.mark.parametrize(
     "statement",
     [
-        "import penstock",
-        "from penstock import fn, ops, types, pipeline_def, Pipeline",
-        "import penstock.fn.decoders, penstock.ops.readers",
-        "import penstock.plugin.base_iterator",
+        "import headrace",
+        "from headrace import fn, ops, types, pipeline_def, Pipeline",
+        "import headrace.fn.decoders, headrace.ops.readers",
+        "import headrace.plugin.base_iterator",
     ],
 )
 def test_import_brings_no_heavy_library(statement):
@@ -63,17 +63,17 @@ def test_import_brings_no_heavy_library(statement):
 
 
 def test_import_of_the_package_alone_loads_next_to_nothing_of_it():
-    loaded = run_python("import penstock, sys\nprint(*sys.modules)").split()
-    assert {m for m in loaded if m.startswith("penstock")} == {
-        "penstock",
-        "penstock._missing",
-        "penstock._version",
+    loaded = run_python("import headrace, sys\nprint(*sys.modules)").split()
+    assert {m for m in loaded if m.startswith("headrace")} == {
+        "headrace",
+        "headrace._missing",
+        "headrace._version",
     }
 
 
-@pytest.mark.parametrize("name", dir(penstock))
+@pytest.mark.parametrize("name", dir(headrace))
 def test_every_public_name_is_there(name):
-    getattr(penstock, name)  # raises if it is not
+    getattr(headrace, name)  # raises if it is not
 
 
 PUBLIC_MODULES = [
@@ -114,7 +114,7 @@ NEED_MORE = {"base_iterator", "dynamic", "jax", "nodes", "numba", "pytorch", "sq
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)
 def test_modules_list_public_names_only(name):
-    module = importlib.import_module(f"penstock.{name}")
+    module = importlib.import_module(f"headrace.{name}")
     listed = dir(module)
     assert listed
     assert not [each for each in listed if each.startswith("_")]
@@ -123,14 +123,14 @@ def test_modules_list_public_names_only(name):
         # What a module has imported for itself comes from elsewhere.
         found = getattr(module, each)
         home = getattr(found, "__module__", None) or found.__name__
-        assert home.startswith("penstock."), f"{each} of {home}"
+        assert home.startswith("headrace."), f"{each} of {home}"
     assert "annotations" not in listed
     assert "TYPE_CHECKING" not in listed
 
 
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = penstock.nothing
+        _ = headrace.nothing
 
 
 def test_modules_are_small_and_say_what_they_are():
@@ -148,7 +148,7 @@ def test_core_imports_only_what_it_declares():
     for path in sorted(CORE.rglob("*.py")):
         for module in _imported_modules(ast.parse(path.read_text())):
             top = module.partition(".")[0]
-            if top == "penstock" or top in sys.stdlib_module_names:
+            if top == "headrace" or top in sys.stdlib_module_names:
                 continue
             assert not module.startswith("nvidia.dali"), f"{path}: DALI is only compared with"
             assert DISTRIBUTION_OF.get(top, top) in declared, f"{path} imports {module}"
@@ -186,14 +186,14 @@ def test_generated_files_are_up_to_date(tool):
 
 
 def test_all_distributions_have_one_version():
-    version = penstock._version.__version__
+    version = headrace._version.__version__
     for package in PACKAGES:
         project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
         if package.name == "core":
             assert project["dynamic"] == ["version"]
             continue
         assert project["version"] == version
-        assert f"penstock=={version}" in project["dependencies"]
+        assert f"headrace=={version}" in project["dependencies"]
 
 
 def test_every_package_has_the_licence():
@@ -204,5 +204,5 @@ def test_every_package_has_the_licence():
 def test_plugins_bring_no_init_above_their_own():
     for package in PACKAGES:
         if package.name != "core":
-            assert not (package / "src/penstock/__init__.py").exists()
-            assert not (package / "src/penstock/plugin/__init__.py").exists()
+            assert not (package / "src/headrace/__init__.py").exists()
+            assert not (package / "src/headrace/plugin/__init__.py").exists()

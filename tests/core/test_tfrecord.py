@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import tfrecord
+from headrace import tfrecord
 
 
 def test_features():

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-import penstock.fn
-import penstock.plugin
-from penstock import errors
-from penstock.dali_names import DALI_CLASSES
-from penstock.to_come import DOCUMENTS, MODULES, NO_COUNTERPART, PLUGINS, PRIVATE, REPOSITORY
+import headrace.fn
+import headrace.plugin
+from headrace import errors
+from headrace.dali_names import DALI_CLASSES
+from headrace.to_come import DOCUMENTS, MODULES, NO_COUNTERPART, PLUGINS, PRIVATE, REPOSITORY
 from tests.e2e.support import REPOSITORY as ROOT
 
 PAGE = f"{DOCUMENTS}/to-come.md"
@@ -54,9 +54,9 @@ def test_modules_without_a_counterpart(name):
 def test_plugins_that_are_not_installed(name, monkeypatch):
     for loaded in [m for m in sys.modules if f"{m}.".startswith(f"{name}.")]:
         monkeypatch.delitem(sys.modules, loaded)
-    monkeypatch.delattr(penstock.plugin, name.rpartition(".")[2], raising=False)
-    own = [p for p in penstock.plugin.__path__ if "core" in p]
-    monkeypatch.setattr(penstock.plugin, "__path__", own)
+    monkeypatch.delattr(headrace.plugin, name.rpartition(".")[2], raising=False)
+    own = [p for p in headrace.plugin.__path__ if "core" in p]
+    monkeypatch.setattr(headrace.plugin, "__path__", own)
     importlib.invalidate_caches()
     for error in both_forms(name):
         assert isinstance(error, errors.PluginNotInstalledError)
@@ -81,11 +81,11 @@ def test_private_modules_have_no_names():
             module.thing  # noqa: B018
         assert not hasattr(module, "thing")
         assert "cannot import name" in str(fails(f"from {name} import thing"))
-    assert importlib.import_module("penstock")._utils is sys.modules["penstock._utils"]
+    assert importlib.import_module("headrace")._utils is sys.modules["headrace._utils"]
 
 
 def test_modules_of_operators_to_come():
-    modules = {f"penstock.fn.{name.rpartition('.')[0]}" for name in DALI_CLASSES if "." in name}
+    modules = {f"headrace.fn.{name.rpartition('.')[0]}" for name in DALI_CLASSES if "." in name}
     for name in sorted(modules - sys.modules.keys()):
         for error in both_forms(name):
             assert isinstance(error, errors.ModuleNotReleasedError)
@@ -93,17 +93,17 @@ def test_modules_of_operators_to_come():
 
 
 def test_the_name_is_that_of_the_module():
-    found = fails("import penstock.experimental.torchvision.v2")
-    assert found.name == "penstock.experimental.torchvision"
+    found = fails("import headrace.experimental.torchvision.v2")
+    assert found.name == "headrace.experimental.torchvision"
 
 
 def test_attributes_of_the_package():
     with pytest.raises(AttributeError, match="without a counterpart") as caught:
-        penstock.reducers.Reducer  # noqa: B018
+        headrace.reducers.Reducer  # noqa: B018
     assert PAGE in str(caught.value)
-    assert not hasattr(penstock, "reducers")
-    with pytest.raises(AttributeError, match="module 'penstock' has no attribute 'nonsense'"):
-        penstock.nonsense  # noqa: B018
+    assert not hasattr(headrace, "reducers")
+    with pytest.raises(AttributeError, match="module 'headrace' has no attribute 'nonsense'"):
+        headrace.nonsense  # noqa: B018
 
 
 def test_a_program_can_ask():
@@ -112,10 +112,10 @@ def test_a_program_can_ask():
 
 
 def test_other_names_are_python_s_own_errors():
-    for error in both_forms("penstock.nonsense"):
-        assert not isinstance(error, errors.PenstockError)
-    assert fails("import penstock.plugin.nonsense").name == "penstock.plugin.nonsense"
-    assert not isinstance(fails("import nonsense"), errors.PenstockError)
+    for error in both_forms("headrace.nonsense"):
+        assert not isinstance(error, errors.HeadraceError)
+    assert fails("import headrace.plugin.nonsense").name == "headrace.plugin.nonsense"
+    assert not isinstance(fails("import nonsense"), errors.HeadraceError)
 
 
 def test_addresses_are_of_pages_that_are_there():

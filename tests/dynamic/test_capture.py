@@ -6,10 +6,10 @@ import weakref
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock.experimental.dynamic import invariants
-from penstock.experimental.dynamic.capture.steps import LoopStep
-from penstock.experimental.dynamic.modes import THREAD
+import headrace.experimental.dynamic as ndd
+from headrace.experimental.dynamic import invariants
+from headrace.experimental.dynamic.capture.steps import LoopStep
+from headrace.experimental.dynamic.modes import THREAD
 
 COUNT = 23
 SIZE = 3

@@ -4,8 +4,8 @@ import stat
 
 import pytest
 
-from penstock.experimental.dynamic.checkpoint import Checkpoint
-from penstock.experimental.dynamic.rng import RNG
+from headrace.experimental.dynamic.checkpoint import Checkpoint
+from headrace.experimental.dynamic.rng import RNG
 
 
 class Thing:

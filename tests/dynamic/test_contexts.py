@@ -11,11 +11,11 @@ import threading
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock.errors import UsageError
-from penstock.operators.support.operator import SampleOperator, operator
-from penstock.operators.support.registry import _schemas
-from penstock.operators.support.schema import Input
+import headrace.experimental.dynamic as ndd
+from headrace.errors import UsageError
+from headrace.operators.support.operator import SampleOperator, operator
+from headrace.operators.support.registry import _schemas
+from headrace.operators.support.schema import Input
 
 CALLS = []
 GATE = threading.Event()
@@ -246,7 +246,7 @@ def test_pools_are_shared():
 def test_the_program_may_end_while_work_is_under_way(keep):
     program = f"""
 import numpy as np
-import penstock.experimental.dynamic as ndd
+import headrace.experimental.dynamic as ndd
 {keep}
 data = ndd.batch([np.ones((700, 700, 3), np.float32)] * 8)
 for _ in range(30):
@@ -261,7 +261,7 @@ for _ in range(30):
 
 
 def test_importing_the_package_does_not_import_dynamic_mode():
-    program = "import penstock, sys; print('penstock.experimental.dynamic' in sys.modules)"
+    program = "import headrace, sys; print('headrace.experimental.dynamic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "False"
 
@@ -306,7 +306,7 @@ def test_a_fork_can_go_on():
 import gc
 import os
 import numpy as np
-import penstock.experimental.dynamic as ndd
+import headrace.experimental.dynamic as ndd
 data = ndd.batch([np.ones((300, 300), np.float32)] * 8)
 before = [data * k + 1 for k in range(30)]
 child = os.fork()
@@ -343,7 +343,7 @@ def test_threads_end_with_those_who_needed_them():
         thread.start()
         thread.join()
     gc.collect()
-    mine = [t for t in threading.enumerate() if t.name.startswith("penstock-")]
+    mine = [t for t in threading.enumerate() if t.name.startswith("headrace-")]
     for thread in mine[-20:]:
         thread.join(0.2)
     assert threading.active_count() <= before + 2

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-import penstock.experimental.dynamic as ndd
+import headrace.experimental.dynamic as ndd
 
 
 def test_the_cpu():

@@ -4,10 +4,10 @@ import pickle
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import types
-from penstock.experimental.dynamic import calling
-from penstock.experimental.dynamic.dtypes import MEMBERS
+import headrace.experimental.dynamic as ndd
+from headrace import types
+from headrace.experimental.dynamic import calling
+from headrace.experimental.dynamic.dtypes import MEMBERS
 
 
 @pytest.mark.parametrize("name", MEMBERS)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
+import headrace.experimental.dynamic as ndd
 
 
 def array(*numbers):

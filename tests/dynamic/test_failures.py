@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock.errors import OperatorError, PenstockError
+import headrace.experimental.dynamic as ndd
+from headrace.errors import HeadraceError, OperatorError
 
 LATER = [ndd.EvalMode.deferred, ndd.EvalMode.eager]
 AT_ONCE = [ndd.EvalMode.sync_cpu, ndd.EvalMode.sync_full]
@@ -39,7 +39,7 @@ def test_an_error_comes_up_at_the_first_use_and_names_the_line_of_the_call(mode)
     assert "ndd.decoders.image" in str(error)
     when = "deferred evaluation" if mode is ndd.EvalMode.deferred else "asynchronous execution"
     assert f"An error happened during {when}" in str(error)
-    assert isinstance(error, PenstockError)
+    assert isinstance(error, HeadraceError)
 
 
 @pytest.mark.parametrize("mode", AT_ONCE, ids=lambda m: m.name)

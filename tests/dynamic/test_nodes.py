@@ -6,10 +6,10 @@ import types
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
+import headrace.experimental.dynamic as ndd
 
 torch = pytest.importorskip("torch")
-NODES = "penstock.experimental.dynamic.pytorch.nodes"
+NODES = "headrace.experimental.dynamic.pytorch.nodes"
 
 
 class BaseNode:

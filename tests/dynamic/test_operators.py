@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import fn, types
-from penstock.experimental.dynamic import evaluators
-from penstock.experimental.dynamic.functions import is_offered
-from penstock.operators.support.manifest import OPERATORS
-from penstock.operators.support.registry import all_schemas, find
-from penstock.pipeline import Pipeline
+import headrace.experimental.dynamic as ndd
+from headrace import fn, types
+from headrace.experimental.dynamic import evaluators
+from headrace.experimental.dynamic.functions import is_offered
+from headrace.operators.support.manifest import OPERATORS
+from headrace.operators.support.registry import all_schemas, find
+from headrace.pipeline import Pipeline
 from tests.support.dynamic_cases import CASES
 
 MODES = list(ndd.EvalMode)

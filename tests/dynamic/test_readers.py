@@ -10,12 +10,12 @@ import cv2
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import types
-from penstock.errors import NotYetSupportedError
-from penstock.operators import Index, Reader, Spec
-from penstock.operators import reader as declare_reader
-from penstock.operators.support import registry
+import headrace.experimental.dynamic as ndd
+from headrace import types
+from headrace.errors import NotYetSupportedError
+from headrace.operators import Index, Reader, Spec
+from headrace.operators import reader as declare_reader
+from headrace.operators.support import registry
 
 COUNT = 10
 
@@ -364,7 +364,7 @@ def test_a_reader_that_is_dropped_leaves_no_thread(root):
     reader = made(root)
     epoch = reader.next_epoch(batch_size=4)
     batch = next(epoch)
-    thread = next(t for t in threading.enumerate() if t.name == "penstock-reader")
+    thread = next(t for t in threading.enumerate() if t.name == "headrace-reader")
     gone = weakref.ref(reader)
     del reader, epoch
     gc.collect()
@@ -403,7 +403,7 @@ def test_readers_that_are_to_come():
 @pytest.mark.parametrize("capture", [False, True])
 def test_the_program_may_end_at_any_time(root, capture):
     program = f"""
-import penstock.experimental.dynamic as ndd
+import headrace.experimental.dynamic as ndd
 reader = ndd.readers.File(file_root={root!r})
 loop = reader.next_epoch(batch_size=2, capture={capture})
 kept = [(data, data + 1) for (data, _), _ in zip(loop, range(4))]

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.experimental.dynamic import rng as rngs
-from penstock.experimental.dynamic.rng import RNG, get_default_rng, resolve_rng, set_seed
-from penstock.kernels.cpu.philox_draws import word
-from penstock.kernels.cpu.philox_state import PhiloxState, words_of
+from headrace.experimental.dynamic import rng as rngs
+from headrace.experimental.dynamic.rng import RNG, get_default_rng, resolve_rng, set_seed
+from headrace.kernels.cpu.philox_draws import word
+from headrace.kernels.cpu.philox_state import PhiloxState, words_of
 
 FRESH = "Philox_0000000000000001_0000000000000000:0000000000000000_0"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import penstock.experimental.dynamic as ndd
+import headrace.experimental.dynamic as ndd
 
 FOLDER = Path(ndd.__file__).parent
 STUBS = sorted(path.stem for path in FOLDER.glob("*.pyi"))
@@ -43,7 +43,7 @@ def test_everything_in_a_stub_is_there(stub):
 def _is_ours(module, name):
     schema = getattr(getattr(module, name), "_schema", None)
     schema = getattr(schema, "_schema", schema)  # functions have DALI's view of it
-    return schema is None or not schema.cls.__module__.startswith("penstock.plugin")
+    return schema is None or not schema.cls.__module__.startswith("headrace.plugin")
 
 
 def test_everything_offered_is_in_a_stub():

@@ -10,8 +10,8 @@ import weakref
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock.tensors import TensorListCPU
+import headrace.experimental.dynamic as ndd
+from headrace.tensors import TensorListCPU
 
 
 def test_memory_is_shared_where_it_is_said():
@@ -210,7 +210,7 @@ def test_copies_and_pickles():
 
 
 def test_what_is_converted_in_between_is_kept_though_nobody_holds_it_yet():
-    from penstock.experimental.dynamic import construction
+    from headrace.experimental.dynamic import construction
 
     context = ndd.EvalContext.current()
     with context._evaluator._work_lock:  # so that both calls are done in one chain

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import errors
-from penstock.operators import BatchOperator, Input, operator
+import headrace.experimental.dynamic as ndd
+from headrace import errors
+from headrace.operators import BatchOperator, Input, operator
 from tests.support.encoded_images import png
 
 IMAGE = np.arange(24 * 20 * 3, dtype=np.uint8).reshape(24, 20, 3)
@@ -42,7 +42,7 @@ def test_calls(gpu_is_off, recwarn):
         ndd.set_default_stream(7)
         assert ndd.get_default_stream() is None
     (warned,) = recwarn
-    assert "PENSTOCK_GPU is 'never'" in str(warned.message)
+    assert "HEADRACE_GPU is 'never'" in str(warned.message)
     assert warned.filename == __file__
     again = ndd.random.uniform(shape=[3], rng=ndd.random.RNG(4))
     np.testing.assert_array_equal(np.asarray(drawn), np.asarray(again))
@@ -50,7 +50,7 @@ def test_calls(gpu_is_off, recwarn):
 
 @pytest.mark.filterwarnings("ignore:.*asks for a GPU:UserWarning")
 def test_what_needs_a_gpu_says_so(gpu_is_off):
-    with pytest.raises(errors.PenstockError, match=r"testing.dynamic_gpu_alone.*(GPU|gpu)"):
+    with pytest.raises(errors.HeadraceError, match=r"testing.dynamic_gpu_alone.*(GPU|gpu)"):
         ndd.testing.dynamic_gpu_alone(IMAGE, device="gpu")
-    with pytest.raises(errors.GpuNotAvailableError, match="PENSTOCK_GPU is 'never'"):
+    with pytest.raises(errors.GpuNotAvailableError, match="HEADRACE_GPU is 'never'"):
         ndd.Stream()

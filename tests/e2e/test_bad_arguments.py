@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn, ops, types
-from penstock.operators import Arg, FloatArg, Input, StringArg, operator
-from penstock.plugin.pytorch import DALIGenericIterator
+from headrace import Pipeline, errors, fn, ops, types
+from headrace.operators import Arg, FloatArg, Input, StringArg, operator
+from headrace.plugin.pytorch import DALIGenericIterator
 from tests.support.images import class_folders, picture
 
 HERE = str(Path(__file__))
@@ -192,7 +192,7 @@ def test_errors_while_running(case):
         with pytest.raises(builtin) as caught:
             pipe.run()
         error = caught.value
-        assert isinstance(error, errors.PenstockError)
+        assert isinstance(error, errors.HeadraceError)
         text = "\n".join([str(error), *getattr(error, "__notes__", [])])
         for part in parts:
             assert part in text
@@ -242,7 +242,7 @@ def test_errors_in_the_definition(case):
     graph, builtin, parts = DEFINITION[case]
     with pytest.raises(builtin) as caught:
         pipeline(graph)
-    assert isinstance(caught.value, errors.PenstockError)
+    assert isinstance(caught.value, errors.HeadraceError)
     text = str(caught.value)
     for part in parts:
         assert part in text

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn, types
-from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+from headrace import Pipeline, errors, fn, types
+from headrace.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
 from tests.support import encoded_images
 from tests.support.images import encoded
 
@@ -329,7 +329,7 @@ def test_replace_where_a_whole_batch_is_bad(spoil):
 def test_a_data_set_without_a_good_file(policy, spoil):
     pipe = make(spoil(dict.fromkeys(range(FILES), "garbage")), policy=policy)
     for _ in range(2):
-        with pytest.raises(errors.PenstockError) as caught:
+        with pytest.raises(errors.HeadraceError) as caught:
             pipe.run()
         assert "no known image format" in str(caught.value.__cause__)
 

@@ -19,8 +19,8 @@ TRAINING = """
 import itertools, os, signal, sys, zlib
 from pathlib import Path
 import numpy as np
-from penstock import Pipeline, fn
-from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+from headrace import Pipeline, fn
+from headrace.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
 
 root, folder, steps, kill_at = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 threads, depth, shards = map(int, sys.argv[5:8])

@@ -14,7 +14,7 @@ PROGRAM = """
 import warnings
 warnings.simplefilter("default")
 import numpy as np
-from penstock import compilation_notice, fn, pipeline_def
+from headrace import compilation_notice, fn, pipeline_def
 
 compilation_notice.compiling = compilation_notice.CompilationNotice(1e-3)
 
@@ -33,24 +33,24 @@ def closed(tmp_path, monkeypatch):
     """Every place for compiled code is below a file, which keeps root out as well."""
     (tmp_path / "file").touch()
     (tmp_path / "temporary").mkdir()
-    for name in ("PENSTOCK_CACHE_DIR", "XDG_CACHE_HOME"):
+    for name in ("HEADRACE_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "file" / "home"))
     # It stands for the folder of the sources, which a test cannot close.
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "numba"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    monkeypatch.setenv("PENSTOCK_COMPILATION_NOTICE", "on")
-    monkeypatch.setenv("PENSTOCK_WORKERS", "threads")
+    monkeypatch.setenv("HEADRACE_COMPILATION_NOTICE", "on")
+    monkeypatch.setenv("HEADRACE_WORKERS", "threads")
 
 
 def test_with_nothing_but_temporary_files(tmp_path):
     first = run_python("-c", PROGRAM).stderr
-    kept = tmp_path / "temporary" / f"penstock-{os.getuid()}"
+    kept = tmp_path / "temporary" / f"headrace-{os.getuid()}"
     assert first.count("RuntimeWarning") == 1
     for part in (tmp_path / "file" / "numba", tmp_path / "file" / "home", kept):
         assert str(part) in first
-    assert first.count("Penstock is compiling kernels") == 1
-    assert first.index("Penstock is compiling") < first.index("RuntimeWarning")
+    assert first.count("Headrace is compiling kernels") == 1
+    assert first.index("Headrace is compiling") < first.index("RuntimeWarning")
     before = {file: file.stat().st_mtime_ns for file in kept.iterdir()}
     assert before
     assert run_python("-c", PROGRAM).stderr == ""
@@ -59,7 +59,7 @@ def test_with_nothing_but_temporary_files(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
 def test_one_of_all_worker_processes_warns(monkeypatch):
-    monkeypatch.setenv("PENSTOCK_WORKERS", "processes")
+    monkeypatch.setenv("HEADRACE_WORKERS", "processes")
     program = PROGRAM.replace("batch_size=2, num_threads=2", "batch_size=2, num_threads=4")
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True
@@ -68,7 +68,7 @@ def test_one_of_all_worker_processes_warns(monkeypatch):
 
 
 def test_with_a_folder_for_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HEADRACE_CACHE_DIR", str(tmp_path / "cache"))
     assert "RuntimeWarning" not in run_python("-c", PROGRAM).stderr
     assert any((tmp_path / "cache" / "kernels").iterdir())
     assert run_python("-c", PROGRAM).stderr == ""

@@ -14,8 +14,8 @@ import pytest
 import torch
 from PIL import Image
 
-from penstock import Pipeline
-from penstock.plugin.triton import invoke_autoserialize
+from headrace import Pipeline
+from headrace.plugin.triton import invoke_autoserialize
 from tests.e2e.support import REPOSITORY, one_file_a_class
 
 
@@ -187,7 +187,7 @@ def test_pytorch_loaders(run_page, tmp_path, capsys):
 def test_trainers(library, program, steps, run_page, monkeypatch):
     """A trainer that goes on in the middle of an epoch sees the batches that were left."""
     pytest.importorskip(library)
-    from penstock.plugin.pytorch import DALIGenericIterator
+    from headrace.plugin.pytorch import DALIGenericIterator
 
     seen = []
     assemble = DALIGenericIterator._assemble

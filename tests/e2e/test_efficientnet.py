@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from penstock import fn, pipeline_def, types
-from penstock.auto_aug import auto_augment, rand_augment, trivial_augment
-from penstock.plugin.pytorch import DALIClassificationIterator, LastBatchPolicy
+from headrace import fn, pipeline_def, types
+from headrace.auto_aug import auto_augment, rand_augment, trivial_augment
+from headrace.plugin.pytorch import DALIClassificationIterator, LastBatchPolicy
 from tests.support.images import encoded
 
 FILES, SIZE, BATCH = 11, 32, 4

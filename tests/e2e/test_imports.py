@@ -8,9 +8,9 @@ from tests.e2e.support import one_file_a_class, run_python
 
 PROGRAM = """
 import json, sys
-import penstock
+import headrace
 after_import = sorted(sys.modules)
-from penstock import fn, ops, math, pipeline_def, types
+from headrace import fn, ops, math, pipeline_def, types
 
 @pipeline_def(batch_size=4, num_threads=2, device_id=None, seed=1)
 def everyday(root):
@@ -40,7 +40,7 @@ def loaded(modules: list[str], names: set[str]) -> set[str]:
 def test_a_cpu_pipeline_loads_no_framework(tmp_path):
     root = one_file_a_class(tmp_path, 6)
     after_import, after_run = json.loads(run_python("-c", PROGRAM, str(root)).stdout)
-    assert "penstock" in after_import
+    assert "headrace" in after_import
     assert not loaded(after_import, FRAMEWORKS | HEAVY)
     assert not loaded(after_run, FRAMEWORKS)
     assert "PIL" not in after_run
@@ -48,5 +48,5 @@ def test_a_cpu_pipeline_loads_no_framework(tmp_path):
 
 
 def test_the_plugins_are_loaded_on_demand():
-    program = "import sys, penstock.plugin; print('torch' in sys.modules)"
+    program = "import sys, headrace.plugin; print('torch' in sys.modules)"
     assert run_python("-c", program).stdout == "False\n"

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as of POSIX"
 
 LOADER = """
 import random, signal, sys
-from penstock import Pipeline, fn
-from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+from headrace import Pipeline, fn
+from headrace.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
 
 def make(root, shards, threads, depth, auto_reset=False):
     pipelines = []
@@ -47,10 +47,10 @@ while True:
 
 WAITING = """
 import threading
-import penstock.pipeline.pipeline
-from penstock.operators import Input, operator
+import headrace.pipeline.pipeline
+from headrace.operators import Input, operator
 
-penstock.pipeline.pipeline.EXIT_SECONDS = 0.2
+headrace.pipeline.pipeline.EXIT_SECONDS = 0.2
 
 @operator("testing.wait_for_ever", inputs=Input(), hidden=True)
 def wait_for_ever(xp, x):

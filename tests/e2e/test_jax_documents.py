@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from penstock import Pipeline, fn, types
+from headrace import Pipeline, fn, types
 from tests.e2e.support import REPOSITORY, one_file_a_class
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from penstock import Pipeline, fn, types
-from penstock.plugin.pytorch import (
+from headrace import Pipeline, fn, types
+from headrace.plugin.pytorch import (
     DALIClassificationIterator,
     DALIGenericIterator,
     DALIRaggedIterator,

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 TRAINING = """
 import gc, json, sys
 from pathlib import Path
-from penstock import fn, pipeline_def, types
-from penstock.executor.processes.shared_pool import SHARED_POOL
-from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
-from penstock.tensors.pool import HOST_POOL
+from headrace import fn, pipeline_def, types
+from headrace.executor.processes.shared_pool import SHARED_POOL
+from headrace.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+from headrace.tensors.pool import HOST_POOL
 
 POOL = SHARED_POOL if sys.argv[3] == "processes" else HOST_POOL
 

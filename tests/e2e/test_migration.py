@@ -1,4 +1,4 @@
-"""Programs written for DALI run after ``nvidia.dali`` is replaced by ``penstock``, with its values.
+"""Programs written for DALI run after ``nvidia.dali`` is replaced by ``headrace``, with its values.
 
 Each program in `programs/` is a text such as users have; its `main` returns arrays.
 """
@@ -54,7 +54,7 @@ def run(name: str, library: str, folder: str) -> list[list[np.ndarray]]:
 @pytest.mark.parametrize("name", sorted(p.stem for p in PROGRAMS.glob("*.py")))
 def test_program(name, folder):
     expected = run(name, "nvidia.dali", folder)
-    actual = run(name, "penstock", folder)
+    actual = run(name, "headrace", folder)
     assert len(actual) == len(expected) > 0
     differing = total = 0
     for number, (got, want) in enumerate(zip(actual, expected, strict=True)):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import penstock.errors
+import headrace.errors
 from tests.support.images import encoded
 from tests.support.mistakes import MISTAKES, Library
 
@@ -84,7 +84,7 @@ def library(tmp_path_factory):
     image = encoded(20, 30).tobytes()
     for k in range(4):
         (folder / "images" / "a" / f"{k}.jpg").write_bytes(b"no jpeg" if k == 2 else image)
-    return Library("penstock", folder)
+    return Library("headrace", folder)
 
 
 def test_every_mistake_is_told():
@@ -103,7 +103,7 @@ def test_what_users_are_told(mistake, library):
         with pytest.raises(kind) as caught:
             MISTAKES[mistake](library)
         refused_by_python = type(caught.value) is TypeError
-        assert refused_by_python or isinstance(caught.value, penstock.errors.PenstockError)
+        assert refused_by_python or isinstance(caught.value, headrace.errors.HeadraceError)
         text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     # From Python 3.13 on, the question is Python's own where it refuses the argument.
     text = text.replace("'", '"')
@@ -122,11 +122,11 @@ def test_the_page_tells_what_is_said():
 
 
 def test_error_classes_are_public():
-    pending, private = [penstock.errors.PenstockError], []
+    pending, private = [headrace.errors.HeadraceError], []
     while pending:
         for cls in pending.pop().__subclasses__():
             pending.append(cls)
-            if not cls.__module__.startswith("penstock"):
+            if not cls.__module__.startswith("headrace"):
                 continue
             home = sys.modules[cls.__module__]
             if cls.__name__.startswith("_") or not hasattr(home, cls.__name__):

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 import examples.demo.train
-from penstock.executor.processes.shared_pool import SHARED_POOL
-from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
-from penstock.tensors.pool import HOST_POOL
+from headrace.executor.processes.shared_pool import SHARED_POOL
+from headrace.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+from headrace.tensors.pool import HOST_POOL
 from tests.e2e.support import REPOSITORY, one_file_a_class
 
 FILES = 70

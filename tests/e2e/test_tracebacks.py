@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import Pipeline, errors, fn, ops, pipeline_def
-from penstock.operators import Input, operator
-from penstock.tracebacks import own_folders
+import headrace.experimental.dynamic as ndd
+from headrace import Pipeline, errors, fn, ops, pipeline_def
+from headrace.operators import Input, operator
+from headrace.tracebacks import own_folders
 
 HERE = str(Path(__file__))
 IMAGES = [np.zeros((20, 30, 3), np.uint8)] * 4
@@ -51,7 +51,7 @@ def cropped():
 
 
 def iterator_of(plugin):
-    module = importlib.import_module(f"penstock.plugin.{plugin}")
+    module = importlib.import_module(f"headrace.plugin.{plugin}")
     return module.DALIGenericIterator(cropped(), ["images"])
 
 
@@ -79,11 +79,11 @@ def test_an_error_of_an_operator(case, monkeypatch):
     assert text.count("Make it smaller or choose") == 1
     assert "direct cause" not in text
     assert len(text.splitlines()) <= 20
-    monkeypatch.setenv("PENSTOCK_FULL_TRACEBACK", "1")
+    monkeypatch.setenv("HEADRACE_FULL_TRACEBACK", "1")
     text = raised_by(OPERATOR_ERRORS[case])
     assert any(f.startswith(own_folders()) for f in files_of(text))
     assert "direct cause" in text
-    monkeypatch.setenv("PENSTOCK_FULL_TRACEBACK", "perhaps")  # it must not hide the error
+    monkeypatch.setenv("HEADRACE_FULL_TRACEBACK", "perhaps")  # it must not hide the error
     assert "Make it smaller or choose" in raised_by(OPERATOR_ERRORS[case])
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.tensors.gpu.runtime import Runtime, install_runtime
+from headrace.tensors.gpu.runtime import Runtime, install_runtime
 from tests.support.gpu import nvrtc
 from tests.support.gpu.cpu_functions import missing, sanitizing
 from tests.support.gpu.recording import take_recorded
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @functools.cache
 def _cuda_runtime() -> Runtime:
-    from penstock.tensors.gpu.cuda import CudaRuntime
+    from headrace.tensors.gpu.cuda import CudaRuntime
 
     return CudaRuntime(0)
 
@@ -63,7 +63,7 @@ def _has_device() -> bool:
 def _runtimes() -> tuple[str, ...]:
     if sanitizing():
         return ("emulated",)
-    if os.environ.get("PENSTOCK_REQUIRE_GPU") == "1":
+    if os.environ.get("HEADRACE_REQUIRE_GPU") == "1":
         return "emulated", "cuda"
     found = importlib.util.find_spec("cupy") is not None and _has_device()
     return ("emulated", "cuda") if found else ("emulated",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
+from headrace import fn, pipeline_def
 from tests.support.speech import CLIPS, encoded
 
 

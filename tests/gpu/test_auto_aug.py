@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock import Pipeline, fn
-from penstock.auto_aug import auto_augment, rand_augment
+from headrace import Pipeline, fn
+from headrace.auto_aug import auto_augment, rand_augment
 
 IMAGES = [
     np.random.default_rng(k).integers(0, 256, (12 + k, 15, 3)).astype(np.uint8) for k in range(12)

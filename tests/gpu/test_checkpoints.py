@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.plugin.base_iterator import PipelineBatch, _DaliBaseIterator
+from headrace import Pipeline, fn
+from headrace.plugin.base_iterator import PipelineBatch, _DaliBaseIterator
 from tests.support.images import encoded
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import errors, fn, pipeline_def, types
+from headrace import errors, fn, pipeline_def, types
 
 
 def images():

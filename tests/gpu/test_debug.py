@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock import fn, types
-from penstock.pipeline.experimental import pipeline_def
+from headrace import fn, types
+from headrace.pipeline.experimental import pipeline_def
 
 
 def images():

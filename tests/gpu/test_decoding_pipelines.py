@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
+from headrace import fn, pipeline_def, types
 from tests.support.images import encoded
 
 COUNT = 10

@@ -8,11 +8,11 @@ import cv2
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.errors import OperatorError
-from penstock.executor.gpu.tasks import GpuTasks
-from penstock.kernels.gpu.decode import decoders, nvjpeg
-from penstock.kernels.gpu.decode.engines import JpegEngines
+from headrace import Pipeline, fn
+from headrace.errors import OperatorError
+from headrace.executor.gpu.tasks import GpuTasks
+from headrace.kernels.gpu.decode import decoders, nvjpeg
+from headrace.kernels.gpu.decode.engines import JpegEngines
 from tests.support.gpu.nvjpeg import EmulatedNvJpeg
 
 COUNT = 11
@@ -151,7 +151,7 @@ def test_two_pipelines_share_the_thread(library, files):
         found += outputs(one, 1)
         outputs(other, 1)
     check_same(found, alone)
-    assert set(library.threads) == {"penstock-engines"}
+    assert set(library.threads) == {"headrace-engines"}
 
 
 def test_an_iteration_more_is_begun_where_a_gpu_decodes_files(files):
@@ -191,4 +191,4 @@ def test_the_thread_that_waits_for_decoders_goes_on_with_the_other_stream(files,
     found.clear()
     theirs = outputs(pipeline(files, "cpu"), 9)
     check_same(outputs(pipe, 8), theirs[1:])
-    assert {name for stream, name in found if stream == "gpu"} == {"penstock-mixed-end"}
+    assert {name for stream, name in found if stream == "gpu"} == {"headrace-mixed-end"}

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.errors import ArgumentValueError
+from headrace import Pipeline, fn
+from headrace.errors import ArgumentValueError
 from tests.support.worked_examples import declared, maps, pfm, write_records
 
 PAGE = Path(__file__).parents[2] / "docs" / "gpu-operators.md"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock.errors import MisusedArgumentError
+import headrace.experimental.dynamic as ndd
+from headrace.errors import MisusedArgumentError
 
 MODES = list(ndd.EvalMode)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
+import headrace.experimental.dynamic as ndd
 
 SIZE = 3
 

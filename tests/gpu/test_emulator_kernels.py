@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from penstock.kernels.gpu.program import program
+from headrace.kernels.gpu.program import program
 from tests.support.gpu.cpu_functions import KernelError, cpu_function
 
 COMMON = program("common.cuh")

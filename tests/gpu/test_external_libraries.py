@@ -7,9 +7,9 @@ import gc
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn
-from penstock.tensors import TensorListCPU
-from penstock.tensors.gpu import foreign_memory
+from headrace import Pipeline, errors, fn
+from headrace.tensors import TensorListCPU
+from headrace.tensors.gpu import foreign_memory
 from tests.support.gpu.foreign import DLPackArray, InterfaceArray
 from tests.support.gpu.libraries import CupyArray, PyTorchTensor, fake_libraries
 

@@ -9,10 +9,10 @@ import weakref
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn, types
-from penstock.tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
-from penstock.tensors.gpu import foreign_memory
-from penstock.tensors.gpu.device import get_device
+from headrace import Pipeline, errors, fn, types
+from headrace.tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
+from headrace.tensors.gpu import foreign_memory
+from headrace.tensors.gpu.device import get_device
 from tests.support.gpu.foreign import DLPackArray, InterfaceArray
 from tests.support.gpu.late import late_batch
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock import fn, pipeline_def
-from penstock.graph.branches import guarded, merge
-from penstock.operators.transfer.copy_between_devices import CopyToGpu
+from headrace import fn, pipeline_def
+from headrace.graph.branches import guarded, merge
+from headrace.operators.transfer.copy_between_devices import CopyToGpu
 from tests.support.branches import check_equal, run
 
 

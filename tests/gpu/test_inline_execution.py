@@ -9,10 +9,10 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.executor.gpu.inline_choice import InlineChoice
-from penstock.executor.gpu.tasks import GpuTasks
-from penstock.graph.user_line import own_folders
+from headrace import Pipeline, fn
+from headrace.executor.gpu.inline_choice import InlineChoice
+from headrace.executor.gpu.tasks import GpuTasks
+from headrace.graph.user_line import own_folders
 from tests.support.in_order import pipeline as pipeline_in_order
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
-from penstock.graph.capture import call
-from penstock.operators.support.operator import BatchOperator, operator
-from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
-from penstock.operators.support.schema import Input, Spec
+from headrace import Pipeline, fn, types
+from headrace.graph.capture import call
+from headrace.operators.support.operator import BatchOperator, operator
+from headrace.operators.support.runtime_typed_batch import RuntimeTypedBatch
+from headrace.operators.support.schema import Input, Spec
 
 DATA = np.random.default_rng(0).random((4, 3, 2), np.float32)
 

@@ -7,8 +7,8 @@ import gc
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
-from penstock.tensors.gpu.device import get_device
+from headrace import fn, pipeline_def, types
+from headrace.tensors.gpu.device import get_device
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.usefixtures("gpu_runtime")

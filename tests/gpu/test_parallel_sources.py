@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
+from headrace import Pipeline, fn
 
 
 def numbers(batch):

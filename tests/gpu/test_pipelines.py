@@ -8,8 +8,8 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import Pipeline, backend, errors, fn, pipeline_def, types
-from penstock.tensors import TensorListCPU, TensorListGPU
+from headrace import Pipeline, backend, errors, fn, pipeline_def, types
+from headrace.tensors import TensorListCPU, TensorListGPU
 
 
 def ragged(iteration):

@@ -6,9 +6,9 @@ import types as python_types
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
-from penstock.executor.profiled import gpu
-from penstock.profiling import Profile
+from headrace import fn, pipeline_def
+from headrace.executor.profiled import gpu
+from headrace.profiling import Profile
 
 
 @pipeline_def(batch_size=4, num_threads=2, device_id=0, seed=3)
@@ -45,7 +45,7 @@ def test_launches_are_recorded_and_named_for_tools(ranges):
     for name in list(ranges):
         depth += 1 if name else -1
         assert 0 <= depth <= 4
-    stages = [name for name in ranges if name and name.startswith("penstock launch stage")]
+    stages = [name for name in ranges if name and name.startswith("headrace launch stage")]
     assert "of batch 0" in stages[0]
     assert "launch stage" in record.html() or "fn.flip" in record.html()
     while not record.figures()[0].device_peak_bytes:

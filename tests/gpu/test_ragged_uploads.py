@@ -10,10 +10,10 @@ import cv2
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.executor.cpu.packed_rows import PackedRows
-from penstock.kernels.gpu import transfer
-from penstock.tensors.pool import HOST_POOL
+from headrace import Pipeline, fn
+from headrace.executor.cpu.packed_rows import PackedRows
+from headrace.kernels.gpu import transfer
+from headrace.tensors.pool import HOST_POOL
 
 COUNT = 12
 

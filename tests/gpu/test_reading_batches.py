@@ -12,18 +12,18 @@ import cv2
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.errors import OperatorError
-from penstock.executor.cpu.runner import SampleRunner
-from penstock.experimental import dynamic
-from penstock.kernels.cpu.decode.jpeg_scan import scan_jpegs
-from penstock.kernels.cpu.reading_threads import ReadingThreads
-from penstock.kernels.cpu.semaphores import Semaphores, semaphores
-from penstock.kernels.gpu.decode import plain
-from penstock.kernels.gpu.decode.plain import plain_jpegs
-from penstock.operators import FileIndex, RaggedColumn, Reader
-from penstock.operators import reader as declare_reader
-from penstock.operators.support import registry
+from headrace import Pipeline, fn
+from headrace.errors import OperatorError
+from headrace.executor.cpu.runner import SampleRunner
+from headrace.experimental import dynamic
+from headrace.kernels.cpu.decode.jpeg_scan import scan_jpegs
+from headrace.kernels.cpu.reading_threads import ReadingThreads
+from headrace.kernels.cpu.semaphores import Semaphores, semaphores
+from headrace.kernels.gpu.decode import plain
+from headrace.kernels.gpu.decode.plain import plain_jpegs
+from headrace.operators import FileIndex, RaggedColumn, Reader
+from headrace.operators import reader as declare_reader
+from headrace.operators.support import registry
 
 COUNT = 10
 BATCH = 4
@@ -220,7 +220,7 @@ def test_an_epoch_that_is_begun_anew(emulated_gpu, images):
 
 
 def reading_threads():
-    return [t for t in threading.enumerate() if t.name.startswith("penstock-files")]
+    return [t for t in threading.enumerate() if t.name.startswith("headrace-files")]
 
 
 def test_threads_end_with_their_pipeline(emulated_gpu, images):

@@ -62,7 +62,7 @@ def _sanitized(*arguments: str) -> subprocess.CompletedProcess[str]:
         **os.environ,
         "LD_PRELOAD": libraries,
         "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
-        "PENSTOCK_TEST_SANITIZE": "address",
+        "HEADRACE_TEST_SANITIZE": "address",
         "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
         # CUDA, JAX's too, wants addresses that the sanitizer keeps for itself.
         "CUDA_VISIBLE_DEVICES": "",
@@ -70,7 +70,7 @@ def _sanitized(*arguments: str) -> subprocess.CompletedProcess[str]:
         # Plugins that happen to be installed warn of one another, and warnings are errors.
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
-    environment.pop("PENSTOCK_REQUIRE_GPU", None)
+    environment.pop("HEADRACE_REQUIRE_GPU", None)
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=_ROOT,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock import fn, pipeline_def, types
-from penstock.pipeline import Pipeline
+from headrace import fn, pipeline_def, types
+from headrace.pipeline import Pipeline
 
 
 def test_the_same_bytes():

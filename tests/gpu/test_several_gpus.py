@@ -12,11 +12,11 @@ import cv2
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import errors, fn, pipeline_def, types
-from penstock.experimental.dynamic.modes import THREAD
-from penstock.tensors.gpu.device import get_device
-from penstock.tensors.gpu.runtime import install_runtime
+import headrace.experimental.dynamic as ndd
+from headrace import errors, fn, pipeline_def, types
+from headrace.experimental.dynamic.modes import THREAD
+from headrace.tensors.gpu.device import get_device
+from headrace.tensors.gpu.runtime import install_runtime
 from tests.support.gpu.foreign import DLPackArray
 from tests.support.gpu.runtime import EmulatedRuntime
 
@@ -175,7 +175,7 @@ def test_arrays_of_each_gpu():
 
 def test_arrays_of_another_gpu_are_an_error():
     pipe = mirrored(arrays(0), device_id=1)
-    with pytest.raises(errors.PenstockError, match=r"is on GPU 0; the pipeline runs on GPU 1"):
+    with pytest.raises(errors.HeadraceError, match=r"is on GPU 0; the pipeline runs on GPU 1"):
         pipe.run()
 
 
@@ -272,7 +272,7 @@ def test_the_users_device_stays_current(files, gpu_runtime):
     if isinstance(gpu_runtime, EmulatedRuntime):
         pytest.skip("PyTorch knows real GPUs only")
     torch = pytest.importorskip("torch")
-    from penstock.plugin.pytorch import DALIGenericIterator
+    from headrace.plugin.pytorch import DALIGenericIterator
 
     torch.cuda.set_device(0)
     pipes = [training(files, k, seed=7, device_id=k) for k in range(GPUS)]

@@ -7,12 +7,12 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
-from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
-from penstock.executor.gpu.tasks import GpuTasks
-from penstock.operators.support.schema import Spec
-from penstock.tensors.gpu.device import get_device
-from penstock.types import DALIDataType
+from headrace import fn, pipeline_def
+from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.gpu.tasks import GpuTasks
+from headrace.operators.support.schema import Spec
+from headrace.tensors.gpu.device import get_device
+from headrace.types import DALIDataType
 from tests.support.speech import encode
 
 
@@ -52,7 +52,7 @@ def test_workers_go_on_with_what_they_have_decoded(emulated_gpu, threads, worker
             np.testing.assert_array_equal(
                 np.asarray(doubled.as_cpu().at(k)), 2 * np.asarray(audio.at(k))
             )
-    assert {name[:15] for name in threads} == {"penstock-worker"}
+    assert {name[:15] for name in threads} == {"headrace-worker"}
 
 
 def test_samples_that_got_other_memory_are_in_no_segment(emulated_gpu):

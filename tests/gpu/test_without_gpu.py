@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import Pipeline, errors, fn
-from penstock.executor import fallback
-from penstock.tensors import TensorListCPU, TensorListGPU
-from penstock.tensors.gpu.runtime import get_runtime, is_available
+import headrace.experimental.dynamic as ndd
+from headrace import Pipeline, errors, fn
+from headrace.executor import fallback
+from headrace.tensors import TensorListCPU, TensorListGPU
+from headrace.tensors.gpu.runtime import get_runtime, is_available
 
 
 def moving(device_id):
@@ -29,7 +29,7 @@ def test_auto_takes_the_gpu(emulated_gpu):
 
 @pytest.mark.parametrize("device_id", ["auto", 0, None])
 def test_never_leaves_it_alone(emulated_gpu, device_id, gpu_is_off):
-    with pytest.warns(UserWarning, match="PENSTOCK_GPU is 'never'"):
+    with pytest.warns(UserWarning, match="HEADRACE_GPU is 'never'"):
         (batch,) = moving(device_id).run()
     assert isinstance(batch, TensorListCPU)
     np.testing.assert_array_equal(batch.as_array()[1].ravel(), [2, 1, 4, 3])

@@ -8,8 +8,8 @@ import os
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
-from penstock.tensors.gpu.pinned import is_pinned
+from headrace import fn, pipeline_def, types
+from headrace.tensors.gpu.pinned import is_pinned
 from tests.support.images import class_folders, picture
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
@@ -69,8 +69,8 @@ def test_to_the_gpu_and_back_to_a_worker():
 
 
 def test_what_a_gpu_reads_is_page_locked_and_shared():
-    from penstock.executor.processes.shared_pool import SHARED_POOL
-    from penstock.tensors.addresses import addresses_of
+    from headrace.executor.processes.shared_pool import SHARED_POOL
+    from headrace.tensors.addresses import addresses_of
 
     seen = []
 
@@ -98,10 +98,10 @@ def test_what_a_gpu_reads_is_page_locked_and_shared():
 
 
 def test_memory_is_unlocked_when_it_is_given_up(emulated_gpu):
-    from penstock import backend
-    from penstock.executor.processes.pinned_pool import pinned_shared_pool
-    from penstock.executor.processes.shared_pool import SHARED_POOL
-    from penstock.tensors.gpu.device import get_device
+    from headrace import backend
+    from headrace.executor.processes.pinned_pool import pinned_shared_pool
+    from headrace.executor.processes.shared_pool import SHARED_POOL
+    from headrace.tensors.gpu.device import get_device
 
     pool = pinned_shared_pool(get_device(0))
     array = pool.empty((1 << 20,), np.uint8)

@@ -2,7 +2,7 @@
 
 The core is installed with everything it declares and nothing else. The plugins join it without
 their dependencies; PyTorch is lent by the environment that runs the tests, at the far end of the
-path, so that nothing of Penstock can come from there.
+path, so that nothing of Headrace can come from there.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from pathlib import Path
 
 import pytest
 
-import penstock._version
+import headrace._version
 
 ROOT = Path(__file__).parents[2]
-VERSION = penstock._version.__version__
+VERSION = headrace._version.__version__
 DISTRIBUTIONS = {
-    "core": "penstock",
-    "torch-plugin": "penstock_torch",
-    "jax-plugin": "penstock_jax",
-    "tf-plugin": "penstock_tf",
-    "squirrel-source": "penstock_squirrel",
+    "core": "headrace",
+    "torch-plugin": "headrace_torch",
+    "jax-plugin": "headrace_jax",
+    "tf-plugin": "headrace_tf",
+    "squirrel-source": "headrace_squirrel",
 }
 LEAF = {
-    "penstock_torch": "penstock/plugin/pytorch/",
-    "penstock_jax": "penstock/plugin/jax/",
-    "penstock_tf": "penstock/plugin/tf/",
-    "penstock_squirrel": "penstock/plugin/squirrel/",
+    "headrace_torch": "headrace/plugin/pytorch/",
+    "headrace_jax": "headrace/plugin/jax/",
+    "headrace_tf": "headrace/plugin/tf/",
+    "headrace_squirrel": "headrace/plugin/squirrel/",
 }
 
 
@@ -72,7 +72,7 @@ def python(dist, tmp_path_factory):
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    run(*pip, "install", "--quiet", wheel_of(dist, "penstock"), cwd=folder)
+    run(*pip, "install", "--quiet", wheel_of(dist, "headrace"), cwd=folder)
     run(*pip, "check", cwd=folder)
     plugins = [wheel_of(dist, name) for name in LEAF]
     run(*pip, "install", "--quiet", "--no-deps", *plugins, cwd=folder)
@@ -92,9 +92,9 @@ class TestContents:
     def test_wheel_brings_its_own_folder_only(self, dist, name):
         names = zipfile.ZipFile(wheel_of(dist, name)).namelist()
         files = [n for n in names if ".dist-info/" not in n]
-        assert all(n.startswith(LEAF.get(name, "penstock/")) for n in files)
-        assert f"{LEAF.get(name, 'penstock/')}__init__.py" in files
-        assert f"{LEAF.get(name, 'penstock/')}py.typed" in files
+        assert all(n.startswith(LEAF.get(name, "headrace/")) for n in files)
+        assert f"{LEAF.get(name, 'headrace/')}__init__.py" in files
+        assert f"{LEAF.get(name, 'headrace/')}py.typed" in files
         assert all(n.endswith((".py", ".pyi", "py.typed", ".cu", ".cuh")) for n in files)
 
     def test_wheel_and_sdist_bring_licence_and_readme(self, dist, name):
@@ -104,7 +104,7 @@ class TestContents:
             assert "Apache License" in wheel.read(f"{info}/licenses/LICENSE").decode()
         assert metadata["License-Expression"] == "Apache-2.0"
         assert metadata["Requires-Python"] == ">=3.11"
-        assert metadata.get_payload().startswith("# penstock")
+        assert metadata.get_payload().startswith("# headrace")
         with tarfile.open(dist / f"{name}-{VERSION}.tar.gz") as sdist:
             names = {n.partition("/")[2] for n in sdist.getnames()}
         assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} <= names
@@ -112,16 +112,16 @@ class TestContents:
 
 
 def test_core_wheel_brings_the_stubs(dist):
-    names = zipfile.ZipFile(wheel_of(dist, "penstock")).namelist()
-    assert {"penstock/fn/__init__.pyi", "penstock/ops/__init__.pyi"} <= set(names)
+    names = zipfile.ZipFile(wheel_of(dist, "headrace")).namelist()
+    assert {"headrace/fn/__init__.pyi", "headrace/ops/__init__.pyi"} <= set(names)
 
 
 def test_core_runs_with_what_it_declares(run_code):
     out = run_code("""
 import sys
 import simplejpeg, numpy as np
-import penstock
-from penstock import fn, pipeline_def, types
+import headrace
+from headrace import fn, pipeline_def, types
 
 jpeg = simplejpeg.encode_jpeg(np.full((40, 60, 3), 200, np.uint8))
 
@@ -134,7 +134,7 @@ def pipe():
 (images,) = pipe().run()
 assert np.array(images.at(1)).shape == (3, 20, 16)
 assert "torch" not in sys.modules
-print(penstock.__file__, penstock.__version__)
+print(headrace.__file__, headrace.__version__)
 """)
     path, version = out.split()
     assert "environment" in path
@@ -148,9 +148,9 @@ import numpy as np
 warnings.simplefilter("default")  # PyTorch's own, while it is imported
 import torch
 warnings.simplefilter("error")
-from penstock import fn, pipeline_def
-from penstock.plugin import pytorch
-from penstock.plugin.base_iterator import LastBatchPolicy
+from headrace import fn, pipeline_def
+from headrace.plugin import pytorch
+from headrace.plugin.base_iterator import LastBatchPolicy
 
 @pipeline_def(batch_size=2, num_threads=1, device_id=None)
 def pipe():
@@ -167,9 +167,9 @@ print(pytorch.__file__)
 def test_jax_plugin_stands_beside_the_core(run_code):
     out = run_code("""
 import jax, numpy as np
-from penstock import fn
-from penstock.plugin import jax as plugin
-from penstock.plugin.base_iterator import LastBatchPolicy
+from headrace import fn
+from headrace.plugin import jax as plugin
+from headrace.plugin.base_iterator import LastBatchPolicy
 
 @plugin.data_iterator(output_map=["data"])
 def batches():
@@ -187,8 +187,8 @@ def test_squirrel_plugin_needs_no_squirrel(run_code, tmp_path):
     out = run_code(f"""
 import gzip, sys
 from pathlib import Path
-from penstock import fn, pipeline_def
-from penstock.plugin import squirrel
+from headrace import fn, pipeline_def
+from headrace.plugin import squirrel
 
 shard = Path({str(tmp_path)!r}) / "shard.gz"
 shard.write_bytes(gzip.compress(b"\\x81\\xa5label\\x07" * 2))  # twice {{"label": 7}}
@@ -211,18 +211,18 @@ def test_tensorflow_plugin_without_tensorflow_says_what_to_install(run_code):
 import sys
 sys.modules["tensorflow"] = None  # as if it were not installed
 try:
-    import penstock.plugin.tf
+    import headrace.plugin.tf
 except ImportError as error:
     print(type(error).__name__, error)
 """)
     assert out.startswith("MissingDependencyError")
-    assert "pip install 'penstock-tf[tensorflow]'" in out
+    assert "pip install 'headrace-tf[tensorflow]'" in out
 
 
 def test_type_checker_sees_the_operators(python, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
-        "from penstock import fn, ops, types\n"
+        "from headrace import fn, ops, types\n"
         "edge = fn.random.uniform(range=[0.0, 1.0])\n"
         "reveal_type(edge)\n"
         "reveal_type(fn.crop(edge, crop=(1, 1)))\n"
@@ -236,7 +236,7 @@ def test_type_checker_sees_the_operators(python, tmp_path):
         check=False,
         cwd=tmp_path,
     )
-    assert done.stdout.count('"penstock.graph.data_node.DataNode"') == 3, done.stdout
+    assert done.stdout.count('"headrace.graph.data_node.DataNode"') == 3, done.stdout
     assert "program.py:6: error: No overload variant" in done.stdout
     assert done.returncode == 1
 
@@ -246,13 +246,13 @@ def test_removing_the_plugins_leaves_the_core(run_code, python, tmp_path):
     for name in LEAF:
         run(python, "-m", "pip", "uninstall", "--quiet", "--yes", name, cwd=tmp_path)
     out = run_code("""
-from penstock import fn, plugin
-from penstock.plugin import base_iterator
+from headrace import fn, plugin
+from headrace.plugin import base_iterator
 try:
-    import penstock.plugin.pytorch
+    import headrace.plugin.pytorch
 except ModuleNotFoundError as error:
     print(error.name, error, sep="\\n")
 """)
     name, text = out.strip().splitlines()
-    assert name == "penstock.plugin.pytorch"
-    assert "`pip install penstock-torch`" in text
+    assert name == "headrace.plugin.pytorch"
+    assert "`pip install headrace-torch`" in text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock import fn
-from penstock.pipeline import Pipeline
+from headrace import fn
+from headrace.pipeline import Pipeline
 
 OUTPUTS = ["data", "label"]
 

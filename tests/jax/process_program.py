@@ -17,9 +17,9 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from penstock import fn
-from penstock.plugin.jax import LastBatchPolicy, data_iterator
-from penstock.plugin.jax.fn import jax_function
+from headrace import fn
+from headrace.plugin.jax import LastBatchPolicy, data_iterator
+from headrace.plugin.jax.fn import jax_function
 
 OUTPUTS = ["data", "label"]
 

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from penstock import errors, fn
-from penstock.plugin.jax import LastBatchPolicy, data_iterator, peekable_data_iterator
-from penstock.plugin.jax.fn import jax_function
+from headrace import errors, fn
+from headrace.plugin.jax import LastBatchPolicy, data_iterator, peekable_data_iterator
+from headrace.plugin.jax.fn import jax_function
 from tests.jax.pipelines import OUTPUTS, labels, read
 
 PLACES = ["plain", "shards", "split", "devices"]
@@ -131,7 +131,7 @@ def test_errors(files, over, devices):
     saved = make(**settings()).checkpoints()
     with pytest.raises(RuntimeError, match="`checkpoints` has 3 elements for 4 pipelines"):
         make(**settings(), checkpoints=saved[:3])
-    with pytest.raises(errors.PenstockError):
+    with pytest.raises(errors.HeadraceError):
         make(**settings(), checkpoints=[b"nothing"] * 4)
     make(batch_size=4, seed=7, checkpoints=saved)  # says by itself that it wants them
     peekable = maker(files, "plain", over, devices, decorator=peekable_data_iterator)
@@ -156,7 +156,7 @@ def test_states_in_place(files, over, devices, place, decorator):
 
 
 def test_peekable_iterators_made_of_pipelines(files, over, devices, tmp_path):
-    from penstock.plugin.jax import DALIGenericPeekableIterator
+    from headrace.plugin.jax import DALIGenericPeekableIterator
 
     made = maker(files, "plain", over, devices)(**settings())
     it = DALIGenericPeekableIterator(made._pipes, OUTPUTS, reader_name="reader")

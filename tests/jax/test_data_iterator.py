@@ -8,8 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from penstock import errors, fn, pipeline_def
-from penstock.plugin.jax import DALIGenericIterator, data_iterator, placement
+from headrace import errors, fn, pipeline_def
+from headrace.plugin.jax import DALIGenericIterator, data_iterator, placement
 from tests.jax.pipelines import OUTPUTS, epoch, labels, read
 
 

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 import pytest
 
-from penstock import errors, fn, types
-from penstock.pipeline import Pipeline
-from penstock.plugin.jax import DALIGenericIterator, LastBatchPolicy
-from penstock.tensors.pool import HOST_POOL
+from headrace import errors, fn, types
+from headrace.pipeline import Pipeline
+from headrace.plugin.jax import DALIGenericIterator, LastBatchPolicy
+from headrace.tensors.pool import HOST_POOL
 from tests.jax.pipelines import OUTPUTS, epoch, file_pipeline, labels, source_pipeline
 
 FILL, DROP, PARTIAL = LastBatchPolicy.FILL, LastBatchPolicy.DROP, LastBatchPolicy.PARTIAL

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-import penstock.experimental.dynamic as ndd
-from penstock import errors, fn, pipeline_def, types
-from penstock.pipeline import Pipeline
-from penstock.plugin.jax import data_iterator
-from penstock.plugin.jax import fn as jax_fn
+import headrace.experimental.dynamic as ndd
+from headrace import errors, fn, pipeline_def, types
+from headrace.pipeline import Pipeline
+from headrace.plugin.jax import data_iterator
+from headrace.plugin.jax import fn as jax_fn
 from tests.jax.pipelines import read
 
 

@@ -11,9 +11,9 @@ import jax
 import numpy as np
 import pytest
 
-from penstock import errors
-from penstock.plugin.jax import LastBatchPolicy, clu, peekable_data_iterator
-from penstock.plugin.jax.clu import ArraySpec, DALIGenericPeekableIterator
+from headrace import errors
+from headrace.plugin.jax import LastBatchPolicy, clu, peekable_data_iterator
+from headrace.plugin.jax.clu import ArraySpec, DALIGenericPeekableIterator
 from tests.jax.pipelines import OUTPUTS, epoch, file_pipeline, labels, read, source_pipeline
 
 

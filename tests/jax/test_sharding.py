@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from penstock import errors, fn
-from penstock.pipeline import Pipeline
-from penstock.plugin.jax import DALIGenericIterator, LastBatchPolicy, data_iterator
+from headrace import errors, fn
+from headrace.pipeline import Pipeline
+from headrace.plugin.jax import DALIGenericIterator, LastBatchPolicy, data_iterator
 from tests.jax.pipelines import OUTPUTS, epoch, file_pipeline, labels, read, source_pipeline
 
 FILL, DROP, PARTIAL = LastBatchPolicy.FILL, LastBatchPolicy.DROP, LastBatchPolicy.PARTIAL

@@ -1,4 +1,4 @@
-"""Run one scenario in real DALI and in Penstock and compare what a user sees.
+"""Run one scenario in real DALI and in Headrace and compare what a user sees.
 
 A scenario is written once, as a function of the library, and returns plain data, tensors, batches
 or outputs of a pipeline::
@@ -10,8 +10,8 @@ or outputs of a pipeline::
 
     assert_same(scenario)
 
-What comes out is compared as plain data. Where DALI raises an error, Penstock has to raise one of
-its own that is an instance of the same builtin class; where DALI warns, Penstock has to.
+What comes out is compared as plain data. Where DALI raises an error, Headrace has to raise one of
+its own that is an instance of the same builtin class; where DALI warns, Headrace has to.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ import nvidia.dali.ops
 import nvidia.dali.pipeline
 import nvidia.dali.types
 
-import penstock
-import penstock.backend
-import penstock.data_node
-import penstock.errors
-import penstock.fn
-import penstock.math
-import penstock.ops
-import penstock.pipeline
-import penstock.tensors
-import penstock.types
-from penstock.graph.user_line import own_folders
+import headrace
+import headrace.backend
+import headrace.data_node
+import headrace.errors
+import headrace.fn
+import headrace.math
+import headrace.ops
+import headrace.pipeline
+import headrace.tensors
+import headrace.types
+from headrace.graph.user_line import own_folders
 
 
 class Library:
@@ -82,7 +82,7 @@ class Library:
 
 
 DALI = Library("dali", nvidia.dali)
-PENSTOCK = Library("penstock", penstock)
+HEADRACE = Library("headrace", headrace)
 
 
 @dataclass
@@ -135,7 +135,7 @@ def attempt(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
 
 _UNLIKE = re.compile("^This epoch is empty|___pyct_anno")
 """Warnings that one library alone has: that an epoch is empty, as an iterable is at its end,
-Penstock tells; Python 3.13 tells DALI that its way to rewrite functions will end."""
+Headrace tells; Python 3.13 tells DALI that its way to rewrite functions will end."""
 
 
 def outcome(library: Library, scenario: Callable[[Library], Any]) -> Outcome:
@@ -161,24 +161,24 @@ def outcome(library: Library, scenario: Callable[[Library], Any]) -> Outcome:
 
 
 def assert_same(scenario: Callable[[Library], Any]) -> None:
-    """Check that a user of Penstock sees what a user of DALI sees.
+    """Check that a user of Headrace sees what a user of DALI sees.
 
     Texts of errors and of warnings may differ. A warning may be of a narrower class, and where
-    DALI prints one to the standard output, Penstock may warn.
+    DALI prints one to the standard output, Headrace may warn.
     """
-    theirs, ours = outcome(DALI, scenario), outcome(PENSTOCK, scenario)
-    both = f"\n  DALI: {theirs}\n  Penstock: {ours}"
+    theirs, ours = outcome(DALI, scenario), outcome(HEADRACE, scenario)
+    both = f"\n  DALI: {theirs}\n  Headrace: {ours}"
     if theirs.error is not None:
-        assert ours.error is not None, f"Penstock raises nothing{both}"
+        assert ours.error is not None, f"Headrace raises nothing{both}"
         reason = _why_unlike(ours.error, theirs.error)
         assert not reason, f"{reason}{both}"
         return
-    assert ours.error is None, f"Penstock raises{both}"
+    assert ours.error is None, f"Headrace raises{both}"
     _check_equal(ours.value, theirs.value, both)
     if theirs.warned:
         assert any(issubclass(c, theirs.warned[0]) for c in ours.warned), f"no warning{both}"
     else:
-        assert theirs.printed or not ours.warned, f"Penstock warns{both}"
+        assert theirs.printed or not ours.warned, f"Headrace warns{both}"
 
 
 def _check_equal(ours: Any, theirs: Any, both: str) -> None:
@@ -198,19 +198,19 @@ def _why_unlike(ours: BaseException, theirs: BaseException) -> str:
     """Why a user could not handle `ours` as they handle `theirs`; empty if they can."""
     wanted = builtin_class(theirs)
     if not isinstance(ours, wanted):
-        return f"Penstock's error is no {wanted.__name__}"
-    if isinstance(ours, (StopIteration, penstock.errors.PenstockError)):
+        return f"Headrace's error is no {wanted.__name__}"
+    if isinstance(ours, (StopIteration, headrace.errors.HeadraceError)):
         return ""
     if isinstance(ours, AttributeError) or str(ours) == str(theirs):
         return ""  # names that are not there, and what user functions raise, are Python's own
     # Calls that do not fit a signature are refused by Python itself, at the caller's line.
     innermost = traceback.extract_tb(ours.__traceback__)[-1].filename
-    return "an error of none of Penstock's classes" if innermost.startswith(own_folders()) else ""
+    return "an error of none of Headrace's classes" if innermost.startswith(own_folders()) else ""
 
 
 def assert_differs(scenario: Callable[[Library], Any], theirs: Any, ours: Any) -> None:
     """Pin a deliberate difference: each library does what is given, a value or an error class."""
-    for library, wanted in ((DALI, theirs), (PENSTOCK, ours)):
+    for library, wanted in ((DALI, theirs), (HEADRACE, ours)):
         found = outcome(library, scenario)
         if isinstance(wanted, type) and issubclass(wanted, BaseException):
             assert isinstance(found.error, wanted), f"{library.name}: {found}"

@@ -1,4 +1,4 @@
-"""Run one graph in real DALI and in Penstock on the same inputs and compare everything.
+"""Run one graph in real DALI and in Headrace on the same inputs and compare everything.
 
 A graph is written once, as a function of the library::
 
@@ -22,15 +22,15 @@ import nvidia.dali.pipeline
 import nvidia.dali.types
 import pytest
 
-import penstock
-import penstock.errors
-import penstock.fn
-import penstock.math
-import penstock.pipeline
-import penstock.types
+import headrace
+import headrace.errors
+import headrace.fn
+import headrace.math
+import headrace.pipeline
+import headrace.types
 from tests.support import chunks
 
-LIBRARIES = {"dali": nvidia.dali, "penstock": penstock}
+LIBRARIES = {"dali": nvidia.dali, "headrace": headrace}
 
 
 class Output:
@@ -51,7 +51,7 @@ def run_graph(
     seed: int = 7,
     **pipeline_args: Any,
 ) -> list[list[Output]]:
-    """Outputs of every iteration of `graph` in `library` (``"dali"`` or ``"penstock"``)."""
+    """Outputs of every iteration of `graph` in `library` (``"dali"`` or ``"headrace"``)."""
     lib = LIBRARIES[library]
     if isinstance(layouts, str):
         layouts = [layouts] * len(feeds)
@@ -62,7 +62,7 @@ def run_graph(
         nodes = []
         for feed, layout in zip(feeds, layouts, strict=True):
             batch = list(feed)
-            if library == "penstock" and chunks.are_set():
+            if library == "headrace" and chunks.are_set():
                 batch = chunks.as_one_array(batch)
             nodes.append(lib.fn.external_source(source=_returning(batch), layout=layout or None))
         result = graph(lib, *nodes)
@@ -100,7 +100,7 @@ def assert_parity(
     if chunks.SIZES:  # memory of later batches follows from the shapes of earlier ones
         options["iterations"] = max(options.get("iterations", 1), 3)
     expected = run_graph("dali", graph, *feeds, **options)
-    actual = run_graph("penstock", graph, *feeds, **options)
+    actual = run_graph("headrace", graph, *feeds, **options)
     compare_outputs(expected, actual, max_levels, differing, relative, absolute)
 
 
@@ -146,12 +146,12 @@ def assert_both_raise(
     match: str | None = None,
     **options: Any,
 ) -> str:
-    """Check that both err, Penstock with one of its own errors; return its message.
+    """Check that both err, Headrace with one of its own errors; return its message.
 
-    `match` is a pattern that must occur in Penstock's message.
+    `match` is a pattern that must occur in Headrace's message.
     """
     with pytest.raises(Exception):  # noqa: B017 - whatever DALI raises
         run_graph("dali", graph, *feeds, **options)
-    with pytest.raises(penstock.errors.PenstockError, match=match) as caught:
-        run_graph("penstock", graph, *feeds, **options)
+    with pytest.raises(headrace.errors.HeadraceError, match=match) as caught:
+        run_graph("headrace", graph, *feeds, **options)
     return str(caught.value)

@@ -11,7 +11,7 @@ import numpy as np
 import nvidia.dali
 import pytest
 
-import penstock
+import headrace
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.skipif(
@@ -32,7 +32,7 @@ def dali_workers(others: set[Path]) -> dict[int, tuple[int, ...]]:
     return found
 
 
-def penstock_workers(pipe) -> dict[int, tuple[int, ...]]:
+def headrace_workers(pipe) -> dict[int, tuple[int, ...]]:
     return {
         worker.number: tuple(sorted(os.sched_getaffinity(worker.native_id)))
         for worker in pipe._executor._threads
@@ -61,10 +61,10 @@ def test_masks(monkeypatch, mask) -> None:
     theirs = running(nvidia.dali, 3)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        ours = running(penstock, 3)
+        ours = running(headrace, 3)
     # Threads of both name and bind themselves when they begin.
     wait_until(lambda: len(dali_workers(others)) == 3)
-    wait_until(lambda: penstock_workers(ours) == dali_workers(others))
+    wait_until(lambda: headrace_workers(ours) == dali_workers(others))
     assert [("99999" in str(w.message), w.filename) for w in warned] == (
         [(True, __file__)] if mask and "99999" in mask else []
     )

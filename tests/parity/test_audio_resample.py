@@ -153,7 +153,7 @@ def test_numbers_for_each_sample_may_be_arrays_of_one():
     graph = lambda lib, x, a: lib.fn.audio_resample(x, scale=a)  # noqa: E731
     with pytest.raises(RuntimeError):
         run_graph("dali", graph, data, scale)
-    assert run_graph("penstock", graph, data, scale)[0][0].samples[0].shape == (200,)
+    assert run_graph("headrace", graph, data, scale)[0][0].samples[0].shape == (200,)
 
 
 def test_empty_signals():

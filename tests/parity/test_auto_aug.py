@@ -1,4 +1,4 @@
-"""`penstock.auto_aug` against DALI: augmentations, policies, and how often each is chosen."""
+"""`headrace.auto_aug` against DALI: augmentations, policies, and how often each is chosen."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import nvidia.dali.auto_aug.rand_augment
 import nvidia.dali.auto_aug.trivial_augment
 import pytest
 
-import penstock.auto_aug
-from penstock import Pipeline, fn
-from penstock.errors import PenstockError
+import headrace.auto_aug
+from headrace import Pipeline, fn
+from headrace.errors import HeadraceError
 from tests.parity.support import assert_parity
 
-THEIRS, OURS = nvidia.dali.auto_aug, penstock.auto_aug
+THEIRS, OURS = nvidia.dali.auto_aug, headrace.auto_aug
 NAMES = [
     name
     for name, value in vars(THEIRS.augmentations).items()
@@ -165,5 +165,5 @@ def test_whole_policies():
 def test_wrong_arguments(graph):
     with pytest.raises(Exception):  # noqa: B017 - whatever DALI raises
         graph(THEIRS, None)
-    with Pipeline(batch_size=1, num_threads=1, device_id=None), pytest.raises(PenstockError):
+    with Pipeline(batch_size=1, num_threads=1, device_id=None), pytest.raises(HeadraceError):
         graph(OURS, fn.external_source(lambda: IMAGES[:1], layout="HWC"))

@@ -224,9 +224,9 @@ def test_places_of_windows(arguments, given):
         found = run_graph(library, graph, *feeds, batch_size=60, iterations=20)
         assert found[0][0].samples[0].dtype == np.int64
         counts[library] = Counter(tuple(s.tolist()) for batch in found for s in batch[0].samples)
-    assert counts["dali"].keys() == counts["penstock"].keys()
+    assert counts["dali"].keys() == counts["headrace"].keys()
     expected = 1200 / len(counts["dali"])
-    assert all(abs(n - expected) < 6 * expected**0.5 for n in counts["penstock"].values())
+    assert all(abs(n - expected) < 6 * expected**0.5 for n in counts["headrace"].values())
 
 
 def test_places_of_windows_a_sample():

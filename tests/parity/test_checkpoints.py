@@ -12,11 +12,11 @@ import numpy as np
 import nvidia.dali.plugin.pytorch as dali_torch
 import pytest
 
-import penstock.plugin.pytorch as penstock_torch
+import headrace.plugin.pytorch as headrace_torch
 from tests.parity.support import LIBRARIES
 
-PLUGINS = {"dali": dali_torch, "penstock": penstock_torch}
-BOTH = pytest.mark.parametrize("library", ["dali", "penstock"])
+PLUGINS = {"dali": dali_torch, "headrace": headrace_torch}
+BOTH = pytest.mark.parametrize("library", ["dali", "headrace"])
 COUNT = 10
 
 
@@ -57,7 +57,7 @@ def both(scenario):
     for library in LIBRARIES:
         with quiet():
             found[library] = scenario(library)
-    assert found["penstock"] == found["dali"]
+    assert found["headrace"] == found["dali"]
 
 
 ORDERS = [
@@ -227,9 +227,9 @@ def test_iterators(path, policy, pad, shards, batch_size, auto):
         if ended and not auto:
             # Behind the end, DALI's first loop is empty once more; nothing was left to end.
             assert found["dali"][1][0] == []
-            assert found["penstock"][1][:2] == found["dali"][1][1:]
+            assert found["headrace"][1][:2] == found["dali"][1][1:]
         else:
-            assert found["penstock"] == found["dali"]
+            assert found["headrace"] == found["dali"]
 
 
 REFUSED = {
@@ -270,7 +270,7 @@ def test_what_is_refused(path, case):
         return None
 
     with quiet():
-        dali, ours = one("dali"), one("penstock")
+        dali, ours = one("dali"), one("headrace")
     assert dali is not None
     assert any(isinstance(ours, kind) for kind in type(dali).__mro__[:1])
 
@@ -278,8 +278,8 @@ def test_what_is_refused(path, case):
 def differs(scenario):
     with quiet():
         found = {library: scenario(library) for library in LIBRARIES}
-    assert found["dali"] != found["penstock"]
-    return found["dali"], found["penstock"]
+    assert found["dali"] != found["headrace"]
+    return found["dali"], found["headrace"]
 
 
 @pytest.mark.parametrize("kind", ["list", "generator function"])

@@ -52,7 +52,7 @@ def test_limits_beyond_all_pixels():
             for limit in (0.0, 256.0, 1e9, float("inf"))
         )
 
-    ((free, *limited),) = run_graph("penstock", graph, images(1), layouts="HWC")
+    ((free, *limited),) = run_graph("headrace", graph, images(1), layouts="HWC")
     for output in limited:
         for got, wanted in zip(output.samples, free.samples, strict=True):
             np.testing.assert_array_equal(got, wanted)
@@ -62,7 +62,7 @@ def test_no_pixels():
     """A pipeline of DALI waits forever for them."""
     settings = {"tiles_x": 2, "tiles_y": 2, "clip_limit": 2.0}
     feed = [images(3)[0], np.empty((0, 4, 3), np.uint8)]
-    found = run_graph("penstock", lambda lib, x: lib.fn.clahe(x, **settings), feed, layouts="HWC")
+    found = run_graph("headrace", lambda lib, x: lib.fn.clahe(x, **settings), feed, layouts="HWC")
     assert found[0][0].samples[1].shape == (0, 4, 3)
 
 
@@ -76,7 +76,7 @@ def test_errors():
     for channels in (2, 4):
         check_words([(on([np.zeros((8, 9, channels), np.uint8)], clahe(), "HWC"), "channels")])
     for dtype in ("float32", "uint16"):
-        for library in ("dali", "penstock"):
+        for library in ("dali", "headrace"):
             with pytest.raises(ValueError, match=r"(?i)uint8"):
                 run_graph(library, clahe(), [data[0].astype(dtype)], layouts="HWC")
     for layout, wrong in (("CHW", data[0]), ("HW", data[0][0]), ("FHWC", data[0][np.newaxis])):
@@ -88,6 +88,6 @@ def test_errors():
     # DALI divides by zero, or takes what is no number, or ignores it.
     for name, value in (("tiles_x", 0), ("clip_limit", np.nan)):
         with pytest.raises(ValueError, match=f"`{name}` must be"):
-            run_graph("penstock", clahe(**{name: value}), data, layouts="HWC")
+            run_graph("headrace", clahe(**{name: value}), data, layouts="HWC")
     with pytest.raises(NotImplementedError, match="`bins`"):
-        run_graph("penstock", clahe(bins=128), data, layouts="HWC")
+        run_graph("headrace", clahe(bins=128), data, layouts="HWC")

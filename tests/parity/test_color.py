@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import NotYetSupportedError, ShapeError
+from headrace.errors import NotYetSupportedError, ShapeError
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 DALI_NAME = {
@@ -206,7 +206,7 @@ def test_other_layouts_are_refused(layout, ndim):
 def test_other_numbers_of_channels_are_refused(channels):
     with pytest.raises(ShapeError, match="three channels"):
         run_graph(
-            "penstock",
+            "headrace",
             lambda lib, x: lib.fn.hue(x),
             [np.ones((3, 4, channels), np.uint8)],
             layouts="HWC",
@@ -218,7 +218,7 @@ def test_other_numbers_of_channels_are_refused(channels):
 def test_other_colour_spaces_are_refused(space):
     with pytest.raises(NotYetSupportedError, match="image_type"):
         run_graph(
-            "penstock",
+            "headrace",
             lambda lib, x: lib.fn.hue(x, image_type=getattr(lib.types, space)),
             [numbers("uint8")],
             layouts="HWC",

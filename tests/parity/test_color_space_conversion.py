@@ -121,7 +121,7 @@ def test_other_layouts_are_refused(layout, ndim):
 def test_empty_images():
     for shape in ((0, 4, 3), (4, 0, 3)):
         ((out,),) = run_graph(
-            "penstock", convert("RGB", "GRAY"), [np.ones(shape, np.uint8)], layouts="HWC"
+            "headrace", convert("RGB", "GRAY"), [np.ones(shape, np.uint8)], layouts="HWC"
         )
         assert out.samples[0].shape == (*shape[:2], 1)
 

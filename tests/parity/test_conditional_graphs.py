@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.graph.branches import guarded, merge
+from headrace.graph.branches import guarded, merge
 from tests.parity.support import LIBRARIES, assert_both_raise, assert_parity, run_graph
 
 _rng = np.random.default_rng(3)
@@ -130,7 +130,7 @@ def test_what_a_branch_has():
         return one, other
 
     for predicate in PREDICATES[:3]:
-        ours, theirs = (run_graph(name, graph, LABELS, predicate) for name in ("penstock", "dali"))
+        ours, theirs = (run_graph(name, graph, LABELS, predicate) for name in ("headrace", "dali"))
         for one, other in zip(ours, theirs, strict=True):
             for a, b in zip(one, other, strict=True):
                 assert [s.tolist() for s in a.samples] == [s.tolist() for s in b.samples]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-import penstock
+import headrace
 from tests.parity.outcomes import Table, assert_differs, assert_same
 
 BATCH = np.arange(6, dtype=np.int32).reshape(2, 3)
@@ -150,9 +150,9 @@ def test_constants(name):
 
 def test_arrays_of_jax_are_constants_too():
     array = jnp.arange(3.0)
-    pipe = penstock.Pipeline(batch_size=2, num_threads=1, device_id=None)
+    pipe = headrace.Pipeline(batch_size=2, num_threads=1, device_id=None)
     with pipe:
-        pipe.set_outputs(penstock.fn.copy(array), feed(penstock) + array)
+        pipe.set_outputs(headrace.fn.copy(array), feed(headrace) + array)
     copies, sums = pipe.run()
     np.testing.assert_array_equal(copies.as_array(), [[0, 1, 2]] * 2)
     np.testing.assert_array_equal(sums.as_array(), BATCH + np.arange(3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.types import FLOAT, FLOAT64
+from headrace.types import FLOAT, FLOAT64
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 POINTS = [
@@ -166,7 +166,7 @@ def test_no_points():
         empty = [np.zeros((0, 2), dtype)]
         ((output,),) = run_graph("dali", graph, empty)
         assert (output.samples[0].shape, output.dtype) == ((0, 0), FLOAT)
-        ((output,),) = run_graph("penstock", graph, empty)
+        ((output,),) = run_graph("headrace", graph, empty)
         assert (output.samples[0].shape, output.dtype) == ((0, 2), FLOAT)
 
 
@@ -178,7 +178,7 @@ def test_float64():
     feeds = [POINTS[0].astype(np.float64)], [np.float32(2)]
     with pytest.raises(RuntimeError):
         run_graph("dali", graph, *feeds)
-    (outputs,) = run_graph("penstock", graph, *feeds)
+    (outputs,) = run_graph("headrace", graph, *feeds)
     assert [o.dtype for o in outputs] == [FLOAT, FLOAT64, FLOAT]
     for output, factor in zip(outputs, (2, 1, 2), strict=True):
         np.testing.assert_array_equal(output.samples[0], POINTS[0] * factor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import types
+from headrace import types
 from tests.parity.support import assert_both_raise, assert_parity
 
 MEAN = [123.675, 116.28, 103.53]

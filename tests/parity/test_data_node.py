@@ -208,7 +208,7 @@ def source_of_a_label(lib):
         return bytes(np.asarray(pipe.run()[0].at(0))).decode()
 
 
-# Scenario, what DALI does, what Penstock does.
+# Scenario, what DALI does, what Headrace does.
 DIFFERENT = {
     "array_of_a_node": (inside(lambda lib, x: np.asarray(x).dtype.kind), "O", TypeError),
     "key_of_another_type": (

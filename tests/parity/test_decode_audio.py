@@ -209,7 +209,7 @@ def test_quality_out_of_range(quality):
     # DALI looks at it only where it resamples.
     with pytest.raises(ValueError, match="quality"):
         run_graph(
-            "penstock", lambda lib, x: lib.fn.decoders.audio(x, quality=quality), [WAVES["plain"]]
+            "headrace", lambda lib, x: lib.fn.decoders.audio(x, quality=quality), [WAVES["plain"]]
         )
 
 
@@ -238,12 +238,12 @@ def test_data_that_cannot_be_a_file():
         assert_both_raise(lambda lib, x: lib.fn.decoders.audio(x), [data])
 
 
-def test_a_wave_file_that_is_cut_off_is_an_error_in_penstock_only():
+def test_a_wave_file_that_is_cut_off_is_an_error_in_headrace_only():
     data = [encode(noise(100, 2))[:200]]
     found = run_graph("dali", lambda lib, x: lib.fn.decoders.audio(x), data)
     assert found[0][0].samples[0].shape == (39, 2)
     with pytest.raises(Exception, match="cut off"):
-        run_graph("penstock", lambda lib, x: lib.fn.decoders.audio(x), data)
+        run_graph("headrace", lambda lib, x: lib.fn.decoders.audio(x), data)
 
 
 def test_streams_end_where_they_end():
@@ -256,12 +256,12 @@ def test_streams_end_where_they_end():
 
 
 @pytest.mark.parametrize("name", ["mono_layer3.mp3", "stereo_layer3.mp3"])
-def test_only_penstock_has_mp3(name):
+def test_only_headrace_has_mp3(name):
     def graph(lib, x):
         return lib.fn.decoders.audio(x)
 
     with pytest.raises(RuntimeError):
         run_graph("dali", graph, [encoded(name)])
-    samples = run_graph("penstock", graph, [encoded(name)])[0][0].samples[0]
+    samples = run_graph("headrace", graph, [encoded(name)])[0][0].samples[0]
     assert samples.shape[1] == (1 if "mono" in name else 2)
     assert np.abs(samples).max() > 0.1

@@ -238,7 +238,7 @@ def largest_gap(a, b):
     ],
 )
 def test_random_windows_have_one_distribution(args):
-    want, got = windows_of("dali", **args), windows_of("penstock", **args)
+    want, got = windows_of("dali", **args), windows_of("headrace", **args)
     for name, value in {
         "row": lambda w: w[:, 0],
         "column": lambda w: w[:, 1],
@@ -261,7 +261,7 @@ def test_random_windows_have_one_distribution(args):
     ],
 )
 def test_windows_of_one_size(args):
-    want, got = windows_of("dali", **args), windows_of("penstock", **args)
+    want, got = windows_of("dali", **args), windows_of("headrace", **args)
     assert {tuple(w) for w in want[:, 2:]} == {tuple(w) for w in got[:, 2:]}
 
 
@@ -378,7 +378,7 @@ def test_mutated_files():
             data[rng.integers(len(data))] = int(rng.integers(256))
         sample = [np.frombuffer(bytes(data), np.uint8)]
         outcomes = []
-        for library in ("dali", "penstock"):
+        for library in ("dali", "headrace"):
             try:
                 outcomes.append(run_graph(library, decoded(), sample)[0][0].samples[0])
             except Exception:

@@ -1,6 +1,6 @@
 """Where operators may be put and what they take there: definitions with a GPU, which need none.
 
-DALI finds out about its GPU only when a pipeline is built; Penstock's is the emulated one.
+DALI finds out about its GPU only when a pipeline is built; Headrace's is the emulated one.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import pytest
 from nvidia.dali import fn as dali_fn
 from nvidia.dali import types as dali_types
 
-import penstock
-from penstock.tensors.gpu.runtime import install_runtime
+import headrace
+from headrace.tensors.gpu.runtime import install_runtime
 from tests.support.gpu.runtime import EmulatedRuntime
 
 
@@ -90,7 +90,7 @@ def outcome(library, fn, types, define):
 def test_definition(case):
     define = DEFINITIONS[case]
     expected = outcome(nvidia.dali, dali_fn, dali_types, define)
-    got = outcome(penstock, penstock.fn, penstock.types, define)
+    got = outcome(headrace, headrace.fn, headrace.types, define)
     if case in EARLIER:
         assert expected == ("edges", ["gpu"])
         assert got[0] == "error"
@@ -98,6 +98,6 @@ def test_definition(case):
     elif expected[0] == "error":
         assert got[0] == "error", f"DALI: {expected[1]!r}"
         builtin = next(c for c in type(expected[1]).__mro__ if c.__module__ == "builtins")
-        assert isinstance(got[1], builtin), f"DALI: {expected[1]!r}, Penstock: {got[1]!r}"
+        assert isinstance(got[1], builtin), f"DALI: {expected[1]!r}, Headrace: {got[1]!r}"
     else:
         assert got == expected

@@ -43,7 +43,7 @@ def test_images():
 
 def test_a_constant_mask():
     data = images("uint8")
-    for lib, same in (("dali", False), ("penstock", True)):
+    for lib, same in (("dali", False), ("headrace", True)):
         graph = lambda lib, x: (lib.fn.sphere(x, mask=0), lib.fn.water(x, mask=0))  # noqa: E731
         for output in run_graph(lib, graph, data, layouts="HWC")[0]:
             assert np.array_equal(output.samples[0], data[0]) == same

@@ -11,7 +11,7 @@ _rng = np.random.default_rng(0)
 
 def test_files(tmp_path, monkeypatch):
     written, outputs = [], []
-    for library in ("dali", "penstock"):
+    for library in ("dali", "headrace"):
         folder = tmp_path / library
         folder.mkdir()
         monkeypatch.chdir(folder)

@@ -9,8 +9,8 @@ import nvidia.dali.experimental.dynamic as dali
 import nvidia.dali.types
 import pytest
 
-import penstock.experimental.dynamic
-import penstock.types
+import headrace.experimental.dynamic
+import headrace.types
 
 EXPRESSIONS = [
     "ndd.tensor(5)",
@@ -385,7 +385,7 @@ def same(got, want):
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_expression(expression):
     want = outcome(dali, nvidia.dali.types, expression)
-    got = outcome(penstock.experimental.dynamic, penstock.types, expression)
+    got = outcome(headrace.experimental.dynamic, headrace.types, expression)
     if isinstance(want, set):
         assert isinstance(got, set), f"DALI raises {want}, and this gives {got}"
         assert got & want or {"AttributeError"} & {c.__name__ for c in got}, (got, want)
@@ -396,5 +396,5 @@ def test_expression(expression):
 @pytest.mark.parametrize("expression", OWN_WAY)
 def test_expression_whose_result_is_not_that_of_dali(expression):
     want = outcome(dali, nvidia.dali.types, expression)
-    got = outcome(penstock.experimental.dynamic, penstock.types, expression)
+    got = outcome(headrace.experimental.dynamic, headrace.types, expression)
     assert not same(got, want)

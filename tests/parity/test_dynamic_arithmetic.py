@@ -8,7 +8,7 @@ import numpy as np
 import nvidia.dali.experimental.dynamic as dali
 import pytest
 
-import penstock.experimental.dynamic as ndd
+import headrace.experimental.dynamic as ndd
 
 TYPES = [
     *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),

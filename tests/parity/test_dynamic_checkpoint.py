@@ -9,8 +9,8 @@ import nvidia.dali.experimental.dynamic as dali
 import nvidia.dali.types
 import pytest
 
-import penstock.experimental.dynamic as ndd
-import penstock.types
+import headrace.experimental.dynamic as ndd
+import headrace.types
 
 LIBRARIES = [dali, ndd]
 
@@ -194,7 +194,7 @@ def test_element_types(name):
 
 
 MORE_TYPES = {"float32": "f32", 5: "i16", int: "i32"}
-"""What `penstock.types.as_data_type` takes as well: names of types, their numbers, `int`."""
+"""What `headrace.types.as_data_type` takes as well: names of types, their numbers, `int`."""
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_types_convert():
     assert ndd.int32 != 5
     with pytest.raises(AttributeError):
         _ = dali.int32 == 5
-    assert ndd.type_id(penstock.types.INT8) == int(dali.type_id(nvidia.dali.types.INT8))
+    assert ndd.type_id(headrace.types.INT8) == int(dali.type_id(nvidia.dali.types.INT8))
 
 
 @pytest.mark.parametrize(

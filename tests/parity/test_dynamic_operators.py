@@ -7,8 +7,8 @@ import nvidia.dali.experimental.dynamic as dali
 import nvidia.dali.types
 import pytest
 
-import penstock.experimental.dynamic as ndd
-import penstock.types
+import headrace.experimental.dynamic as ndd
+import headrace.types
 from tests.dynamic.test_operators import as_array, dynamic_call
 from tests.support.dynamic_cases import CASES
 
@@ -26,7 +26,7 @@ def _own_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("case", COMPARED, ids=str)
 def test_results_are_those_of_dali(case):
     expected = dynamic_call(case, dali, nvidia.dali.types)
-    actual = dynamic_call(case, ndd, penstock.types)
+    actual = dynamic_call(case, ndd, headrace.types)
     assert len(actual) == len(expected)
     for got, want in zip(actual, expected, strict=True):
         assert type(got).__name__ == type(want).__name__

@@ -8,7 +8,7 @@ import numpy as np
 import nvidia.dali.experimental.dynamic as dali
 import pytest
 
-import penstock.experimental.dynamic as ndd
+import headrace.experimental.dynamic as ndd
 
 LIBRARIES = [dali, ndd]
 DTYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]

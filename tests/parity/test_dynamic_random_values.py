@@ -6,8 +6,8 @@ import numpy as np
 import nvidia.dali.experimental.dynamic as dali
 import pytest
 
-from penstock.experimental.dynamic.rng import RNG
-from penstock.kernels.cpu import random as kernels
+from headrace.experimental.dynamic.rng import RNG
+from headrace.kernels.cpu import random as kernels
 
 SAMPLES, ELEMENTS = 3, 211
 SEEDS = [1, 1234, -5]

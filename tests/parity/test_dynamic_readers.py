@@ -8,7 +8,7 @@ import numpy as np
 import nvidia.dali.experimental.dynamic as dali
 import pytest
 
-import penstock.experimental.dynamic as ndd
+import headrace.experimental.dynamic as ndd
 
 LIBRARIES = [dali, ndd]
 COUNT = 11

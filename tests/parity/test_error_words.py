@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.parity.outcomes import DALI, PENSTOCK, Library, assert_same
+from tests.parity.outcomes import DALI, HEADRACE, Library, assert_same
 from tests.parity.words import Rows, Scenario, check_words, conditional, of, on
 
 IMAGES = [np.zeros((40, 80, 3), np.uint8)] * 2
@@ -613,7 +613,7 @@ def test_unused_outputs_of_a_source_are_told():
         return FLOATS, FLOATS, FLOATS
 
     for used, words in ((1, "outputs at the indices 1, 2 are"), (2, "output at the index 2 is")):
-        for lib in (DALI, PENSTOCK):
+        for lib in (DALI, HEADRACE):
             pipe = lib.pipe(
                 lambda lib=lib, used=used: tuple(
                     lib.fn.external_source(my_source, num_outputs=3)[:used]
@@ -625,7 +625,7 @@ def test_unused_outputs_of_a_source_are_told():
 
 def test_deprecated_arguments_are_told_in_the_same_words():
     told = [[], []]
-    for texts, lib in zip(told, (DALI, PENSTOCK), strict=True):
+    for texts, lib in zip(told, (DALI, HEADRACE), strict=True):
         for given in ({"image_type": lib.types.RGB}, {"output_dtype": lib.types.FLOAT}):
             with pytest.warns(DeprecationWarning, match="argument") as caught:
                 of(lambda lib, g=given: lib.fn.crop(IMAGES[0], crop=(2, 2), **g))(lib)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.parity.outcomes import DALI, PENSTOCK, Library, assert_same, attempt
+from tests.parity.outcomes import DALI, HEADRACE, Library, assert_same, attempt
 from tests.parity.words import Rows, Scenario, check_words, conditional
 
 
@@ -175,7 +175,7 @@ def test_warnings():
         ("probability 0 in one of the sub-policies", lambda lib: policy_of(lib, "rotate", 0.0, 3)),
         ("does not accept magnitudes", lambda lib: policy_of(lib, "invert", 1.0, 3)),
     ):
-        for lib in (DALI, PENSTOCK):
+        for lib in (DALI, HEADRACE):
             with pytest.warns(Warning, match=words):
                 call(lib)
 

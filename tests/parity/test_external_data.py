@@ -358,7 +358,7 @@ def first(make, count=None, **keywords):
     return scenario
 
 
-# Scenario, what DALI does, what Penstock does.
+# Scenario, what DALI does, what Headrace does.
 DIFFERENT = {
     "empty_batch": (first(lambda lib: []), [""], ValueError),
     "empty_array": (first(lambda lib: np.zeros((0, 3))), [""], ValueError),

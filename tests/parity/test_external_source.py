@@ -618,7 +618,7 @@ def first(make, count=None, **keywords):
     return scenario
 
 
-# Scenario, what DALI does, what Penstock does.
+# Scenario, what DALI does, what Headrace does.
 DIFFERENT = {
     "too_many_layouts": (
         first(lambda lib: two, num_outputs=2, layout=["A", "B", "C"]),

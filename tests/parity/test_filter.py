@@ -166,7 +166,7 @@ def test_volumes_and_types_that_dali_has_on_the_gpu_only():
         def graph(lib, x, w, border=border):
             return lib.fn.filter(x, w, border=border)
 
-        [[found]] = run_graph("penstock", graph, [data], [own], layouts=("DHW", ""))
+        [[found]] = run_graph("headrace", graph, [data], [own], layouts=("DHW", ""))
         wanted = scipy.ndimage.correlate(data.astype(np.float32), own, mode=names[border])
         if data.dtype.kind != "f":
             limits = np.iinfo(dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ShapeError
+from headrace.errors import ShapeError
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 _rng = np.random.default_rng(4)
@@ -90,7 +90,7 @@ def test_errors():
 
 def test_what_dali_refuses_or_reads_beyond_its_memory():
     def outputs(graph, *feeds, layouts=""):
-        return [o.samples for o in run_graph("penstock", graph, *feeds, layouts=layouts)[0]]
+        return [o.samples for o in run_graph("headrace", graph, *feeds, layouts=layouts)[0]]
 
     mixed = [np.full((1, n), 0.25, np.float32) for n in (2, 3)]
     (found,) = outputs(lambda lib, x: lib.fn.coord_flip(x, flip_y=1, center_x=1), mixed)

@@ -73,7 +73,7 @@ def test_element_types(dtype):
 
 
 def test_half_precision_is_within_its_own_precision():
-    # DALI rounds weights and sums to float16, Penstock only the result.
+    # DALI rounds weights and sums to float16, Headrace only the result.
     assert_parity(
         lambda lib, x: lib.fn.gaussian_blur(x, sigma=1.5),
         [noise(20, 30, 3, dtype="float16")],

@@ -12,10 +12,10 @@ import nvidia.dali
 import nvidia.dali.types as dali_types
 import pytest
 
-import penstock
-import penstock.backend
-from penstock import Pipeline, fn, types
-from penstock.tensors.gpu.runtime import is_available
+import headrace
+import headrace.backend
+from headrace import Pipeline, fn, types
+from headrace.tensors.gpu.runtime import is_available
 from tests.parity.outcomes import Table, assert_differs, assert_same, attempt
 
 details = Table()
@@ -297,11 +297,11 @@ def test_names_that_programs_know():
         )
 
     assert_same(scenario)
-    from_read_only = penstock.ops._dlpack_from_array(np.broadcast_to(np.int8(3), (2,)))
-    assert penstock.ops._dlpack_to_array(from_read_only).tolist() == [3, 3]
+    from_read_only = headrace.ops._dlpack_from_array(np.broadcast_to(np.int8(3), (2,)))
+    assert headrace.ops._dlpack_to_array(from_read_only).tolist() == [3, 3]
     for wrong in ([1.0], np.array(["text"])):
         with pytest.raises(TypeError, match=r"NumPy|DLPack"):
-            penstock.ops._dlpack_from_array(wrong)
+            headrace.ops._dlpack_from_array(wrong)
 
 
 def test_lambdas_of_one_line():
@@ -309,7 +309,7 @@ def test_lambdas_of_one_line():
     first, second = (lambda lib, x: x + 1), (lambda x: x or x)
     # fmt: on
     truths = fn.external_source(lambda: [np.array(True), np.array(False)])
-    pipe = penstock.pipeline_def(second, enable_conditionals=True)(
+    pipe = headrace.pipeline_def(second, enable_conditionals=True)(
         truths, batch_size=2, num_threads=1, device_id=None
     )
     assert pipe.run()[0].as_array().tolist() == [True, False]
@@ -327,12 +327,12 @@ def test_lists_of_operators():
     # In processes of their own: tests of this one have declared operators, too.
     listed = [
         json.loads(subprocess.check_output([sys.executable, "-c", LISTS, library], text=True))
-        for library in ("nvidia.dali", "penstock")
+        for library in ("nvidia.dali", "headrace")
     ]
     for theirs, ours in zip(*listed, strict=True):
         theirs, ours = set(theirs), {n for n in ours if not n.startswith("_")}
         # Functions of the user, and TFRecord files, are named by what implements them there.
         assert all(n.endswith("PythonFunction") or "TFRecord" in n for n in ours - theirs)
         assert len(ours & theirs) > 3
-    assert penstock.__cuda_version__ == penstock.backend.GetCudaVersion()
-    assert isinstance(penstock.__git_sha__, type(nvidia.dali.__git_sha__))
+    assert headrace.__cuda_version__ == headrace.backend.GetCudaVersion()
+    assert isinstance(headrace.__git_sha__, type(nvidia.dali.__git_sha__))

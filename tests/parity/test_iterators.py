@@ -13,11 +13,11 @@ import nvidia.dali.plugin.pytorch as dali_torch
 import pytest
 import torch
 
-import penstock.plugin.pytorch as penstock_torch
+import headrace.plugin.pytorch as headrace_torch
 from tests.parity.support import LIBRARIES
 from tests.parity.words import check_words
 
-PLUGINS = {"dali": dali_torch, "penstock": penstock_torch}
+PLUGINS = {"dali": dali_torch, "headrace": headrace_torch}
 POLICIES = ("FILL", "DROP", "PARTIAL")
 SIZES = [
     (7, 1, 2), (7, 1, 3), (7, 1, 5), (7, 1, 8), (7, 1, 15), (7, 2, 2), (7, 2, 3), (10, 3, 3),
@@ -73,7 +73,7 @@ def run_epochs(library, pipelines, policy, epochs, **arguments):
         steps = []
         while (step := next(it, None)) is not None:
             steps.append([d["x"].ravel().tolist() for d in step])
-        if library == "penstock" and size > 0:
+        if library == "headrace" and size > 0:
             assert length == len(steps)
         found.append((size, steps))
         it.reset()
@@ -123,7 +123,7 @@ def check_epochs(path, size, shards, batch_size, mode):
                 for k in ([shards - 1] if mode == "alone" else range(shards))
             ]  # fmt: skip
             results[library] = run_epochs(library, pipelines, policy, 4, **arguments)
-        assert results["penstock"] == results["dali"], (policy, pad, stick)
+        assert results["headrace"] == results["dali"], (policy, pad, stick)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -139,7 +139,7 @@ def test_shuffled_epochs(path, policy, pad, shuffling):
             for k in range(2)
         ]
         results[library] = run_epochs(library, pipelines, policy, 5, reader_name="reader")
-    assert results["penstock"] == results["dali"]
+    assert results["headrace"] == results["dali"]
 
 
 def one_step(library, samples, make):
@@ -189,8 +189,8 @@ def test_ragged_tensors(tag):
 
 def test_types():
     for dtype, torch_type in dali_torch.to_torch_type.items():
-        own = LIBRARIES["penstock"].types.DALIDataType(int(dtype))
-        assert penstock_torch.to_torch_type[own] is torch_type
+        own = LIBRARIES["headrace"].types.DALIDataType(int(dtype))
+        assert headrace_torch.to_torch_type[own] is torch_type
 
 
 @pytest.mark.parametrize("cycle", ["quiet", "raise"])
@@ -204,7 +204,7 @@ def test_epochs_of_an_external_source(cycle):
         arguments = {"size": 6} if cycle == "quiet" else {}
         return run_epochs(library, pipe, "FILL", 4, **arguments)
 
-    assert epochs("penstock") == epochs("dali")
+    assert epochs("headrace") == epochs("dali")
 
 
 COUNTS = ("_size", "_counter", "_num_gpus", "_last_batch_padded", "_prepare_first_batch")
@@ -242,7 +242,7 @@ def test_counts_that_training_code_reads(path, policy, by, shards):
                 found.append(counts(it, names))
         return found
 
-    assert observe("penstock") == observe("dali")
+    assert observe("headrace") == observe("dali")
 
 
 def mistakes(library, path):

@@ -12,13 +12,13 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from nvidia.dali.plugin import jax as dali_jax
 from nvidia.dali.plugin.base_iterator import LastBatchPolicy as DaliPolicy
 
-import penstock
-from penstock.plugin import jax as penstock_jax
+import headrace
+from headrace.plugin import jax as headrace_jax
 
 NAMES = ["data", "label"]
 LIBRARIES = {
     "dali": (dali, dali_jax, DaliPolicy),
-    "penstock": (penstock, penstock_jax, penstock_jax.LastBatchPolicy),
+    "headrace": (headrace, headrace_jax, headrace_jax.LastBatchPolicy),
 }
 
 
@@ -169,7 +169,7 @@ class TestDifferences:
             lambda lib: outcome(lambda: list(next(iterate(lib, pipeline(lib, files), ["data"]))))
         )
         assert theirs == ["data"]
-        assert isinstance(ours, penstock.errors.ArgumentValueError)
+        assert isinstance(ours, headrace.errors.ArgumentValueError)
 
     def test_partial(self, files):
         theirs, ours = both(
@@ -232,7 +232,7 @@ class TestDifferences:
             lambda lib: outcome(lambda: next(iterate(lib, pipeline(lib, files), [])))
         )
         assert theirs == {}
-        assert isinstance(ours, penstock.errors.ArgumentValueError)
+        assert isinstance(ours, headrace.errors.ArgumentValueError)
 
     def test_no_sharding_at_all(self, files):
         theirs, ours = both(
@@ -245,8 +245,8 @@ class TestDifferences:
 def test_decorators_and_iterators_tell_the_same():
     """Programs look at the arguments without following wrappers, and at docstrings."""
     for made, decorator in (
-        (penstock_jax.DALIGenericIterator, penstock_jax.data_iterator),
-        (penstock_jax.DALIGenericPeekableIterator, penstock_jax.peekable_data_iterator),
+        (headrace_jax.DALIGenericIterator, headrace_jax.data_iterator),
+        (headrace_jax.DALIGenericPeekableIterator, headrace_jax.peekable_data_iterator),
     ):
         taken, given = [inspect.getfullargspec(f).args for f in (made.__init__, decorator)]
         assert taken == inspect.getfullargspec(dali_jax.DALIGenericIterator.__init__).args

@@ -9,10 +9,10 @@ import nvidia.dali as dali
 import pytest
 from nvidia.dali.plugin import jax as dali_jax
 
-import penstock
-from penstock.plugin import jax as penstock_jax
+import headrace
+from headrace.plugin import jax as headrace_jax
 
-LIBRARIES = {"dali": (dali, dali_jax), "penstock": (penstock, penstock_jax)}
+LIBRARIES = {"dali": (dali, dali_jax), "headrace": (headrace, headrace_jax)}
 DATA = np.random.default_rng(0).integers(0, 100, (4, 3, 2), np.uint8)
 
 
@@ -100,7 +100,7 @@ def test_one_layout_for_several_outputs():
     options = {"count": 2, "output_layouts": "XY"}
     with pytest.raises(RuntimeError):
         run("dali", lambda x: (x, x), **options)
-    assert [found[2] for found in run("penstock", lambda x: (x, x), **options)] == ["XY", "XY"]
+    assert [found[2] for found in run("headrace", lambda x: (x, x), **options)] == ["XY", "XY"]
 
 
 def test_nothing_returned():
@@ -117,4 +117,4 @@ def test_nothing_returned():
         made = pipe()
         made.build()
         made.run()
-    assert seen["dali"][0] == seen["penstock"][0] == int(DATA.sum())
+    assert seen["dali"][0] == seen["headrace"][0] == int(DATA.sum())

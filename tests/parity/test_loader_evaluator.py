@@ -5,7 +5,7 @@ from __future__ import annotations
 import nvidia.dali.plugin.pytorch.loader_evaluator as theirs
 import pytest
 
-import penstock.plugin.pytorch.loader_evaluator as ours
+import headrace.plugin.pytorch.loader_evaluator as ours
 
 
 class Loader:

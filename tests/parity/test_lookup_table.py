@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.types import DALIDataType
+from headrace.types import DALIDataType
 from tests.parity.support import assert_both_raise, assert_parity
 
 SOURCES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")

@@ -1,4 +1,4 @@
-"""`penstock.math` against `nvidia.dali.math`: every function on every type."""
+"""`headrace.math` against `nvidia.dali.math`: every function on every type."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import nvidia.dali.math
 import pytest
 
-import penstock.math
-from penstock.operators.support.arithmetic.operations import OPERATIONS
+import headrace.math
+from headrace.operators.support.arithmetic.operations import OPERATIONS
 from tests.parity.support import assert_both_raise, assert_parity
 from tests.support.graph_text import graph_of
 
@@ -31,8 +31,8 @@ PUBLIC = sorted(
     for name, value in vars(nvidia.dali.math).items()
     if inspect.isfunction(value) and not name.startswith("_")
 )
-UNARY = [n for n in PUBLIC if len(inspect.signature(getattr(penstock.math, n)).parameters) == 1]
-BINARY = [n for n in PUBLIC if len(inspect.signature(getattr(penstock.math, n)).parameters) == 2]
+UNARY = [n for n in PUBLIC if len(inspect.signature(getattr(headrace.math, n)).parameters) == 1]
+BINARY = [n for n in PUBLIC if len(inspect.signature(getattr(headrace.math, n)).parameters) == 2]
 
 
 def numbers(dtype, seed=0):
@@ -49,9 +49,9 @@ def numbers(dtype, seed=0):
 
 
 def test_the_same_functions_and_parameters():
-    assert sorted(penstock.math.__all__) == PUBLIC
+    assert sorted(headrace.math.__all__) == PUBLIC
     for name in PUBLIC:
-        ours = list(inspect.signature(getattr(penstock.math, name)).parameters)
+        ours = list(inspect.signature(getattr(headrace.math, name)).parameters)
         assert ours == list(inspect.signature(getattr(nvidia.dali.math, name)).parameters)
         (operation,) = [o for o in OPERATIONS.values() if o.math_name == name]
         assert ours == list(operation.parameters)

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from penstock.tensors.buffer_sizes import BufferSettings
-from tests.parity.outcomes import DALI, PENSTOCK, Table, assert_same
+from headrace.tensors.buffer_sizes import BufferSettings
+from tests.parity.outcomes import DALI, HEADRACE, Table, assert_same
 
 _HOST, _BOTH = "DALI_HOST_BUFFER_GROWTH_FACTOR", "DALI_BUFFER_GROWTH_FACTOR"
 _SHRINK = "DALI_HOST_BUFFER_SHRINK_THRESHOLD"
@@ -69,7 +69,7 @@ def graph(lib):
 
 def test_statistics_have_dalis_keys_and_sizes():
     dalis = statistics(DALI, graph, 3, enable_memory_stats=True)
-    ours = statistics(PENSTOCK, graph, 3, enable_memory_stats=True)
+    ours = statistics(HEADRACE, graph, 3, enable_memory_stats=True)
     assert ours[0] == dalis[0] == {}
     assert ours[1].keys() == dalis[1].keys()
     for name, sizes in dalis[1].items():
@@ -91,7 +91,7 @@ def test_statistics_are_of_the_largest_batch():
         )
         return (lib.fn.cast(data, dtype=lib.types.INT32, name="out"),)
 
-    found = [statistics(lib, varying, 5, enable_memory_stats=True)[1] for lib in (DALI, PENSTOCK)]
+    found = [statistics(lib, varying, 5, enable_memory_stats=True)[1] for lib in (DALI, HEADRACE)]
     for name in ("CPU_in", "CPU_out"):
         for key in ("real_memory_size", "max_real_memory_size"):
             assert found[0][name][key] == found[1][name][key]

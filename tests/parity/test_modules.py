@@ -1,4 +1,4 @@
-"""Every public module of DALI can be imported from Penstock, or tells what to use instead."""
+"""Every public module of DALI can be imported from Headrace, or tells what to use instead."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import nvidia.dali
 import nvidia.dali.math
 
-import penstock.fn
-import penstock.math
-from penstock.dali_names import DALI_CLASSES
-from penstock.errors import PenstockError
-from penstock.to_come import MODULES, NO_COUNTERPART
+import headrace.fn
+import headrace.math
+from headrace.dali_names import DALI_CLASSES
+from headrace.errors import HeadraceError
+from headrace.to_come import MODULES, NO_COUNTERPART
 
 
 def public_modules():
@@ -38,8 +38,8 @@ def test_every_module():
     silent, there = [], []
     for name in public_modules():
         try:
-            importlib.import_module(f"penstock.{name}")
-        except PenstockError:
+            importlib.import_module(f"headrace.{name}")
+        except HeadraceError:
             continue
         except ImportError as error:
             silent.append((name, str(error)))
@@ -50,7 +50,7 @@ def test_every_module():
 
 
 def test_the_table_names_nothing_that_dali_has_not():
-    names = {f"penstock.{name}" for name in public_modules()}
+    names = {f"headrace.{name}" for name in public_modules()}
     assert set(MODULES) | set(NO_COUNTERPART) <= names
 
 
@@ -60,6 +60,6 @@ def test_modules_of_functions_have_no_others():
     def functions(module):
         return {n: f for n, f in vars(module).items() if inspect.isfunction(f) and n[0] != "_"}
 
-    assert functions(penstock.math).keys() == functions(nvidia.dali.math).keys()
-    assert penstock.fn.flip._schema_name == nvidia.dali.fn.flip._schema_name
-    assert all(hasattr(f, "_schema_name") for f in functions(penstock.fn).values())
+    assert functions(headrace.math).keys() == functions(nvidia.dali.math).keys()
+    assert headrace.fn.flip._schema_name == nvidia.dali.fn.flip._schema_name
+    assert all(hasattr(f, "_schema_name") for f in functions(headrace.fn).values())

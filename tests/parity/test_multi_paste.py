@@ -101,7 +101,7 @@ def test_sequences():
             x, out_anchors=lib.fn.per_frame(corners), output_size=(24, 34), in_ids=[1]
         )
 
-    ((whole,),) = run_graph("penstock", graph, clips, corners, layouts=["FHWC", ""])
+    ((whole,),) = run_graph("headrace", graph, clips, corners, layouts=["FHWC", ""])
     for f in range(3):
         ((frame,),) = run_graph(
             "dali",

@@ -21,7 +21,7 @@ def both(graph, data, layout=""):
     for one, other in zip(*found.values(), strict=True):
         assert (one.dtype, one.layout) == (other.dtype, other.layout)
         assert [s.shape for s in one.samples] == [s.shape for s in other.samples]
-    return zip(found["dali"], found["penstock"], strict=True)
+    return zip(found["dali"], found["headrace"], strict=True)
 
 
 def check_shares(one: np.ndarray, other: np.ndarray) -> None:

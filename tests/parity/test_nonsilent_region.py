@@ -123,7 +123,7 @@ def test_arguments_that_make_no_sense(arguments):
 @pytest.mark.parametrize("arguments", [{"window_length": 0}, {"reset_interval": 0}])
 def test_arguments_that_end_or_hang_dali(arguments):
     with pytest.raises(ValueError, match=r"at least 1|multiple"):
-        run_graph("penstock", lambda lib, x: lib.fn.nonsilent_region(x, **arguments), [signal()])
+        run_graph("headrace", lambda lib, x: lib.fn.nonsilent_region(x, **arguments), [signal()])
 
 
 def test_data_that_is_no_signal():
@@ -135,6 +135,6 @@ def test_data_that_is_no_signal():
 
 def test_an_empty_signal_crashes_dali():
     found = run_graph(
-        "penstock", lambda lib, x: lib.fn.nonsilent_region(x), [np.zeros(0, np.float32)]
+        "headrace", lambda lib, x: lib.fn.nonsilent_region(x), [np.zeros(0, np.float32)]
     )
     assert [int(output.samples[0]) for output in found[0]] == [0, 0]

@@ -8,10 +8,10 @@ import pytest
 from numba.core.errors import TypingError
 from nvidia.dali.plugin import numba as dali_numba
 
-import penstock
-from penstock.plugin import numba as penstock_numba
+import headrace
+from headrace.plugin import numba as headrace_numba
 
-LIBRARIES = {"dali": (dali, dali_numba), "penstock": (penstock, penstock_numba)}
+LIBRARIES = {"dali": (dali, dali_numba), "headrace": (headrace, headrace_numba)}
 RAGGED = [np.arange(n * 3, dtype=np.int32).reshape(n, 3) for n in (2, 4, 1)]
 
 
@@ -101,7 +101,7 @@ def test_errors():
         with pytest.raises((RuntimeError, AssertionError, TypeError, TypingError)):
             run("dali", increment, **options)
         with pytest.raises(own) as raised:
-            run("penstock", increment, **options)
+            run("headrace", increment, **options)
         assert "numba_function" in str(raised.value) or "expected a list" in str(raised.value)
 
 
@@ -112,7 +112,7 @@ def divide(out, x):
 def test_what_dali_gets_wrong():
     """It prints errors of functions, and gives outputs the type of the input, whatever is said."""
     with pytest.raises(ZeroDivisionError, match="at sample 1 of the batch"):
-        run("penstock", divide)
-    ((values, kind, _),) = run("penstock", increment, out_types=["FLOAT"])
-    assert kind == int(penstock.types.FLOAT)
+        run("headrace", divide)
+    ((values, kind, _),) = run("headrace", increment, out_types=["FLOAT"])
+    assert kind == int(headrace.types.FLOAT)
     assert values == [(x + 1.0).tolist() for x in RAGGED]

@@ -373,7 +373,7 @@ def test_deliberate_differences(name):
 
 def test_stacked_batches():
     """DALI's worker dies of them."""
-    from tests.parity.outcomes import PENSTOCK, outcome
+    from tests.parity.outcomes import HEADRACE, outcome
 
-    found = outcome(PENSTOCK, fed_by(lambda: lambda i: np.full((2, 1), i) if i < 2 else stop()))
+    found = outcome(HEADRACE, fed_by(lambda: lambda i: np.full((2, 1), i) if i < 2 else stop()))
     assert found.value == [[[[0], [0]], [[1], [1]]]] * 3

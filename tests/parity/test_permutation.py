@@ -87,7 +87,7 @@ def test_what_is_drawn(repeated, distinct):
             iterations=600,
         )
         drawn[library] = Counter(tuple(int(s) for s in batch[0].samples) for batch in batches)
-    assert drawn["penstock"].keys() == drawn["dali"].keys()
+    assert drawn["headrace"].keys() == drawn["dali"].keys()
     expected = 600 / len(drawn["dali"])
     for counts in drawn.values():
         assert all(abs(n - expected) < 6 * expected**0.5 for n in counts.values())
@@ -96,7 +96,7 @@ def test_what_is_drawn(repeated, distinct):
         sizes[2] = {(1, 0)}
     for size, allowed in sizes.items():
         (batch,) = run_graph(
-            "penstock",
+            "headrace",
             lambda lib: lib.fn.batch_permutation(
                 allow_repetitions=repeated, no_fixed_points=distinct
             ),

@@ -647,7 +647,7 @@ def sink_of_a_source(lib):
     return len(pipe.run())
 
 
-# Scenario, what DALI does, what Penstock does.
+# Scenario, what DALI does, what Headrace does.
 DIFFERENT = {
     "bytes_per_sample": (lambda lib: built(lib, bytes_per_sample=-1), TypeError, ValueError),
     "threads_left_open": (lambda lib: len(built(lib, num_threads=None)), TypeError, 1),

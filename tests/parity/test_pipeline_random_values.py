@@ -7,9 +7,9 @@ import functools
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, pipeline_def
-from penstock.errors import ArgumentValueError, CheckpointError
-from penstock.pipeline import experimental
+from headrace import Pipeline, fn, pipeline_def
+from headrace.errors import ArgumentValueError, CheckpointError
+from headrace.pipeline import experimental
 from tests.parity.support import LIBRARIES
 from tests.support.images import encoded
 
@@ -102,7 +102,7 @@ def assert_alike(ours, theirs):
 @pytest.mark.parametrize("graph", [numbers, windows, noises])
 def test_same_numbers(graph):
     theirs = batches(built(LIBRARIES["dali"], graph))
-    lib = LIBRARIES["penstock"]
+    lib = LIBRARIES["headrace"]
     assert_alike(batches(built(lib, graph, random_numbers="dali")), theirs)
 
 
@@ -119,12 +119,12 @@ def test_branches_and_seeds_of_all_sizes():
         return graph
 
     theirs = batches(define(LIBRARIES["dali"])(seed=2**33 + 5))
-    ours = define(LIBRARIES["penstock"])(seed=2**33 + 5, random_numbers="dali")
+    ours = define(LIBRARIES["headrace"])(seed=2**33 + 5, random_numbers="dali")
     assert_alike(batches(ours), theirs)
 
 
 def test_wherever_they_are_drawn(monkeypatch):
-    lib = LIBRARIES["penstock"]
+    lib = LIBRARIES["headrace"]
     expected = batches(built(lib, windows, random_numbers="dali"))
     usual = batches(built(lib, windows))
     assert any(a.shape != b.shape for a, b in zip(expected[2], usual[2], strict=True))
@@ -133,17 +133,17 @@ def test_wherever_they_are_drawn(monkeypatch):
     first = built(lib, noises, random_numbers="dali", enable_checkpointing=True)
     expected = batches(first, 2)
     saved, behind = first.checkpoint(), batches(first, 1)
-    monkeypatch.setenv("PENSTOCK_RANDOM_NUMBERS", "dali")
+    monkeypatch.setenv("HEADRACE_RANDOM_NUMBERS", "dali")
     resumed = built(lib, noises, enable_checkpointing=True, checkpoint=saved, seed=4)
     assert_alike(batches(resumed, 1), behind)
     with pytest.raises(CheckpointError, match="random_numbers"):
         built(
-            lib, noises, enable_checkpointing=True, checkpoint=saved, random_numbers="penstock"
+            lib, noises, enable_checkpointing=True, checkpoint=saved, random_numbers="headrace"
         ).build()
-    monkeypatch.setenv("PENSTOCK_RANDOM_NUMBERS", "other")
-    with pytest.raises(ArgumentValueError, match="PENSTOCK_RANDOM_NUMBERS"):
+    monkeypatch.setenv("HEADRACE_RANDOM_NUMBERS", "other")
+    with pytest.raises(ArgumentValueError, match="HEADRACE_RANDOM_NUMBERS"):
         built(lib, noises)
-    with pytest.raises(ArgumentValueError, match=r"random_numbers.*'penstock', 'dali'"):
+    with pytest.raises(ArgumentValueError, match=r"random_numbers.*'headrace', 'dali'"):
         Pipeline(1, 1, None, random_numbers="DALI")
 
 

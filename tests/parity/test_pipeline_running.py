@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.parity.outcomes import PENSTOCK, Table, assert_differs, assert_same, attempt
+from tests.parity.outcomes import HEADRACE, Table, assert_differs, assert_same, attempt
 
 BATCH = np.arange(6, dtype=np.int32).reshape(2, 3)
 
@@ -500,7 +500,7 @@ def one_feed_for_each_run(lib):
     return found
 
 
-# Scenario, what DALI does, what Penstock does.
+# Scenario, what DALI does, what Headrace does.
 DIFFERENT = {
     "one_feed_for_each_run": (one_feed_for_each_run, IndexError, [0, 1, 2, 3]),
     "stream_of_outputs": (lambda lib: counting(lib).output_stream(), AttributeError, None),
@@ -519,7 +519,7 @@ def test_deliberate_differences(name):
 
 def test_iterations_without_asynchronous_execution():
     """The second one hangs in DALI's older executor."""
-    assert until_stop(counting(PENSTOCK, 5, exec_async=False, exec_dynamic=False)) == [
+    assert until_stop(counting(HEADRACE, 5, exec_async=False, exec_dynamic=False)) == [
         [k] for k in range(5)
     ]
 

@@ -105,14 +105,14 @@ def test_speech():
 
 
 def test_an_empty_signal_crashes_dali():
-    found = run_graph("penstock", lambda lib, x: lib.fn.preemphasis_filter(x), [noise(0)])
+    found = run_graph("headrace", lambda lib, x: lib.fn.preemphasis_filter(x), [noise(0)])
     assert found[0][0].samples[0].shape == (0,)
 
 
 def test_reflecting_one_sample():
     # DALI reads what lies behind the signal.
     found = run_graph(
-        "penstock", lambda lib, x: lib.fn.preemphasis_filter(x, border="reflect"), [noise(1)]
+        "headrace", lambda lib, x: lib.fn.preemphasis_filter(x, border="reflect"), [noise(1)]
     )
     np.testing.assert_array_equal(found[0][0].samples[0], noise(1))
 

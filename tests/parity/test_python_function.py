@@ -10,10 +10,10 @@ import pytest
 from nvidia.dali import fn as dali_fn
 from nvidia.dali import ops as dali_ops
 
-import penstock
-from penstock import fn, ops
+import headrace
+from headrace import fn, ops
 
-LIBRARIES = {"dali": (dali, dali_fn, dali_ops), "penstock": (penstock, fn, ops)}
+LIBRARIES = {"dali": (dali, dali_fn, dali_ops), "headrace": (headrace, fn, ops)}
 RNG = np.random.default_rng(0)
 RAGGED = [RNG.integers(0, 100, shape, np.int32) for shape in ((2, 3), (4, 1), (1, 2))]
 TYPES = [
@@ -195,7 +195,7 @@ def test_an_output_too_many_is_no_secret():
     """DALI drops it."""
     run("dali", of(lambda x: (x, x)))
     with pytest.raises(ValueError, match="got 2 in the tuple"):
-        run("penstock", of(lambda x: (x, x)))
+        run("headrace", of(lambda x: (x, x)))
 
 
 def test_errors_of_their_own():

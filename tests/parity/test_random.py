@@ -26,8 +26,8 @@ COUNT = 20000
 
 
 def outputs(graph, *feeds, **options):
-    """Outputs of one iteration of DALI and of Penstock."""
-    return [run_graph(library, graph, *feeds, **options)[0] for library in ("dali", "penstock")]
+    """Outputs of one iteration of DALI and of Headrace."""
+    return [run_graph(library, graph, *feeds, **options)[0] for library in ("dali", "headrace")]
 
 
 def assert_alike(graph, *feeds, **options):
@@ -210,7 +210,7 @@ def test_the_same_seed_gives_the_same_numbers_and_other_iterations_others():
         normal = lib.fn.random.normal
         return normal(seed=5, shape=[9]), normal(seed=5, shape=[9]), normal(seed=6, shape=[9])
 
-    for library in ("dali", "penstock"):
+    for library in ("dali", "headrace"):
         first, second = run_graph(library, graph, iterations=2)
         for iteration in (first, second):
             for a, b, c in zip(*(output.samples for output in iteration), strict=True):
@@ -251,6 +251,6 @@ def test_errors(text):
     [("uniform", "uniform"), ("normal_distribution", "normal"), ("coin_flip", "coin_flip")],
 )
 def test_old_names_warn(old, new):
-    for library in ("dali", "penstock"):
+    for library in ("dali", "headrace"):
         with pytest.warns(DeprecationWarning, match=rf"random\.{new}"):
             run_graph(library, lambda lib: getattr(lib.fn, old)())

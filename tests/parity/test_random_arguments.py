@@ -1,7 +1,7 @@
 """Every operator with arguments, types, layouts and shapes drawn at random, against DALI.
 
 Where DALI accepts them, values are the same within rounding; where it refuses them, so does
-Penstock. `PENSTOCK_RANDOM_CASES` has more of them drawn.
+Headrace. `HEADRACE_RANDOM_CASES` has more of them drawn.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import zlib
 
 import pytest
 
-import penstock
-from penstock import types
+import headrace
+from headrace import types
 from tests.parity.support import compare_outputs, run_graph
 from tests.support.random_cases import GENERATORS, PerSample, draw
 
-COUNT = int(os.environ.get("PENSTOCK_RANDOM_CASES", "50"))
+COUNT = int(os.environ.get("HEADRACE_RANDOM_CASES", "50"))
 
 
 def _returning(rows):
@@ -47,14 +47,14 @@ def test_as_in_dali(name):
         try:
             expected = run_graph("dali", _graph(case), case.data, layouts=case.layout)
         except Exception:
-            with pytest.raises(penstock.errors.PenstockError):
-                run_graph("penstock", _graph(case), case.data, layouts=case.layout)
+            with pytest.raises(headrace.errors.HeadraceError):
+                run_graph("headrace", _graph(case), case.data, layouts=case.layout)
             continue
         accepted += 1
         shapes = [(v.shape, v.dtype.name) for v in case.data]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            actual = run_graph("penstock", _graph(case), case.data, layouts=case.layout)
+            actual = run_graph("headrace", _graph(case), case.data, layouts=case.layout)
         try:
             # DALI rounds what is halfway between two numbers of float16 away from zero.
             halves = any(o.dtype == types.FLOAT16 for outputs in expected for o in outputs)

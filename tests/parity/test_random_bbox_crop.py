@@ -180,7 +180,7 @@ def test_the_best_window_is_told():
         )
 
     with pytest.warns(UserWarning, match="quiet"):
-        run_graph("penstock", graph, [BOXES])
+        run_graph("headrace", graph, [BOXES])
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

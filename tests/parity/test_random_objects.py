@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from tests.parity.outcomes import DALI, PENSTOCK, assert_same, outcome
+from tests.parity.outcomes import DALI, HEADRACE, assert_same, outcome
 from tests.parity.words import check_words, on
 
 MASK = np.int32([[1, 0, 0, 0], [1, 2, 2, 1], [1, 1, 2, 0], [2, 0, 0, 1]])
@@ -24,7 +24,7 @@ def drawn(name, mask=MASK, count=COUNT, **given):
         return lib.source([mask] * count, graph).run()
 
     counters = []
-    for library in (DALI, PENSTOCK):
+    for library in (DALI, HEADRACE):
         found = outcome(library, scenario)
         assert found.error is None, f"{library.name} {given}: {found.error}"
         counters.append(Counter(map(str, zip(*(batch[2] for batch in found.value), strict=True))))
@@ -126,7 +126,7 @@ def test_windows():
     for dtype in ("int64", "int32", "uint8"):
         given = [shape.astype(dtype) for shape in shapes]
         both = []
-        for library, settings in ((DALI, {}), (PENSTOCK, {"random_numbers": "dali"})):
+        for library, settings in ((DALI, {}), (HEADRACE, {"random_numbers": "dali"})):
             pipe = library.source(given, lambda x, lib=library: graph(lib, x), **settings)
             both.append([[np.array(o.at(i)).tolist() for i in range(3)] for o in pipe.run()])
         assert both[0] == both[1]

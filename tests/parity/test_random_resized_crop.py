@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import errors, types
+from headrace import errors, types
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 
@@ -47,7 +47,7 @@ def _windows(library, height, width, iterations=8, **kwargs):
     ],
 )
 def test_distribution(shape, kwargs):
-    ours = _windows("penstock", *shape, **kwargs)
+    ours = _windows("headrace", *shape, **kwargs)
     theirs = _windows("dali", *shape, **kwargs)
     # Kolmogorov-Smirnov on each number; 512 against 512 windows differ by 0.12 once in 1000.
     for name, a, b in zip(("height", "width", "row", "column"), ours.T, theirs.T, strict=True):
@@ -69,7 +69,7 @@ def test_distribution(shape, kwargs):
     ],
 )
 def test_extents_that_are_certain(shape, kwargs):
-    ours = _windows("penstock", *shape, iterations=1, **kwargs)
+    ours = _windows("headrace", *shape, iterations=1, **kwargs)
     theirs = _windows("dali", *shape, iterations=1, **kwargs)
     np.testing.assert_allclose(ours[:, :2], theirs[:1, :2].repeat(64, 0), atol=0.02)
 
@@ -121,7 +121,7 @@ def test_wrong_arguments(kwargs):
 )
 def test_arguments_that_dali_takes_and_makes_nothing_of(kwargs, argument):
     with pytest.raises(errors.ArgumentValueError, match=argument):
-        run_graph("penstock", _crop(**kwargs), [np.zeros((20, 30, 3), np.uint8)], layouts="HWC")
+        run_graph("headrace", _crop(**kwargs), [np.zeros((20, 30, 3), np.uint8)], layouts="HWC")
 
 
 @pytest.mark.parametrize("layout", ["DHWC", "HW"])

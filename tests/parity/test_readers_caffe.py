@@ -6,9 +6,9 @@ import lmdb
 import numpy as np
 import pytest
 
-from penstock import errors
-from penstock.experimental import dynamic
-from penstock.kernels.cpu.lmdb_pages import read_extents
+from headrace import errors
+from headrace.experimental import dynamic
+from headrace.kernels.cpu.lmdb_pages import read_extents
 from tests.parity.support import LIBRARIES, assert_both_raise, compare_outputs, run_graph
 from tests.support.caffe_records import (
     BYTE,
@@ -128,7 +128,7 @@ def test_numbers_of_labels(tmp_path):
     """DALI fails with all of these."""
     path = write(tmp_path, [record(IMAGE, ints(1, 3)), record(IMAGE, ints(0), floats(2.5))])
     found = run_graph(
-        "penstock",
+        "headrace",
         lambda lib: tuple(
             lib.fn.readers.caffe2(path=path, label_type=1, num_labels=4, additional_inputs=0)
         ),

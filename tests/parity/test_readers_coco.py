@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from penstock.errors import PenstockError
+from headrace.errors import HeadraceError
 from tests.parity.support import LIBRARIES, assert_both_raise
 
 OBJECT = {
@@ -132,7 +132,7 @@ def test_errors(root, tmp_path):
         )
     path.write_text('{"images": [oops')  # which DALI reads for ever
     with pytest.raises(ValueError, match="format of COCO"):
-        read("penstock", root, annotations_file=str(path))
+        read("headrace", root, annotations_file=str(path))
     for arguments, words in (
         ({"annotations_file": str(tmp_path / "none")}, "cannot be opened"),
         ({}, "annotations_file"),
@@ -156,7 +156,7 @@ def test_saved_annotations(root, tmp_path):
     """Each library reads what the other has saved, and writes the same files."""
     for number, options in enumerate(({}, ALL, ALL | {"ltrb": True, "ratio": True})):
         files = {}
-        for library, other in (("dali", "penstock"), ("penstock", "dali")):
+        for library, other in (("dali", "headrace"), ("headrace", "dali")):
             folder = tmp_path / f"{library}-{number}"
             folder.mkdir()
             saving = {
@@ -169,8 +169,8 @@ def test_saved_annotations(root, tmp_path):
             found, _ = read(other, root, preprocessed_annotations=str(folder), **outputs)
             for (values, _), (others, _) in zip(found, wanted, strict=True):
                 np.testing.assert_array_equal(values, others)
-        assert files["dali"] == files["penstock"]
-    saved = {"file_root": str(root), "preprocessed_annotations": str(tmp_path / "penstock-0")}
+        assert files["dali"] == files["headrace"]
+    saved = {"file_root": str(root), "preprocessed_annotations": str(tmp_path / "headrace-0")}
     alone = {"file_root": str(root), "annotations_file": str(root / "all.json")}
     no = "When reading data from preprocessed annotation files, "
     for arguments, words in (
@@ -193,8 +193,8 @@ def test_saved_annotations(root, tmp_path):
         (lacking, "Save the annotations with the same outputs"),
         (saved | {"pixelwise_masks": True}, "not kept in preprocessed annotations"),
     ):
-        with pytest.raises(PenstockError, match=words):
-            read("penstock", root, **arguments)
+        with pytest.raises(HeadraceError, match=words):
+            read("headrace", root, **arguments)
 
 
 def test_masks_of_pixels(tmp_path):
@@ -227,7 +227,7 @@ def test_masks_of_pixels(tmp_path):
     objects[-1]["segmentation"]["size"] = [3, 3]
     path.write_text(json.dumps(given))
     with pytest.raises(ValueError, match="has the size"):
-        read("penstock", tmp_path, **own)
+        read("headrace", tmp_path, **own)
 
 
 def test_masks_that_reach_the_last_pixel_or_share_a_label(root, tmp_path):
@@ -242,5 +242,5 @@ def test_masks_that_reach_the_last_pixel_or_share_a_label(root, tmp_path):
     given = {"images": [image], "annotations": objects, "categories": [{"id": 1}, {"id": 2}]}
     path = tmp_path / "last.json"
     path.write_text(json.dumps(given))
-    found, _ = read("penstock", root, annotations_file=str(path), pixelwise_masks=True)
+    found, _ = read("headrace", root, annotations_file=str(path), pixelwise_masks=True)
     assert found[9][0].tolist() == [[[1], [1], [2]], [[0], [2], [2]]]

@@ -56,7 +56,7 @@ def read_all(library, batches=None, batch_size=1, pipeline=None, **arguments):
 
 
 def assert_same(**arguments):
-    assert read_all("penstock", **arguments) == read_all("dali", **arguments)
+    assert read_all("headrace", **arguments) == read_all("dali", **arguments)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from astropy.io import fits
 
-from penstock import errors
-from penstock.kernels.cpu import fits_images
-from penstock.types import DALIDataType
+from headrace import errors
+from headrace.kernels.cpu import fits_images
+from headrace.types import DALIDataType
 from tests.parity.support import assert_both_raise, run_graph
 from tests.parity.words import check_words, of
 
@@ -34,7 +34,7 @@ def read(files, count=1, **arguments):
         found = lib.fn.experimental.readers.fits(files=files, **arguments)
         return tuple(found) if isinstance(found, (list, tuple)) else (found,)
 
-    (outputs,) = run_graph("penstock", graph, batch_size=count)
+    (outputs,) = run_graph("headrace", graph, batch_size=count)
     return [output.samples for output in outputs]
 
 
@@ -125,7 +125,7 @@ def test_errors(tmp_path, monkeypatch):
     packed = write(tmp_path / "packed.fits", fits.CompImageHDU(image("i2", (40, 50))))
 
     def missing(*_, **__):
-        raise errors.MissingDependencyError("Run `pip install 'penstock[fits]'`.", name="astropy")
+        raise errors.MissingDependencyError("Run `pip install 'headrace[fits]'`.", name="astropy")
 
     monkeypatch.setattr(fits_images, "import_optional", missing)
     read([good])

@@ -65,7 +65,7 @@ def read(library, *manifests, batches=3, batch_size=3, pipeline=None, **argument
 
 
 def assert_same(*manifests, levels=0, **arguments):
-    ours, our_meta = read("penstock", *manifests, **arguments)
+    ours, our_meta = read("headrace", *manifests, **arguments)
     theirs, their_meta = read("dali", *manifests, **arguments)
     assert our_meta == their_meta
     assert len(ours) == len(theirs)
@@ -159,7 +159,7 @@ def test_parts_of_large_files(folder, kind):
     if kind == "WAV":
         np.fromfile(path, np.uint8)[:-1000].tofile(path)
         with pytest.raises(RuntimeError, match="cut off"):
-            read("penstock", manifest(folder, lines))
+            read("headrace", manifest(folder, lines))
     path.unlink()
 
 
@@ -194,7 +194,7 @@ def test_lines_that_are_left_out(folder):
         path = manifest(folder, f"{bad}\n{one}\n")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found, meta = read("penstock", path, batches=1, batch_size=1)
+            found, meta = read("headrace", path, batches=1, batch_size=1)
         assert meta["epoch_size"] == 1
         assert any("Line 1" in str(w.message) for w in caught)
         assert found[1].size == 400
@@ -203,8 +203,8 @@ def test_lines_that_are_left_out(folder):
 def test_objects_over_several_lines_and_side_by_side(folder):
     # DALI ends the process for the first and reads one of the second.
     both = [json.dumps(e, indent=2) for e in entries(folder, 2)]
-    assert read("penstock", manifest(folder, "\n".join(both)))[1]["epoch_size"] == 2
-    assert read("penstock", manifest(folder, "".join(both)))[1]["epoch_size"] == 2
+    assert read("headrace", manifest(folder, "\n".join(both)))[1]["epoch_size"] == 2
+    assert read("headrace", manifest(folder, "".join(both)))[1]["epoch_size"] == 2
 
 
 def test_several_manifests(folder):
@@ -255,7 +255,7 @@ def test_orders(folder, size, batch_size, arguments):
 
 def assert_errors(*manifests, match=None, **arguments):
     for library in LIBRARIES:
-        with pytest.raises(Exception, match=match if library == "penstock" else None) as caught:
+        with pytest.raises(Exception, match=match if library == "headrace" else None) as caught:
             read(library, *manifests, **arguments)
     return str(caught.value)
 
@@ -282,10 +282,10 @@ def test_errors(folder, tmp_path):
 
 
 def test_the_file_is_told(folder):
-    pipe = LIBRARIES["penstock"].pipeline.Pipeline(batch_size=1, num_threads=1, device_id=None)
+    pipe = LIBRARIES["headrace"].pipeline.Pipeline(batch_size=1, num_threads=1, device_id=None)
     with pipe:
         pipe.set_outputs(
-            *LIBRARIES["penstock"].fn.readers.nemo_asr(
+            *LIBRARIES["headrace"].fn.readers.nemo_asr(
                 manifest_filepaths=manifest(folder, entries(folder))
             )
         )

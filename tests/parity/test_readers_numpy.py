@@ -50,7 +50,7 @@ def read(library, batch_size=3, batches=4, **arguments):
 
 
 def assert_same(**arguments):
-    (want, meta), (got, own) = (read(library, **arguments) for library in ("dali", "penstock"))
+    (want, meta), (got, own) = (read(library, **arguments) for library in ("dali", "headrace"))
     assert meta == own
     for (source, values, layout), (its_source, wanted, its_layout) in zip(got, want, strict=True):
         assert (source, layout, values.dtype) == (its_source, its_layout, wanted.dtype)
@@ -219,7 +219,7 @@ def test_decoder():
     )
     # Axes in the order of Fortran need a GPU there.
     fortran = npy(np.asfortranarray(values))
-    ((out,),) = run_graph("penstock", lambda lib, x: lib.fn.decoders.numpy(x), [fortran])
+    ((out,),) = run_graph("headrace", lambda lib, x: lib.fn.decoders.numpy(x), [fortran])
     np.testing.assert_array_equal(out.samples[0], values)
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import nvidia.dali.tfrecord
 import pytest
 
-import penstock.experimental.dynamic as ndd
-import penstock.tfrecord
+import headrace.experimental.dynamic as ndd
+import headrace.tfrecord
 from tests.parity.support import LIBRARIES, assert_both_raise, compare_outputs, run_graph
 
-_MODULES = {"nvidia.dali": nvidia.dali.tfrecord, "penstock": penstock.tfrecord}
+_MODULES = {"nvidia.dali": nvidia.dali.tfrecord, "headrace": headrace.tfrecord}
 
 
 def varint(number):
@@ -136,7 +136,7 @@ def test_what_records_lack(root):
             "d": t.VarLenFeature([2], t.float32, 1.0),
         }
 
-    ((a, b, c, d, _),) = run_graph("penstock", graph(root, ["less"], features), batch_size=1)
+    ((a, b, c, d, _),) = run_graph("headrace", graph(root, ["less"], features), batch_size=1)
     np.testing.assert_array_equal(a.samples[0], np.full((2, 3), 7))
     assert b.samples[0] == 1.5
     assert bytes(c.samples[0]) == b"none"
@@ -147,7 +147,7 @@ def test_dynamic_mode(root):
     reader = ndd.readers.TFRecord(
         path=[str(root / "packed.rec")],
         index_path=[str(root / "packed.idx")],
-        features=usual(penstock.tfrecord),
+        features=usual(headrace.tfrecord),
     )
     labels = [step["label"] for step in reader.next_epoch()]
     assert [int(np.asarray(label)[0]) for label in labels] == [each["label"][0] for each in RECORDS]
@@ -172,7 +172,7 @@ def test_errors(root):
         (
             (["packed"], lambda t: {"label": 10}),
             {},
-            "Expected `penstock.tfrecord.Feature` for the \"label\", but got <class 'int'>",
+            "Expected `headrace.tfrecord.Feature` for the \"label\", but got <class 'int'>",
         ),
         (
             (["packed"], lambda t: {"list": t.FixedLenFeature([2], t.int64, 0)}),
@@ -198,5 +198,5 @@ def test_errors(root):
             "too large .* Expected at most 6 elements",
         ),
     ):
-        with pytest.raises(penstock.errors.PenstockError, match=words):
-            run_graph("penstock", graph(root, *args, **arguments), batch_size=1)
+        with pytest.raises(headrace.errors.HeadraceError, match=words):
+            run_graph("headrace", graph(root, *args, **arguments), batch_size=1)

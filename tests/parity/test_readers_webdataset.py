@@ -111,7 +111,7 @@ def test_long_names(tmp_path):
             member.size = 2
             archive.addfile(member, io.BytesIO(b"ok"))
         read = lambda lib: lib.fn.readers.webdataset(paths=str(path), ext="cls")  # noqa: B023, E731
-        ((out,),) = run_graph("penstock", read, batch_size=1)
+        ((out,),) = run_graph("headrace", read, batch_size=1)
         assert bytes(out.samples[0]) == b"ok"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.operators.support import reduction
-from penstock.types import DALIDataType
+from headrace.operators.support import reduction
+from headrace.types import DALIDataType
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 OPERATORS = ("max", "min", "sum", "mean", "mean_square", "rms")
@@ -86,7 +86,7 @@ def test_types_of_outputs(dtype):
                 return getattr(lib.fn.reductions, name)(x, axes=[1], dtype=dtype)
 
             try:
-                run_graph("penstock", graph, data)
+                run_graph("headrace", graph, data)
             except TypeError:
                 with pytest.raises(RuntimeError):
                     run_graph("dali", graph, data)
@@ -178,7 +178,7 @@ def test_wrong_axes(given, kind):
 
     data = [np.zeros((2, 3), np.float32)]
     assert_both_raise(graph, data, layouts="HW")
-    for library in ("dali", "penstock"):
+    for library in ("dali", "headrace"):
         with pytest.raises(kind):
             run_graph(library, graph, data, layouts="HW")
 

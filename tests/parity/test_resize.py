@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import types
+from headrace import types
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 FILTERS = [f for f in types.DALIInterpType if f.name.startswith("INTERP")]
@@ -312,7 +312,7 @@ def test_region_outside_of_the_image():
     # DALI reads memory that is not the image's here, or ends the process.
     image = np.arange(12, dtype=np.float32).reshape(3, 4, 1)
     out = run_graph(
-        "penstock",
+        "headrace",
         _resize(size=[2, 3], roi_start=[-9, 6], roi_end=[-5, 9]),
         [image],
         layouts="HWC",
@@ -321,7 +321,7 @@ def test_region_outside_of_the_image():
 
 
 def test_a_region_of_a_volume_where_one_axis_takes_the_nearest():
-    """DALI 2.4 goes wrong where the other axes are interpolated; Penstock does each by itself."""
+    """DALI 2.4 goes wrong where the other axes are interpolated; Headrace does each by itself."""
     volume = np.random.default_rng(0).integers(0, 256, (4, 29, 19, 3), np.uint8)
 
     def graph(lib, x, **more):
@@ -345,8 +345,8 @@ def test_a_region_of_a_volume_where_one_axis_takes_the_nearest():
         options["interp_type"] = lib.types.INTERP_NN
         return lib.fn.resize(x, size=[6, 18, 5], roi_start=[0, 0, 0], roi_end=[1, 1, 1], **options)
 
-    run = {name: run_graph(name, graph, [volume], layouts="DHWC") for name in ("dali", "penstock")}
-    ((want,),) = run_graph("penstock", by_axis, [volume], layouts="DHWC")
-    (dali,), (own,) = run["dali"][0], run["penstock"][0]
+    run = {name: run_graph(name, graph, [volume], layouts="DHWC") for name in ("dali", "headrace")}
+    ((want,),) = run_graph("headrace", by_axis, [volume], layouts="DHWC")
+    (dali,), (own,) = run["dali"][0], run["headrace"][0]
     assert np.abs(own.samples[0] - want.samples[0]).max() <= 0.51
     assert np.abs(dali.samples[0] - want.samples[0]).max() > 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import types
+from headrace import types
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 SHAPES = [(40, 57, 3), (61, 33, 3), (25, 80, 3), (90, 64, 3)]
@@ -69,11 +69,11 @@ def test_mirrored_planes():
     planes = [np.arange(8, dtype=np.float32).reshape(2, 2, 2)]
     graph = _resize(size=[2, 2], crop=(2, 2), mirror=1)
     found = {}
-    for library in ("dali", "penstock"):
+    for library in ("dali", "headrace"):
         ((output,),) = run_graph(library, graph, planes, layouts="CHW")
         found[library] = output.samples[0]
     np.testing.assert_array_equal(found["dali"], planes[0][:, ::-1])
-    np.testing.assert_array_equal(found["penstock"], planes[0][:, :, ::-1])
+    np.testing.assert_array_equal(found["headrace"], planes[0][:, :, ::-1])
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16])

@@ -159,7 +159,7 @@ def test_the_shortest_transforms(nfft):
     graph = lambda lib, x: lib.fn.spectrogram(x, window_length=nfft, window_step=1)  # noqa: E731
     with pytest.raises(RuntimeError, match="plan"):
         run_graph("dali", graph, feed)
-    [[found]] = run_graph("penstock", graph, feed)
+    [[found]] = run_graph("headrace", graph, feed)
     assert found.samples[0].shape == (nfft // 2 + 1, 10)
     if nfft == 1:
         # The window's only weight is 1; the last one reads the mirrored signal.
@@ -207,8 +207,8 @@ def test_frames_do_not_depend_on_their_neighbours():
     for nfft, count in itertools.product((100, 127, 128), (1, 7, 16, 17, 40)):
         graph = functools.partial(_spectrogram, nfft=nfft, **options)
         cut = signal[: 100 + 40 * (count - 1)]
-        [[whole]] = run_graph("penstock", graph, [signal])
-        [[part]] = run_graph("penstock", graph, [cut])
+        [[whole]] = run_graph("headrace", graph, [signal])
+        [[part]] = run_graph("headrace", graph, [cut])
         np.testing.assert_array_equal(part.samples[0], whole.samples[0][:, :count])
 
 

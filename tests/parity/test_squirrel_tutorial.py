@@ -74,7 +74,7 @@ def test_the_tutorial(folder: Path, batched: bool, cycle: Any) -> None:
         return items.batched(BATCH_SIZE, collation_fn=collated) if batched else items
 
     ours, dalis = (
-        epochs(name, source(), batch=batched, cycle=cycle) for name in ("Penstock", "DALI")
+        epochs(name, source(), batch=batched, cycle=cycle) for name in ("Headrace", "DALI")
     )
     assert [len(epoch) for epoch in ours] == [len(epoch) for epoch in dalis]
     for one, other in zip(chain(*ours), chain(*dalis), strict=True):
@@ -84,6 +84,6 @@ def test_the_tutorial(folder: Path, batched: bool, cycle: Any) -> None:
 
 
 def test_a_dictionary_is_an_error_for_both(folder: Path) -> None:
-    for name in ("Penstock", "DALI"):
+    for name in ("Headrace", "DALI"):
         with pytest.raises((KeyError, TypeError, RuntimeError)):
             epochs(name, MessagepackDriver(str(folder)).get_iter(), batch=False)

@@ -10,10 +10,10 @@ import nvidia.dali.tensors
 import nvidia.dali.types
 import pytest
 
-import penstock.backend
-import penstock.tensors
-import penstock.types
-from penstock.types import NUMPY_OF
+import headrace.backend
+import headrace.tensors
+import headrace.types
+from headrace.types import NUMPY_OF
 
 torch = pytest.importorskip("torch")
 
@@ -26,7 +26,7 @@ class Library:
         self.backend = package.backend
 
 
-DALI, OURS = Library(nvidia.dali), Library(penstock)
+DALI, OURS = Library(nvidia.dali), Library(headrace)
 
 
 def plain(value):
@@ -55,7 +55,7 @@ def assert_same(use):
     theirs, ours = outcome(use, DALI), outcome(use, OURS)
     if isinstance(theirs, Exception):
         builtin = next(c for c in type(theirs).__mro__ if c.__module__ == "builtins")
-        assert isinstance(ours, builtin), f"DALI raises {theirs!r}, Penstock gives {ours!r}"
+        assert isinstance(ours, builtin), f"DALI raises {theirs!r}, Headrace gives {ours!r}"
     else:
         assert ours == theirs
 
@@ -296,7 +296,7 @@ def test_list_as_one(case):
             assert_same(lambda lib, shape=shape: make(lib).as_reshaped_tensor(shape))
 
 
-def test_where_dali_has_no_one_tensor_penstock_copies():
+def test_where_dali_has_no_one_tensor_headrace_copies():
     for case in ("separate", "repeated"):
         for method in ("as_tensor", "as_array"):
             assert isinstance(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError
+from headrace.errors import ArgumentValueError
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 
@@ -259,10 +259,10 @@ def test_classes():
 
     import nvidia.dali.ops
 
-    import penstock.ops
+    import headrace.ops
 
     assert nvidia.dali.ops
-    assert penstock.ops
+    assert headrace.ops
     exactly(graph, each(10, 20, -30))
 
 
@@ -274,7 +274,7 @@ def test_samples_of_different_numbers_of_axes():
 
     with pytest.raises(RuntimeError):
         run_graph("dali", graph, offsets)
-    ((output,),) = run_graph("penstock", graph, offsets)
+    ((output,),) = run_graph("headrace", graph, offsets)
     assert [s.shape for s in output.samples] == [(2, 3), (3, 4)]
 
 
@@ -283,4 +283,4 @@ def test_rotations_that_there_are_not(given):
     ((output,),) = run_graph("dali", lambda lib: lib.fn.transforms.rotation(**given), batch_size=1)
     assert np.isnan(output.samples[0]).any()
     with pytest.raises(ArgumentValueError):
-        run_graph("penstock", lambda lib: lib.fn.transforms.rotation(**given), batch_size=1)
+        run_graph("headrace", lambda lib: lib.fn.transforms.rotation(**given), batch_size=1)

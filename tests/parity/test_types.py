@@ -1,4 +1,4 @@
-"""`penstock.types` beside `nvidia.dali.types`: names, values, conversions, constants."""
+"""`headrace.types` beside `nvidia.dali.types`: names, values, conversions, constants."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import nvidia.dali.backend
 import nvidia.dali.types
 import pytest
 
-import penstock
-import penstock.backend
-import penstock.types
-from penstock.types import constant
+import headrace
+import headrace.backend
+import headrace.types
+from headrace.types import constant
 
-BOTH = (nvidia.dali.types, penstock.types)
+BOTH = (nvidia.dali.types, headrace.types)
 ENUMS = ["DALIDataType", "DALIImageType", "DALIInterpType"]
 # What DALI's module imports for its own use.
 INTERNAL = {"Enum", "backend_impl", "ctypes", "dali_type_converters", "re", "tfrec", "unique"}
@@ -37,7 +37,7 @@ def is_error(value):
 def assert_same(ours, theirs):
     """Check that two outcomes are equal, or that ours is an error of DALI's class too."""
     if is_error(theirs):
-        assert is_error(ours), f"DALI raises {theirs}, Penstock gives {ours!r}"
+        assert is_error(ours), f"DALI raises {theirs}, Headrace gives {ours!r}"
         assert issubclass(ours, theirs)
     else:
         assert ours == theirs
@@ -45,12 +45,12 @@ def assert_same(ours, theirs):
 
 def test_names():
     public = {n for n in dir(nvidia.dali.types) if not n.startswith("_")} - INTERNAL
-    assert not [name for name in sorted(public) if not hasattr(penstock.types, name)]
+    assert not [name for name in sorted(public) if not hasattr(headrace.types, name)]
 
 
 @pytest.mark.parametrize("name", ["Constant", "to_numpy_type", "to_dali_type", "ConstantNode"])
 def test_signatures(name):
-    ours, theirs = (inspect.signature(getattr(lib, name)) for lib in (penstock.types, BOTH[0]))
+    ours, theirs = (inspect.signature(getattr(lib, name)) for lib in (headrace.types, BOTH[0]))
     assert list(ours.parameters)[:5] == list(theirs.parameters)[:5]
     for parameter in theirs.parameters.values():
         if parameter.name in ours.parameters:
@@ -74,7 +74,7 @@ def test_enumerations(name):
 
 
 def test_device_types():
-    theirs, ours = (lib.backend.DLDeviceType for lib in (nvidia.dali, penstock))
+    theirs, ours = (lib.backend.DLDeviceType for lib in (nvidia.dali, headrace))
     assert {k: int(v) for k, v in ours.__members__.items()} == {
         k: int(v) for k, v in theirs.__members__.items()
     }
@@ -82,13 +82,13 @@ def test_device_types():
 
 @pytest.mark.parametrize("name", ["NHWC", "NCHW", "NFHWC", "NFCHW", "SAME", "CPU_ONLY_DEVICE_ID"])
 def test_constants_of_the_module(name):
-    assert getattr(penstock.types, name) == getattr(nvidia.dali.types, name)
+    assert getattr(headrace.types, name) == getattr(nvidia.dali.types, name)
 
 
 def test_python_enumerations():
     for name in ("StreamPolicy", "OperatorConcurrency"):
         members = getattr(nvidia.dali, name).__members__
-        assert list(getattr(penstock.types, name).__members__) == list(members)
+        assert list(getattr(headrace.types, name).__members__) == list(members)
     theirs, ours = (lib.PipelineAPIType for lib in BOTH)
     assert {m.name: m.value for m in ours} == {m.name: m.value for m in theirs}
 
@@ -248,7 +248,7 @@ def dali_constant(case):
 @pytest.mark.parametrize("case", ARRAYS)
 def test_constant_arrays(case):
     theirs = outcome(dali_constant, case)
-    ours = outcome(penstock.types.constant_array, *ARRAYS[case](penstock.types))
+    ours = outcome(headrace.types.constant_array, *ARRAYS[case](headrace.types))
     if is_error(theirs):
         assert_same(ours, theirs)
         return
@@ -260,7 +260,7 @@ def test_constant_arrays(case):
 def test_which_constants_are_nodes(case, monkeypatch):
     monkeypatch.setattr(constant, "node_maker", lambda *args, **kwargs: "node")
     theirs, ours = (outcome(lib.Constant, *ARRAYS[case](lib)) for lib in BOTH)
-    assert isinstance(ours, penstock.types.ScalarConstant) == isinstance(
+    assert isinstance(ours, headrace.types.ScalarConstant) == isinstance(
         theirs, nvidia.dali.types.ScalarConstant
     )
 
@@ -272,7 +272,7 @@ def test_type_of_enumeration_constants():
             pipe.set_outputs(nvidia.dali.types.Constant(getattr(nvidia.dali.types, name)))
         pipe.build()
         expected = int(pipe.run()[0].dtype)
-        assert penstock.types.constant_dtype(getattr(penstock.types, name)) == expected
+        assert headrace.types.constant_dtype(getattr(headrace.types, name)) == expected
 
 
 def test_infos():

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock.errors import ShapeError, UsageError
+from headrace.errors import ShapeError, UsageError
 from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 TYPES = ("uint8", "int16", "int32", "float32")
@@ -301,7 +301,7 @@ def test_only_one_matrix_is_taken():
     feeds = [noise(5, 7, 3)], matrices(2, 1)
     run_graph("dali", graph, *feeds, layouts=["HWC", ""])
     with pytest.raises(UsageError, match="not both"):
-        run_graph("penstock", graph, *feeds, layouts=["HWC", ""])
+        run_graph("headrace", graph, *feeds, layouts=["HWC", ""])
 
 
 def test_a_border_is_needed():
@@ -310,9 +310,9 @@ def test_a_border_is_needed():
 
     empty = [np.zeros((0, 7, 3), np.uint8)]
     with pytest.raises(ShapeError, match="no border"):
-        run_graph("penstock", graph, empty, layouts="HWC")
+        run_graph("headrace", graph, empty, layouts="HWC")
     ((output,),) = run_graph(
-        "penstock", lambda lib, x: graph(lib, x, fill_value=9), empty, layouts="HWC"
+        "headrace", lambda lib, x: graph(lib, x, fill_value=9), empty, layouts="HWC"
     )
     assert (output.samples[0] == 9).all()
 
@@ -326,7 +326,7 @@ def test_matrices_of_other_types(dtype):
 
     with pytest.raises(RuntimeError):
         run_graph("dali", graph, *feeds, layouts=["HWC", ""])
-    ((output,),) = run_graph("penstock", graph, *feeds, layouts=["HWC", ""])
+    ((output,),) = run_graph("headrace", graph, *feeds, layouts=["HWC", ""])
     np.testing.assert_array_equal(output.samples[0][:, :-1], feeds[0][0][:, 1:])
     assert_both_raise(
         lambda lib, x, m: lib.fn.warp_affine(x, m), *feeds, layouts=["HWC", ""], match="type"

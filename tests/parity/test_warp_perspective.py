@@ -73,7 +73,7 @@ def test_a_horizon_is_no_endless_walk():
     for border in ("reflect", "reflect_101", "wrap"):
         for kind in ("INTERP_NN", "INTERP_LINEAR", "INTERP_CUBIC"):
             found = run_graph(
-                "penstock",
+                "headrace",
                 lambda lib, x, b=border, k=kind: warped(
                     lib, x, border_mode=b, interp_type=getattr(lib.types, k), **given
                 ),

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.errors import PenstockError
-from tests.parity.outcomes import DALI, PENSTOCK, Library, builtin_class, outcome
+from headrace.errors import HeadraceError
+from tests.parity.outcomes import DALI, HEADRACE, Library, builtin_class, outcome
 
 Scenario = Callable[[Library], Any]
 Rows = list[tuple[Scenario, str]]
@@ -41,11 +41,11 @@ def check_words(rows: Rows) -> None:
     """Check that both libraries say the words, in errors of the same builtin class."""
     wrong = []
     for number, (scenario, words) in enumerate(rows):
-        errors = [outcome(library, scenario).error for library in (DALI, PENSTOCK)]
+        errors = [outcome(library, scenario).error for library in (DALI, HEADRACE)]
         if not all(error is not None and words in str(error).lower() for error in errors):
             wrong.append(f"row {number}: {words!r} is not in both of {errors}")
         elif not isinstance(errors[1], builtin_class(errors[0])):
             wrong.append(f"row {number}: {type(errors[1])} is no {type(errors[0])}")
-        elif not isinstance(errors[1], PenstockError):
-            wrong.append(f"row {number}: {errors[1]!r} is none of Penstock's")
+        elif not isinstance(errors[1], HeadraceError):
+            wrong.append(f"row {number}: {errors[1]!r} is none of Headrace's")
     assert not wrong, "\n".join(wrong)

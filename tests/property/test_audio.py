@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
-import penstock.experimental.dynamic as ndd
-from penstock import fn, pipeline_def, types
-from penstock.errors import BadSampleError
-from penstock.kernels.cpu.audio.clip import Clip
+import headrace.experimental.dynamic as ndd
+from headrace import fn, pipeline_def, types
+from headrace.errors import BadSampleError
+from headrace.kernels.cpu.audio.clip import Clip
 from tests.support.speech import decoded, encode
 
 SUBTYPES = ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE")

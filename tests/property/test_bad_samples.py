@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given
 
 import tests.support.counting_reader
-from penstock import errors, fn, pipeline_def, types
-from penstock.operators import BatchOperator, Input, SampleOperator, Spec, operator
-from penstock.operators.support.argument_types import IntArg, IntListArg
-from penstock.operators.support.schema import Arg
+from headrace import errors, fn, pipeline_def, types
+from headrace.operators import BatchOperator, Input, SampleOperator, Spec, operator
+from headrace.operators.support.argument_types import IntArg, IntListArg
+from headrace.operators.support.schema import Arg
 
 assert tests.support.counting_reader
 
@@ -190,7 +190,7 @@ def run(nodes, policy, bad, *, reads, **keywords):
     for _ in range(ITERATIONS):
         try:
             found.append([[np.array(v) for v in out] for out in pipe.run()])
-        except errors.PenstockError as error:
+        except errors.HeadraceError as error:
             found.append(error)
     return found
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import Pipeline, fn
-from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
+from headrace import Pipeline, fn
+from headrace.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
 from tests.support.image_chains import steps
 from tests.support.images import encoded
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
+from headrace import fn, pipeline_def, types
 from tests.e2e.support import one_file_a_class
 
 

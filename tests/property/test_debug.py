@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import fn
-from penstock.pipeline.experimental import pipeline_def
+from headrace import fn
+from headrace.pipeline.experimental import pipeline_def
 from tests.property.test_pipelines import DECODED, ENCODED, assert_same, steps
 from tests.support.branches import SIZE, Graph, batches
 

@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 import pytest
 
-import penstock
-import penstock.fn as fn
-import penstock.types as types
+import headrace
+import headrace.fn as fn
+import headrace.types as types
 
 
 def encoded(extension: str, seed: int) -> np.ndarray:
@@ -40,7 +40,7 @@ GRAPHS = {
 
 
 def run(graph, batch, fuse: bool) -> list[np.ndarray]:
-    pipe = penstock.Pipeline(
+    pipe = headrace.Pipeline(
         batch_size=len(batch), num_threads=2, device_id=None, seed=3, fuse=fuse
     )
     with pipe:

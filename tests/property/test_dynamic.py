@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-import penstock.experimental.dynamic as ndd
-from penstock import fn, types
-from penstock.pipeline import Pipeline
+import headrace.experimental.dynamic as ndd
+from headrace import fn, types
+from headrace.pipeline import Pipeline
 
 STEPS = {
     "double": lambda lib, x: x * 2,

@@ -15,12 +15,12 @@ jax = pytest.importorskip("jax")
 
 from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402 - where there is JAX
 
-from penstock.plugin.base_iterator import (  # noqa: E402
+from headrace.plugin.base_iterator import (  # noqa: E402
     LastBatchPolicy,
     PipelineBatch,
     _DaliBaseIterator,
 )
-from penstock.plugin.jax import data_iterator  # noqa: E402
+from headrace.plugin.jax import data_iterator  # noqa: E402
 from tests.jax.pipelines import OUTPUTS, file_pipeline, read  # noqa: E402
 
 MESHES = [

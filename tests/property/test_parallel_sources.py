@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import Pipeline, fn
+from headrace import Pipeline, fn
 
 KINDS = [(False, 1), ("processes", 1), ("processes", 2), ("threads", 1), ("threads", 3)]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from penstock import fn, pipeline_def, types
+from headrace import fn, pipeline_def, types
 from tests.support.image_chains import steps
 from tests.support.images import class_folders, encoded, picture
 

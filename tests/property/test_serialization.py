@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import fn, pipeline_def
-from penstock.pipeline import Pipeline
+from headrace import fn, pipeline_def
+from headrace.pipeline import Pipeline
 from tests.property.test_pipelines import DECODED, ENCODED, assert_same, steps
 from tests.support.branches import SIZE, Graph, batches
 

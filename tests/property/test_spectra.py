@@ -6,8 +6,8 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-import penstock.experimental.dynamic as ndd
-from penstock import Pipeline, fn
+import headrace.experimental.dynamic as ndd
+from headrace import Pipeline, fn
 
 MODES = ("eager", "sync_cpu", "deferred")
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch.utils.data import IterableDataset
 
-from penstock import Pipeline, fn
-from penstock.errors import ArgumentValueError, CheckpointError, UsageError
-from penstock.plugin.pytorch import (
+from headrace import Pipeline, fn
+from headrace.errors import ArgumentValueError, CheckpointError, UsageError
+from headrace.plugin.pytorch import (
     DALIClassificationIterator,
     DALIGenericIterator,
     DALIRaggedIterator,

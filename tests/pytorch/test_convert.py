@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from penstock import contact_sheet, types
-from penstock.errors import DataTypeError, ShapeError
-from penstock.plugin.pytorch import feed_ndarray, to_torch_type
-from penstock.plugin.pytorch.convert import to_dense, to_list
-from penstock.plugin.pytorch.sparse import to_sparse_coo
-from penstock.plugin.pytorch.torch_utils import to_torch_tensor
-from penstock.tensors import TensorCPU, TensorListCPU
-from penstock.tensors.pool import HostPool
+from headrace import contact_sheet, types
+from headrace.errors import DataTypeError, ShapeError
+from headrace.plugin.pytorch import feed_ndarray, to_torch_type
+from headrace.plugin.pytorch.convert import to_dense, to_list
+from headrace.plugin.pytorch.sparse import to_sparse_coo
+from headrace.plugin.pytorch.torch_utils import to_torch_tensor
+from headrace.tensors import TensorCPU, TensorListCPU
+from headrace.tensors.pool import HostPool
 
 
 def ragged(dtype=np.float32):

@@ -19,9 +19,9 @@ from torch.utils.data import (
     get_worker_info,
 )
 
-from penstock import Pipeline, errors, fn
-from penstock.plugin.pytorch import DatasetSource, IterableDatasetSource
-from penstock.types import BatchInfo
+from headrace import Pipeline, errors, fn
+from headrace.plugin.pytorch import DatasetSource, IterableDatasetSource
+from headrace.types import BatchInfo
 
 WAYS = [(False, 1), (True, 1), (True, 2), ("threads", 2)]
 IDS = ["here", "one process", "two processes", "two threads"]
@@ -313,7 +313,7 @@ def test_mistakes(name):
     make, error = MISTAKES[name]
     with pytest.raises(error) as caught:
         make()
-    assert isinstance(caught.value, errors.PenstockError)
+    assert isinstance(caught.value, errors.HeadraceError)
 
 
 def test_too_few_fields_are_shown():

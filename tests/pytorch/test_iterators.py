@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.utils.data import default_collate
 
-from penstock import errors, fn, pipeline_def
-from penstock.pipeline import Pipeline
-from penstock.plugin.pytorch import (
+from headrace import errors, fn, pipeline_def
+from headrace.pipeline import Pipeline
+from headrace.plugin.pytorch import (
     DALIClassificationIterator,
     DALIGenericIterator,
     DALIRaggedIterator,

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from penstock.plugin.pytorch.loader_evaluator import LoaderEvaluator
+from headrace.plugin.pytorch.loader_evaluator import LoaderEvaluator
 
 KEYS = {
     *("mode", "total_batches", "total_time", "avg_batch_time", "min_batch_time"),

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, default_collate
 
-from penstock import fn, pipeline_def, types
-from penstock.plugin.pytorch.experimental import proxy as dali_proxy
+from headrace import fn, pipeline_def, types
+from headrace.plugin.pytorch.experimental import proxy as dali_proxy
 
 SETTINGS = {"batch_size": 4, "num_threads": 2, "prefetch_queue_depth": 3}
 
@@ -123,7 +123,7 @@ def test_several_inputs_and_outputs_in_any_structure():
 
 
 def test_mistakes_and_errors_of_the_pipeline():
-    with pytest.raises(TypeError, match="Expected a Penstock pipeline"):
+    with pytest.raises(TypeError, match="Expected a Headrace pipeline"):
         dali_proxy.DALIServer(3)
     without = pipeline_def(lambda: fn.random.uniform())(**SETTINGS)
     with pytest.raises(RuntimeError, match="doesn't have any inputs"):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from penstock import fn, pipeline_def, types
-from penstock.errors import OperatorError
-from penstock.plugin import pytorch
+from headrace import fn, pipeline_def, types
+from headrace.errors import OperatorError
+from headrace.plugin import pytorch
 
 SAMPLES = [np.arange(n * 2, dtype=np.int32).reshape(n, 2) for n in (2, 3, 1)]
 
@@ -89,7 +89,7 @@ def test_the_class_has_the_arguments_of_dali():
     parameters = list(inspect.signature(pytorch.TorchPythonFunction).parameters)
     assert parameters[:4] == ["function", "num_outputs", "device", "batch_processing"]
     assert pytorch.TorchPythonFunction.__name__ == "TorchPythonFunction"
-    assert pytorch.fn.torch_python_function.__module__ == "penstock.plugin.pytorch.fn"
+    assert pytorch.fn.torch_python_function.__module__ == "headrace.plugin.pytorch.fn"
 
 
 def test_errors():

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from penstock import Pipeline, fn, types
-from penstock.errors import ArgumentTypeError, ArgumentValueError, CheckpointError
-from penstock.plugin.pytorch import (
+from headrace import Pipeline, fn, types
+from headrace.errors import ArgumentTypeError, ArgumentValueError, CheckpointError
+from headrace.plugin.pytorch import (
     DALIClassificationIterator,
     DALIGenericIterator,
     DALIRaggedIterator,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from penstock import Pipeline, fn
-from penstock.plugin.pytorch import DALIClassificationIterator, DALIRaggedIterator
-from penstock.plugin.pytorch.fn import torch_python_function
+from headrace import Pipeline, fn
+from headrace.plugin.pytorch import DALIClassificationIterator, DALIRaggedIterator
+from headrace.plugin.pytorch.fn import torch_python_function
 
 
 @pytest.mark.parametrize("make", [DALIClassificationIterator, DALIRaggedIterator])

@@ -18,7 +18,7 @@ import sys
 import numpy as np
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from penstock import fn, pipeline_def
+from headrace import fn, pipeline_def
 
 
 @pipeline_def(batch_size=4, num_threads=2, device_id=None, workers="processes")

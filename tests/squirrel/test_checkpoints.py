@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.errors import CheckpointError
-from penstock.plugin import squirrel
+from headrace import Pipeline, fn
+from headrace.errors import CheckpointError
+from headrace.plugin import squirrel
 from tests.squirrel.shards import numbered
 
 COUNTS = [5, 0, 7, 1, 4, 6]

@@ -13,18 +13,18 @@ from squirrel.catalog.catalog import Catalog
 from squirrel.driver import JsonlDriver, MessagepackDriver
 from squirrel.iterstream import Composable, IterableSource
 
-from penstock import Pipeline, fn
-from penstock.errors import (
+from headrace import Pipeline, fn
+from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     BadSampleError,
     DataTypeError,
     UsageError,
 )
-from penstock.operators.support.external.adapted import adapted
-from penstock.plugin import squirrel
-from penstock.plugin.squirrel import stream
-from penstock.plugin.squirrel.chain import with_parallel_head
+from headrace.operators.support.external.adapted import adapted
+from headrace.plugin import squirrel
+from headrace.plugin.squirrel import stream
+from headrace.plugin.squirrel.chain import with_parallel_head
 from tests.squirrel.shards import numbered, write_shard
 
 COUNTS = [5, 0, 7, 1, 4, 6]
@@ -256,7 +256,7 @@ def test_without_the_plugin_it_is_left_as_it_is(
     import sys
 
     items = driver(shards).get_iter()
-    monkeypatch.setitem(sys.modules, "penstock.plugin.squirrel", None)
+    monkeypatch.setitem(sys.modules, "headrace.plugin.squirrel", None)
     assert adapted(items) is items
     assert adapted([1]) == [1]
 

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
-from penstock.errors import ArgumentValueError, BadSampleError, MissingDependencyError
-from penstock.plugin.squirrel import inflate
-from penstock.plugin.squirrel.arrays import PickleRefusedError
-from penstock.plugin.squirrel.dataset import ShardFolder
+from headrace.errors import ArgumentValueError, BadSampleError, MissingDependencyError
+from headrace.plugin.squirrel import inflate
+from headrace.plugin.squirrel.arrays import PickleRefusedError
+from headrace.plugin.squirrel.dataset import ShardFolder
 from tests.squirrel.shards import numbered, packed, write_json_shard, write_shard
 
 
@@ -265,15 +265,15 @@ def test_addresses_of_fsspec(tmp_path: Path) -> None:
     numbered(tmp_path, [2, 1])
     memory = fsspec.filesystem("memory")
     for path in tmp_path.glob("*.gz"):
-        memory.pipe_file(f"/penstock-test/{path.name}", path.read_bytes())
+        memory.pipe_file(f"/headrace-test/{path.name}", path.read_bytes())
     try:
-        folder = ShardFolder("memory://penstock-test")
+        folder = ShardFolder("memory://headrace-test")
         assert folder.keys() == ["shard_000", "shard_001"]
         assert folder.count("shard_000") == (2, None)
         with pytest.raises(ArgumentValueError, match="does not exist"):
-            ShardFolder("memory://penstock-missing").keys()
+            ShardFolder("memory://headrace-missing").keys()
     finally:
-        memory.rm("/penstock-test", recursive=True)
+        memory.rm("/headrace-test", recursive=True)
     cached = ShardFolder(
         f"file://{tmp_path}",
         {

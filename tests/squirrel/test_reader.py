@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import Pipeline, fn, ops, types
-from penstock.config import cache_folder
-from penstock.errors import ArgumentValueError, BadSampleError
-from penstock.operators.support.registry import find
-from penstock.plugin.squirrel.reader import SquirrelReader
+from headrace import Pipeline, fn, ops, types
+from headrace.config import cache_folder
+from headrace.errors import ArgumentValueError, BadSampleError
+from headrace.operators.support.registry import find
+from headrace.plugin.squirrel.reader import SquirrelReader
 from tests.squirrel.shards import numbered, write_shard
 
 COUNTS = [5, 0, 7, 1, 4, 6]
@@ -206,11 +206,11 @@ def test_counts_are_remembered(shards: Path, monkeypatch: pytest.MonkeyPatch) ->
     opened(shards)
     assert len(list(cache_folder("squirrel").iterdir())) == 1
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.plugin.squirrel.dataset.ShardFolder.count", None)
+        patch.setattr("headrace.plugin.squirrel.dataset.ShardFolder.count", None)
         assert opened(shards).meta()["epoch_size"] == TOTAL
     next(cache_folder("squirrel").iterdir()).write_text("{")
     assert opened(shards).meta()["epoch_size"] == TOTAL
-    monkeypatch.setenv("PENSTOCK_CACHE_DIR", "/dev/null/nowhere")
+    monkeypatch.setenv("HEADRACE_CACHE_DIR", "/dev/null/nowhere")
     assert opened(shards).meta()["epoch_size"] == TOTAL
 
 
@@ -263,7 +263,7 @@ def test_all_faces(shards: Path) -> None:
 
 def test_the_iterator_of_pytorch(shards: Path) -> None:
     pytest.importorskip("torch")
-    from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+    from headrace.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
 
     pipe = pipeline(shards, random_shuffle=True, initial_fill=4, pad_last_batch=True)
     iterator = DALIGenericIterator(

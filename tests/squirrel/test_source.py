@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import Pipeline, fn, ops, types
-from penstock.errors import (
+from headrace import Pipeline, fn, ops, types
+from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     BadSampleError,
@@ -26,8 +26,8 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
-from penstock.plugin import squirrel
-from penstock.types import BatchInfo
+from headrace.plugin import squirrel
+from headrace.types import BatchInfo
 from tests.squirrel.shards import numbered, packed, write_json_shard, write_shard
 
 COUNTS = [5, 0, 7, 1, 4, 6]

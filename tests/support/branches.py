@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
-from penstock import fn, pipeline_def, types
-from penstock.graph.branches import guarded, merge
+from headrace import fn, pipeline_def, types
+from headrace.graph.branches import guarded, merge
 
 SIZE = 5
 

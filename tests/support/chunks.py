@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from penstock.executor.cpu import chunks, tasks, worker_threads
-from penstock.executor.cpu.runner import SampleRunner
+from headrace.executor.cpu import chunks, tasks, worker_threads
+from headrace.executor.cpu.runner import SampleRunner
 
-SIZES = os.environ.get("PENSTOCK_TEST_CHUNKS", "")
+SIZES = os.environ.get("HEADRACE_TEST_CHUNKS", "")
 """What all tests are to take, see `set_chunks`; some of tests/parity take whole batches anyhow."""
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import UsageError
-from penstock.operators.readers.order import ReadingOrder
-from penstock.pipeline.settings import Settings
-from penstock.plugin.base_iterator import PipelineBatch, _DaliBaseIterator
-from penstock.tensors import TensorListCPU
-from penstock.types import PipelineAPIType
+from headrace.errors import UsageError
+from headrace.operators.readers.order import ReadingOrder
+from headrace.pipeline.settings import Settings
+from headrace.plugin.base_iterator import PipelineBatch, _DaliBaseIterator
+from headrace.tensors import TensorListCPU
+from headrace.types import PipelineAPIType
 
 
 class CountingPipeline:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.errors import BadSampleError
-from penstock.operators.readers.base import Reader
-from penstock.operators.readers.index import Index
-from penstock.operators.support.argument_types import IntArg, IntListArg
-from penstock.operators.support.operator import operator
-from penstock.operators.support.schema import Arg, Spec
-from penstock.types import DALIDataType
+from headrace.errors import BadSampleError
+from headrace.operators.readers.base import Reader
+from headrace.operators.readers.index import Index
+from headrace.operators.support.argument_types import IntArg, IntListArg
+from headrace.operators.support.operator import operator
+from headrace.operators.support.schema import Arg, Spec
+from headrace.types import DALIDataType
 
 
 class Numbers(Index):

@@ -12,10 +12,10 @@ from typing import Any
 import cv2
 import numpy as np
 
-from penstock.experimental.dynamic.functions import is_offered
-from penstock.operators.support.manifest import OPERATORS
-from penstock.operators.support.registry import all_schemas
-from penstock.operators.support.schema import OpSchema
+from headrace.experimental.dynamic.functions import is_offered
+from headrace.operators.support.manifest import OPERATORS
+from headrace.operators.support.registry import all_schemas
+from headrace.operators.support.schema import OpSchema
 
 
 @dataclass
@@ -259,9 +259,9 @@ def _others(known: set[str]) -> list[Case]:
 
 
 def _data_for(schema: OpSchema) -> tuple[list[np.ndarray], str] | None:
-    from penstock.executor.inputs import checked
-    from penstock.operators.support.schema import Spec
-    from penstock.types import to_dali_type
+    from headrace.executor.inputs import checked
+    from headrace.operators.support.schema import Spec
+    from headrace.types import to_dali_type
 
     if not schema.inputs:
         return [], ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 
-from penstock import fn, types
+from headrace import fn, types
 
 INTERPOLATIONS = [types.INTERP_LINEAR, types.INTERP_CUBIC, types.INTERP_NN]
 

@@ -6,11 +6,11 @@ import threading
 
 import numpy as np
 
-from penstock import Pipeline, fn
-from penstock.graph.capture import call
-from penstock.operators.support.argument_types import ObjectArg
-from penstock.operators.support.operator import BatchOperator, SampleOperator, operator
-from penstock.operators.support.schema import REQUIRED, Arg, Input
+from headrace import Pipeline, fn
+from headrace.graph.capture import call
+from headrace.operators.support.argument_types import ObjectArg
+from headrace.operators.support.operator import BatchOperator, SampleOperator, operator
+from headrace.operators.support.schema import REQUIRED, Arg, Input
 
 DEPTH = 4
 WAIT_SECONDS = 60

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.operators.support.registry import find
-from penstock.operators.support.schema import Spec
-from penstock.types import DALIDataType
+from headrace.operators.support.registry import find
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType
 from tests.support.run_operator import PlainContext, call
 
 

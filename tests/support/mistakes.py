@@ -1,4 +1,4 @@
-"""Mistakes that new users make, each a small program for Penstock and for DALI."""
+"""Mistakes that new users make, each a small program for Headrace and for DALI."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock import fn, pipeline_def
+from headrace import fn, pipeline_def
 from tests.e2e.support import REPOSITORY
 
 PATIENCE_SECONDS = 60
@@ -70,7 +70,7 @@ def check(pipe, first):
 PROGRAM = """
     import os, sys, time
     import numpy as np
-    from penstock import fn, pipeline_def
+    from headrace import fn, pipeline_def
 
     print("imported", flush=True)  # once: workers import nothing of this
 
@@ -81,7 +81,7 @@ PROGRAM = """
     pipe = p()
     for _ in range(3):
         assert int(np.array(pipe.run()[0][0])[0]) == 8
-    from penstock.executor.processes.server_process import SERVER
+    from headrace.executor.processes.server_process import SERVER
     print(SERVER.pid(), *pipe._executor.processes.pids(), flush=True)
 """
 

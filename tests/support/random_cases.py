@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock import types
+from headrace import types
 
 INTERP = [
     types.INTERP_NN,

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from penstock.executor.planning import Planner
-from penstock.operators.support.contexts import SampleContext
-from penstock.operators.support.lazy_value import LazyValue
-from penstock.operators.support.planning import Samples
-from penstock.operators.support.registry import find
-from penstock.operators.support.schema import Spec
-from penstock.types import DALIDataType, to_numpy_type
+from headrace.executor.planning import Planner
+from headrace.operators.support.contexts import SampleContext
+from headrace.operators.support.lazy_value import LazyValue
+from headrace.operators.support.planning import Samples
+from headrace.operators.support.registry import find
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType, to_numpy_type
 
 _MOST_OUTPUTS = 8
 _DALI_OF = {np.dtype(to_numpy_type(t)): t for t in list(DALIDataType)[1:13]}

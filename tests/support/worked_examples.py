@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from penstock.operators.support import registry
+from headrace.operators.support import registry
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 OPERATORS = ("subsample", "readers.records", "decoders.pfm")
 MADE = (
-    ("penstock.fn", "subsample"),
-    ("penstock.fn.readers", "records"),
-    ("penstock.fn.decoders", "pfm"),
-    ("penstock.experimental.dynamic", "subsample"),
-    ("penstock.experimental.dynamic.readers", "Records"),
+    ("headrace.fn", "subsample"),
+    ("headrace.fn.readers", "records"),
+    ("headrace.fn.decoders", "pfm"),
+    ("headrace.experimental.dynamic", "subsample"),
+    ("headrace.experimental.dynamic.readers", "Records"),
 )
 """What is made of them when it is asked for, and kept."""
 EXAMPLES = ("A pixel operator", "A reader", "A decoder")

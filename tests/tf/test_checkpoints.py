@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from penstock import Pipeline, fn
-from penstock.plugin.tf import DALIDataset
+from headrace import Pipeline, fn
+from headrace.plugin.tf import DALIDataset
 from tests.jax.pipelines import file_pipeline
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from penstock import Pipeline, errors, fn, types
-from penstock.plugin.tf import DALIDataset, LastBatchPolicy
+from headrace import Pipeline, errors, fn, types
+from headrace.plugin.tf import DALIDataset, LastBatchPolicy
 from tests.jax.pipelines import file_pipeline
 
 
@@ -173,7 +173,7 @@ def test_wrong_structures(files):
         dataset(pipe, tf.uint8)
     types_ = (tf.uint8, tf.int32)
     for shapes in [((4, 64),), {"data": (4, 64)}, (4, 64, 1)]:
-        with pytest.raises(errors.PenstockError, match="`output_shapes`"):
+        with pytest.raises(errors.HeadraceError, match="`output_shapes`"):
             dataset(pipe, types_, shapes)
     with pytest.raises(errors.ArgumentTypeError, match="`output_shapes` has 'HWC'"):
         dataset(pipe, types_, ("HWC", None))

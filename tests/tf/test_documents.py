@@ -25,5 +25,5 @@ def test_page(page, tmp_path, monkeypatch, capsys):
 
 def test_example(capsys):
     losses = keras_training.main(["--images=48", "--epochs=1"])
-    assert losses["Penstock"] == pytest.approx(losses["tf.data"], abs=2e-3)
+    assert losses["Headrace"] == pytest.approx(losses["tf.data"], abs=2e-3)
     assert "samples/s" in capsys.readouterr().out

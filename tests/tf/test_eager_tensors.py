@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from penstock import Pipeline, errors, fn
-from penstock.plugin.tf import DALIGenericIterator, DALIIteratorWrapper, eager
-from penstock.tensors.gpu.device import get_device
-from penstock.tensors.gpu.runtime import install_runtime
+from headrace import Pipeline, errors, fn
+from headrace.plugin.tf import DALIGenericIterator, DALIIteratorWrapper, eager
+from headrace.tensors.gpu.device import get_device
+from headrace.tensors.gpu.runtime import install_runtime
 from tests.jax.pipelines import file_pipeline, source_pipeline
 from tests.support.gpu.cpu_functions import missing
 from tests.support.gpu.late import late_batch

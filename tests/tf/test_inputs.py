@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from penstock import Pipeline, errors, fn
-from penstock.plugin.tf.experimental import DALIDatasetWithInputs, Input
+from headrace import Pipeline, errors, fn
+from headrace.plugin.tf.experimental import DALIDatasetWithInputs, Input
 
 SAMPLES = [np.arange(n, dtype=np.int32) for n in (3, 1, 2, 5, 4)]
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from penstock import Pipeline, errors, fn
-from penstock.plugin.tf import DALIDataset
-from penstock.tensors.pool import HOST_POOL
+from headrace import Pipeline, errors, fn
+from headrace.plugin.tf import DALIDataset
+from headrace.tensors.pool import HOST_POOL
 from tests.e2e.support import REPOSITORY
 from tests.jax.pipelines import file_pipeline
 
@@ -79,7 +79,7 @@ THREADS = """
 import gc, sys, threading, weakref
 import numpy as np
 import tensorflow as tf
-from penstock.plugin.tf import DALIDataset
+from headrace.plugin.tf import DALIDataset
 from tests.jax.pipelines import file_pipeline
 from tests.support.processes import wait_until
 
@@ -87,7 +87,7 @@ def threads():
     # What its own threads let go of, TensorFlow releases when it calls Python the next time.
     tf.numpy_function(lambda: np.float32(1), [], tf.float32)
     gc.collect()
-    return len([t for t in threading.enumerate() if t.name.startswith("penstock")])
+    return len([t for t in threading.enumerate() if t.name.startswith("headrace")])
 
 def dataset():
     return DALIDataset(file_pipeline(sys.argv[1:]), batch_size=4, device_id=None)
@@ -183,8 +183,8 @@ def test_nothing_grows_over_2000_batches():
 PROGRAM = """
 import numpy as np
 import tensorflow as tf
-from penstock import fn, Pipeline
-from penstock.plugin.tf import DALIDataset
+from headrace import fn, Pipeline
+from headrace.plugin.tf import DALIDataset
 pipe = Pipeline(2, 1, None)
 with pipe:
     pipe.set_outputs(fn.external_source(source=lambda: np.ones((2, 3), np.float32)))

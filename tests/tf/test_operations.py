@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from penstock import Pipeline, errors, fn, plugin, types
-from penstock.plugin.tf import (
+from headrace import Pipeline, errors, fn, plugin, types
+from headrace.plugin.tf import (
     DALIDataset,
     DALIIterator,
     DALIIteratorWrapper,

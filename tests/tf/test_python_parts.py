@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from penstock import Pipeline, fn
-from penstock.plugin.tf import DALIDataset
+from headrace import Pipeline, fn
+from headrace.plugin.tf import DALIDataset
 from tests.support.processes import lives, wait_until
 from tests.tf.sources import SAMPLES, numbered
 

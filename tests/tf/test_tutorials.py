@@ -1,4 +1,4 @@
-"""What DALI's tutorials for TensorFlow do runs after ``nvidia.dali`` is replaced by ``penstock``.
+"""What DALI's tutorials for TensorFlow do runs after ``nvidia.dali`` is replaced by ``headrace``.
 
 The programs in `programs/` do the same in other words, on a machine without a GPU, from the same
 kinds of files: LMDB of Caffe's and Caffe2's records, TFRecord, RecordIO, and images with COCO's
@@ -20,8 +20,8 @@ import pytest
 import tensorflow as tf
 from sklearn.datasets import load_digits
 
-from penstock import Pipeline, errors, fn
-from penstock.plugin.tf import DALIDataset
+from headrace import Pipeline, errors, fn
+from headrace.plugin.tf import DALIDataset
 from tests.support.caffe_records import STRING, datum, field, ints, record, tensor, write
 from tests.support.images import encoded
 
@@ -36,7 +36,7 @@ def program(name):
     path = PROGRAMS / f"{name}.py"
     made = ModuleType(f"{name} of a tutorial")
     sys.modules[made.__name__] = made  # TensorFlow looks up the modules of functions
-    text = path.read_text().replace("nvidia.dali", "penstock")
+    text = path.read_text().replace("nvidia.dali", "headrace")
     exec(compile(text, str(path), "exec"), vars(made))
     return made
 

@@ -66,11 +66,11 @@ def test_every_parameter_is_explained(api_pages):
 
 
 def test_pages_name_all_errors(api_pages):
-    import penstock.errors
+    import headrace.errors
 
     page = api_pages.api_pages()["errors.md"]
-    for name in dir(penstock.errors):
-        assert f"## `penstock.errors.{name}`" in page
+    for name in dir(headrace.errors):
+        assert f"## `headrace.errors.{name}`" in page
 
 
 def test_a_page_says_what_the_docstrings_say(api_pages):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock import fn, pipeline_def
-from penstock.operators.transforms.coord_flip import CoordFlip
+from headrace import fn, pipeline_def
+from headrace.operators.transforms.coord_flip import CoordFlip
 from tests.support import chunks
 
 

@@ -8,10 +8,10 @@ from typing import assert_type
 
 import numpy as np
 
-import penstock.experimental.dynamic as ndd
-from penstock import Pipeline, fn, math, ops, pipeline_def, types
-from penstock.data_node import DataNode
-from penstock.pipeline import experimental
+import headrace.experimental.dynamic as ndd
+from headrace import Pipeline, fn, math, ops, pipeline_def, types
+from headrace.data_node import DataNode
+from headrace.pipeline import experimental
 
 
 @pipeline_def(batch_size=2, num_threads=2, device_id=None, output_dtype=["uint8", np.int32])

@@ -87,7 +87,7 @@ def found(request, tmp_path_factory):
     if request.param == "pyright":  # mypy takes four times as long for DALI as for all else
         text = (HERE / "wrong.py").read_text()
         files.append(folder / "wrong_with_dali.py")
-        files[-1].write_text(re.sub("(from|import) penstock", r"\1 nvidia.dali", text))
+        files[-1].write_text(re.sub("(from|import) headrace", r"\1 nvidia.dali", text))
     return CHECKERS[request.param](folder, files)
 
 

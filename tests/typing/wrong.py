@@ -1,14 +1,14 @@
 """A program of mistakes, one a line: type checkers find each of them, and nothing else.
 
-The same program with `nvidia.dali` in the place of `penstock` shows what its stubs tell.
+The same program with `nvidia.dali` in the place of `headrace` shows what its stubs tell.
 """
 
 from __future__ import annotations
 
-import penstock.experimental.dynamic as ndd
-from penstock import fn, math, ops, types
-from penstock.data_node import DataNode
-from penstock.pipeline import Pipeline, experimental, pipeline_def
+import headrace.experimental.dynamic as ndd
+from headrace import fn, math, ops, types
+from headrace.data_node import DataNode
+from headrace.pipeline import Pipeline, experimental, pipeline_def
 
 
 @pipeline_def(num_thread=2)  # wrong: misspelt argument of the decorator

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.autograph.conversion import call
-from penstock.autograph.tracing import tracing
+from headrace.autograph.conversion import call
+from headrace.autograph.tracing import tracing
 
 
 class Data:

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from penstock import errors
-from penstock.pipeline import do_not_convert
+from headrace import errors
+from headrace.pipeline import do_not_convert
 from tests.core.autograph.recorder import Data, Recorder, traced
 
 
@@ -306,7 +306,7 @@ def test_libraries_are_not_converted(x):
     import functools
     import operator
 
-    from penstock.autograph.selection import is_selected
+    from headrace.autograph.selection import is_selected
 
     assert not is_selected(fractions.Fraction.__add__)
     assert not is_selected(pytest.raises)

@@ -8,7 +8,7 @@ import traceback
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn, pipeline_def, types
+from headrace import Pipeline, errors, fn, pipeline_def, types
 
 SETTINGS = {"batch_size": 4, "num_threads": 1, "device_id": None, "enable_conditionals": True}
 

@@ -9,7 +9,7 @@ import traceback
 
 import pytest
 
-from penstock.autograph.conversion import convert
+from headrace.autograph.conversion import convert
 from tests.core.autograph.recorder import traced
 
 CASES = []

@@ -11,14 +11,14 @@ import cv2
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli import doctor
-from penstock.cli.app import app
+from headrace.cli import doctor
+from headrace.cli.app import app
 from tests.support.scripts import imports_forgotten
 
 SCRIPT = """
 import warnings
 import numpy as np
-from penstock import fn, pipeline_def, types
+from headrace import fn, pipeline_def, types
 
 @pipeline_def(batch_size=4, num_threads=1, seed=1)
 def images(side=24, scale=1.0):
@@ -82,8 +82,8 @@ def test_graph_draws_operators_stages_and_devices(run, tmp_path, monkeypatch):
     kinds = [e.get("class") for e in ET.parse(tmp_path / "b.svg").getroot().iter()]
     assert [kinds.count(k) for k in ("cpu", "mixed", "gpu", "output")] == [1, 1, 1, 1]
     # As the graph would run: here all of it on the CPU.
-    monkeypatch.setenv("PENSTOCK_GPU", "never")
-    monkeypatch.setattr("penstock.executor.fallback._told", True)
+    monkeypatch.setenv("HEADRACE_GPU", "never")
+    monkeypatch.setattr("headrace.executor.fallback._told", True)
     run("graph", "cli_script.py:on_gpu", "-o", "c.svg")
     kinds = [e.get("class") for e in ET.parse(tmp_path / "c.svg").getroot().iter()]
     assert [kinds.count(k) for k in ("cpu", "mixed", "gpu", "output")] == [3, 0, 0, 1]
@@ -142,7 +142,7 @@ def test_warm_leaves_nothing_to_compile(run):
 
 def test_doctor_says_what_there_is(run):
     said = run("doctor")
-    for part in ("Penstock", "numba", "GPUs", "nvImageCodec", "PENSTOCK_WORKERS", "What to do"):
+    for part in ("Headrace", "numba", "GPUs", "nvImageCodec", "HEADRACE_WORKERS", "What to do"):
         assert part in said
 
 
@@ -161,14 +161,14 @@ def test_doctor_says_what_to_install(monkeypatch, tmp_path):
     there = doctor._version
     monkeypatch.setattr(doctor, "_version", lambda n: "" if n in ("fsspec", "scipy") else there(n))
     monkeypatch.setattr(doctor, "_can_write", lambda _: False)
-    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("HEADRACE_CACHE_DIR", str(tmp_path))
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels" / "one").write_bytes(b"x" * 2_000_000)
     found = doctor.examine()
     to_do = "\n".join(found.to_do)
-    assert "pip install 'penstock[remote]'" in to_do
+    assert "pip install 'headrace[remote]'" in to_do
     assert "pip install scipy" in to_do
-    assert "PENSTOCK_CACHE_DIR" in to_do
+    assert "HEADRACE_CACHE_DIR" in to_do
     cache = found.sections["Caches"][0]
     assert cache.value == "1 files, 2.0 MB; read-only"
     assert cache.is_good is False
@@ -176,9 +176,9 @@ def test_doctor_says_what_to_install(monkeypatch, tmp_path):
 
 def test_doctor_finds_variables_that_are_wrong(monkeypatch):
     for name, value in {
-        "PENSTOCK_GPU": "always",
-        "PENSTOCK_DECODER": "opencv",
-        "PENSTOCK_AFFINITY_MASK": "0,x",
+        "HEADRACE_GPU": "always",
+        "HEADRACE_DECODER": "opencv",
+        "HEADRACE_AFFINITY_MASK": "0,x",
         "DALI_AFFINITY_MASK": "0",
         "DALI_BUFFER_GROWTH_FACTOR": "9",
         "DALI_HOST_BUFFER_SHRINK_THRESHOLD": "0.25",
@@ -189,8 +189,8 @@ def test_doctor_finds_variables_that_are_wrong(monkeypatch):
     found = doctor.examine()
     lines = {line.name: line for line in found.sections["Environment"]}
     wrong = {
-        "PENSTOCK_GPU": "allowed are auto, never",
-        "PENSTOCK_AFFINITY_MASK": "'x' is not the number",
+        "HEADRACE_GPU": "allowed are auto, never",
+        "HEADRACE_AFFINITY_MASK": "'x' is not the number",
         "DALI_BUFFER_GROWTH_FACTOR": "numbers from 1 to 4. 4 is used",
         "DALI_USE_VMM": "Unset DALI_USE_VMM",
     }
@@ -215,7 +215,7 @@ def test_warnings_are_lines(run, gpu_is_off):
 
 def test_as_a_program(run, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "penstock.cli", "show", "cli_script.py:nothing"],
+        [sys.executable, "-m", "headrace.cli", "show", "cli_script.py:nothing"],
         capture_output=True,
         text=True,
         check=False,
@@ -227,13 +227,13 @@ def test_as_a_program(run, tmp_path):
 
 def test_without_its_libraries_it_names_the_extra(tmp_path):
     program = (
-        "import sys; sys.modules['typer'] = None; from penstock.cli.__main__ import main; main()"
+        "import sys; sys.modules['typer'] = None; from headrace.cli.__main__ import main; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "The command line of Penstock needs the library `typer`, which is not installed. Run "
-        "`pip install 'penstock[cli]'`.\n"
+        "The command line of Headrace needs the library `typer`, which is not installed. Run "
+        "`pip install 'headrace[cli]'`.\n"
     )

@@ -1,11 +1,11 @@
 import pytest
 
-from penstock import Pipeline
-from penstock.cli.finding import CommandError, find, values
+from headrace import Pipeline
+from headrace.cli.finding import CommandError, find, values
 from tests.support.scripts import imports_forgotten
 
 SCRIPT = """
-from penstock import Pipeline, fn, pipeline_def
+from headrace import Pipeline, fn, pipeline_def
 
 @pipeline_def(batch_size=2, num_threads=1)
 def small(size=4):
@@ -80,7 +80,7 @@ def test_scripts_that_are_none(tmp_path, script):
 
 def test_the_only_one_needs_no_name(tmp_path, script):
     path = tmp_path / "single_script.py"
-    path.write_text("from penstock import Pipeline\npipe = Pipeline(2, 1)\n")
+    path.write_text("from headrace import Pipeline\npipe = Pipeline(2, 1)\n")
     assert find(str(path)).name == "pipe"
 
 

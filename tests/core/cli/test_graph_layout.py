@@ -1,7 +1,7 @@
 import itertools
 import random
 
-from penstock.cli.graph_layout import layout
+from headrace.cli.graph_layout import layout
 
 
 def check(widths, edges, bands, gap=10.0):

@@ -9,7 +9,7 @@ import tarfile
 
 import pytest
 
-from penstock.cli import index_files
+from headrace.cli import index_files
 
 
 def run(monkeypatch, command, *arguments):

@@ -9,10 +9,10 @@ import cv2
 import numpy as np
 import pytest
 
-import penstock
-import penstock.experimental.dynamic as ndd
-from penstock import Pipeline, contact_sheet, errors, fn, types
-from penstock.tensors import TensorCPU, TensorListCPU
+import headrace
+import headrace.experimental.dynamic as ndd
+from headrace import Pipeline, contact_sheet, errors, fn, types
+from headrace.tensors import TensorCPU, TensorListCPU
 
 TOP, LEFT, GAP, TEXT = 34, 6, 6, 16
 """Where the first picture begins, and what is between pictures."""
@@ -198,8 +198,8 @@ def test_only_so_many_samples(image):
         (lambda: contact_sheet(["a"]), errors.ArgumentTypeError, "is a str of"),
         (lambda: contact_sheet(np.zeros((4, 4)), layout="HWC"), errors.LayoutError, '"HWC"'),
         (lambda: contact_sheet(np.zeros((4, 4)), size=0), errors.ArgumentValueError, "`size` is 0"),
-        (lambda: penstock.show(np.zeros((4, 4)), "a.jpg"), errors.ArgumentValueError, ".png"),
-        (lambda: penstock.show(np.zeros((4, 4))), errors.UsageError, "give `filename`"),
+        (lambda: headrace.show(np.zeros((4, 4)), "a.jpg"), errors.ArgumentValueError, ".png"),
+        (lambda: headrace.show(np.zeros((4, 4))), errors.UsageError, "give `filename`"),
     ],
     ids=["empty", "no picture", "encoded", "text", "layout", "size", "file name", "no notebook"],
 )
@@ -210,7 +210,7 @@ def test_mistakes(call, error, match):
 
 def test_a_file_is_written(image, tmp_path):
     path = tmp_path / "sheet.png"
-    penstock.show([image], path, size=16)
+    headrace.show([image], path, size=16)
     np.testing.assert_array_equal(cv2.imread(str(path))[..., ::-1], contact_sheet([image], size=16))
 
 
@@ -220,9 +220,9 @@ def test_notebooks_show_it(image, monkeypatch):
     shell = python_types.SimpleNamespace(kernel=object())
     module = python_types.SimpleNamespace(display=display, get_ipython=lambda: shell)
     monkeypatch.setitem(sys.modules, "IPython", module)
-    penstock.show([image], size=16)
+    headrace.show([image], size=16)
     pixels = cv2.imdecode(np.frombuffer(shown[0], np.uint8), cv2.IMREAD_COLOR)
     np.testing.assert_array_equal(pixels[..., ::-1], contact_sheet([image], size=16))
     del shell.kernel  # IPython in a terminal
     with pytest.raises(errors.UsageError, match="no notebook"):
-        penstock.show([image])
+        headrace.show([image])

@@ -9,11 +9,11 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.config import AFFINITY_MASKS
-from penstock.errors import ArgumentValueError
-from penstock.executor.affinity import Affinity, find_affinity
-from penstock.tensors.gpu import nvml
+from headrace import Pipeline, fn
+from headrace.config import AFFINITY_MASKS
+from headrace.errors import ArgumentValueError
+from headrace.executor.affinity import Affinity, find_affinity
+from headrace.tensors.gpu import nvml
 
 ALLOWED = frozenset({2, 3, 5, 70})
 
@@ -32,10 +32,10 @@ def processors(monkeypatch):
         ({}, [(2, 3, 5, 70)] * 3),
         ({"DALI_AFFINITY_MASK": "5,2"}, [(5,), (2,), (2, 3, 5, 70)]),
         (
-            {"DALI_AFFINITY_MASK": "5", "PENSTOCK_AFFINITY_MASK": " 70 , 70,3,2"},
+            {"DALI_AFFINITY_MASK": "5", "HEADRACE_AFFINITY_MASK": " 70 , 70,3,2"},
             [(70,), (70,), (3,)],
         ),
-        ({"DALI_AFFINITY_MASK": "5", "PENSTOCK_AFFINITY_MASK": " "}, [(5,)] + [(2, 3, 5, 70)] * 2),
+        ({"DALI_AFFINITY_MASK": "5", "HEADRACE_AFFINITY_MASK": " "}, [(5,)] + [(2, 3, 5, 70)] * 2),
     ],
     ids=str,
 )
@@ -65,15 +65,15 @@ def test_what_is_no_list_is_an_error_of_the_build(name, value, wrong, monkeypatc
 
 @pytest.mark.parametrize("debug", [False, True])
 def test_processors_that_are_not_there_are_named_once(debug, monkeypatch):
-    from penstock.pipeline.experimental import pipeline_def
+    from headrace.pipeline.experimental import pipeline_def
 
     @pipeline_def(batch_size=2, num_threads=4, device_id=None, set_affinity=True, debug=debug)
     def numbers():
         return fn.cast(fn.external_source(lambda: [np.zeros(3)] * 2), dtype=np.float32) + 1
 
-    monkeypatch.setenv("PENSTOCK_AFFINITY_MASK", "5,4,2,71,99")
+    monkeypatch.setenv("HEADRACE_AFFINITY_MASK", "5,4,2,71,99")
     pipe = numbers()
-    with pytest.warns(UserWarning, match="PENSTOCK_AFFINITY_MASK") as warned:
+    with pytest.warns(UserWarning, match="HEADRACE_AFFINITY_MASK") as warned:
         pipe.run()
     assert len(warned) == 1
     assert "may not use: 4, 71; it may use 2, 3, 5, 70." in str(warned[0].message)
@@ -175,7 +175,7 @@ def test_threads_are_told_their_own(monkeypatch):
     for thread in executor._threads:
         thread.join()
     assert bound == {
-        "penstock-worker-0": (70,),
-        "penstock-worker-1": (2,),
-        "penstock-worker-2": (2, 3, 5, 70),
+        "headrace-worker-0": (70,),
+        "headrace-worker-1": (2,),
+        "headrace-worker-2": (2, 3, 5, 70),
     }

@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 
-import penstock as ps
-from penstock import fn
-from penstock.executor.ahead import Ahead
-from penstock.executor.iteration import DONE
+import headrace
+from headrace import fn
+from headrace.executor.ahead import Ahead
+from headrace.executor.iteration import DONE
 
 
 def test_it_widens_up_to_the_most_and_narrows_down_to_the_least():
@@ -81,7 +81,7 @@ def test_batches_in_progress_follow_the_consumer(tmp_path):
     for k in range(8):
         np.full((64, 64), k, np.uint8).tofile(tmp_path / f"{k}.bin")
 
-    @ps.pipeline_def(batch_size=4, num_threads=4, device_id=None, workers="processes")
+    @headrace.pipeline_def(batch_size=4, num_threads=4, device_id=None, workers="processes")
     def pipeline():
         data, _ = fn.readers.file(file_root=str(tmp_path), files=[f"{k}.bin" for k in range(8)])
         return fn.resize(fn.reshape(data, shape=[64, 64, 1], layout="HWC"), size=(300, 300))

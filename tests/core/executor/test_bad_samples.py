@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import tests.support.counting_reader
-from penstock import errors, fn, pipeline_def, types
-from penstock.operators import BatchOperator, Input, SampleOperator, Spec, operator
+from headrace import errors, fn, pipeline_def, types
+from headrace.operators import BatchOperator, Input, SampleOperator, Spec, operator
 
 assert tests.support.counting_reader
 
@@ -91,7 +91,7 @@ def test_skip_counts_what_it_dropped():
 
 
 def test_skip_gives_up_when_nothing_is_good():
-    with pytest.raises(errors.PenstockError, match="too many"):
+    with pytest.raises(errors.HeadraceError, match="too many"):
         numbers(bad=range(12), on_bad_sample="skip").run()
 
 
@@ -108,7 +108,7 @@ def test_skip_with_few_good_samples():
 
 def test_skip_gives_up_early_on_an_operator_that_never_works():
     with pytest.raises(
-        errors.PenstockError, match=r"^(\d\d|1\d\d) bad samples.*too many"
+        errors.HeadraceError, match=r"^(\d\d|1\d\d) bad samples.*too many"
     ) as caught:
         numbers(count=10_000, fails=True, on_bad_sample="skip").run()
     assert "never" in str(caught.value.__cause__)
@@ -147,7 +147,7 @@ def test_replace_takes_a_sample_from_before_a_batch_of_bad_ones():
 
 
 def test_replace_needs_one_good_sample():
-    with pytest.raises(errors.PenstockError, match="All 4 samples"):
+    with pytest.raises(errors.HeadraceError, match="All 4 samples"):
         numbers(bad=range(12), on_bad_sample="replace").run()
 
 
@@ -156,7 +156,7 @@ def test_replace_without_a_reader_needs_a_good_sample_in_the_batch():
     def p():
         return fn.testing.never_works(fn.external_source(source=lambda: np.zeros((2, 1))))
 
-    with pytest.raises(errors.PenstockError, match="All 2 samples"):
+    with pytest.raises(errors.HeadraceError, match="All 2 samples"):
         p().run()
 
 

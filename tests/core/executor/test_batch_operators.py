@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
-from penstock.operators import Arg, BatchOperator, Input, IntArg, SampleOperator, operator
+from headrace import fn, pipeline_def, types
+from headrace.operators import Arg, BatchOperator, Input, IntArg, SampleOperator, operator
 
 
 @operator("testing.reverse_batch", inputs=Input(), hidden=True)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock._version import __version__
-from penstock.errors import ArgumentTypeError, CheckpointError
-from penstock.executor.checkpoint import Checkpoint
+from headrace._version import __version__
+from headrace.errors import ArgumentTypeError, CheckpointError
+from headrace.executor.checkpoint import Checkpoint
 
 STATES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -37,7 +37,7 @@ def test_back_and_forth(iteration: int, sources, state) -> None:
 def test_small_and_readable() -> None:
     data = example().packed()
     assert len(data) < 300
-    assert data.startswith(b'{"penstock checkpoint": 2, "written by": "')
+    assert data.startswith(b'{"headrace checkpoint": 2, "written by": "')
     assert data == example().packed()
 
 
@@ -63,15 +63,15 @@ def test_damage_is_found(data: st.DataObject) -> None:
     ("data", "what"),
     [
         (b"", "empty"),
-        (b"abc", "no checkpoint of Penstock"),
-        (b"[1, 2]", "no checkpoint of Penstock"),
-        (b"[" * 100_000, "no checkpoint of Penstock"),
+        (b"abc", "no checkpoint of Headrace"),
+        (b"[1, 2]", "no checkpoint of Headrace"),
+        (b"[" * 100_000, "no checkpoint of Headrace"),
         (b"\n\x17\n\x01R\x12\x12", "checkpoints of DALI cannot be read"),
-        (pickle.dumps({"a": 1}), "no checkpoint of Penstock"),
+        (pickle.dumps({"a": 1}), "no checkpoint of Headrace"),
         (example().packed()[:-20], "cannot be read to the end"),
         (example().packed().replace(b'"epoch":3', b'"epoch":4'), "checksum"),
-        (b'{"penstock checkpoint": 1}', "checksum"),
-        (b'{"penstock checkpoint": 1, "state": [], "checksum": 223132457}', "checksum|damaged"),
+        (b'{"headrace checkpoint": 1}', "checksum"),
+        (b'{"headrace checkpoint": 1, "state": [], "checksum": 223132457}', "checksum|damaged"),
     ],
 )
 def test_what_is_no_checkpoint(data: bytes, what: str) -> None:
@@ -83,7 +83,7 @@ def test_other_versions() -> None:
     mark = b'checkpoint": 2'
     older, newer = (example().packed().replace(mark, mark[:-1] + k) for k in (b"1", b"3"))
     assert Checkpoint.unpacked(older) == example()
-    with pytest.raises(CheckpointError, match=rf"format 3.*Penstock {__version__}.*format 2"):
+    with pytest.raises(CheckpointError, match=rf"format 3.*Headrace {__version__}.*format 2"):
         Checkpoint.unpacked(newer)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import errors, fn, pipeline_def, types
-from penstock.operators import BatchOperator, Input, Operator, SampleOperator, Spec, operator
+from headrace import errors, fn, pipeline_def, types
+from headrace.operators import BatchOperator, Input, Operator, SampleOperator, Spec, operator
 
 SIZE = 3
 

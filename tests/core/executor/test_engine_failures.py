@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
-from penstock.executor.cpu.arena import Arena
-from penstock.executor.cpu.runner import SampleRunner
+from headrace import fn, pipeline_def
+from headrace.executor.cpu.arena import Arena
+from headrace.executor.cpu.runner import SampleRunner
 
 
 @pipeline_def(batch_size=4, num_threads=2, device_id=None, prefetch_queue_depth=1)

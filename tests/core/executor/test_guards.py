@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
-from penstock.errors import (
+from headrace import fn, pipeline_def, types
+from headrace.errors import (
     ArgumentTypeError,
     DataTypeError,
     LayoutError,
@@ -16,11 +16,11 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
-from penstock.executor.cpu.merging import merged
-from penstock.graph.branches import guarded, merge
-from penstock.operators import BatchOperator, Input, SampleOperator, operator
-from penstock.operators.support.runtime_typed_batch import RuntimeTypedBatch
-from penstock.operators.support.schema import Spec
+from headrace.executor.cpu.merging import merged
+from headrace.graph.branches import guarded, merge
+from headrace.operators import BatchOperator, Input, SampleOperator, operator
+from headrace.operators.support.runtime_typed_batch import RuntimeTypedBatch
+from headrace.operators.support.schema import Spec
 
 SIZE = 6
 SEEN: list = []
@@ -327,7 +327,7 @@ def test_branches_of_branches_are_joined_by_one_step(monkeypatch, pixels, bad):
         joining.append(step)
         return merged(step, *rest)
 
-    monkeypatch.setattr("penstock.executor.cpu.runner.merged", noted)
+    monkeypatch.setattr("headrace.executor.cpu.runner.merged", noted)
 
     def definition():
         x = fed([np.full(100, k, np.float32) for k in range(SIZE)])

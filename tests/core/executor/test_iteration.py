@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.executor.iteration import (
+from headrace.executor.iteration import (
     BEGINNING,
     COMPLETING,
     DONE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from penstock.executor.monitor import Monitor
+from headrace.executor.monitor import Monitor
 from tests.support.processes import wait_until
 
 

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from penstock.executor.planning import _MANY_REMEMBERED, Planner
-from penstock.operators.support.planning import PlanContext, Planned, Samples
-from penstock.operators.support.schema import Spec
-from penstock.types import DALIDataType
+from headrace.executor.planning import _MANY_REMEMBERED, Planner
+from headrace.operators.support.planning import PlanContext, Planned, Samples
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType
 
 
 class _Halving:

@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.errors import BadSampleError
+from headrace import Pipeline, fn
+from headrace.errors import BadSampleError
 
 COUNT = 11
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.errors import OperatorError
-from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
-from penstock.executor.cpu.runner import SampleRunner
-from penstock.operators.support.schema import Spec
-from penstock.types import DALIDataType
+from headrace import Pipeline, fn
+from headrace.errors import OperatorError
+from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.runner import SampleRunner
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType
 
 COUNT = 9
 

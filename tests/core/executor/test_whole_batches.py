@@ -7,11 +7,11 @@ import builtins
 import numpy as np
 import pytest
 
-from penstock import errors, fn, pipeline_def, types
-from penstock.graph.branches import guarded, merge
-from penstock.operators import Arg, Input, IntArg, SampleOperator, StringArg, operator
-from penstock.operators.support.planning import Planned
-from penstock.operators.support.schema import Spec
+from headrace import errors, fn, pipeline_def, types
+from headrace.graph.branches import guarded, merge
+from headrace.operators import Arg, Input, IntArg, SampleOperator, StringArg, operator
+from headrace.operators.support.planning import Planned
+from headrace.operators.support.schema import Spec
 
 SIZES: list[int] = []
 

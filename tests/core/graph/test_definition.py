@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn, math, ops, pipeline_def, types
-from penstock.pipeline import DataNode, do_not_convert
+from headrace import Pipeline, errors, fn, math, ops, pipeline_def, types
+from headrace.pipeline import DataNode, do_not_convert
 
 
 def feed(**keywords):
@@ -174,7 +174,7 @@ def test_without_a_gpu_the_error_says_what_is_missing(monkeypatch):
     for pipe in pipes:
         with pytest.raises(errors.GpuNotAvailableError, match="device_id=None") as caught:
             pipe.build()
-        assert "pip install 'penstock[cuda13]'" in str(caught.value)
+        assert "pip install 'headrace[cuda13]'" in str(caught.value)
         assert (f"created at {__file__}" in str(caught.value)) is (pipe is not pipes[-1])
 
 
@@ -268,5 +268,5 @@ def test_seeds():
 
 
 def test_unbuilt_argument_errors_are_the_librarys():
-    with Pipeline(2, 1), pytest.raises(errors.PenstockError, match="dtype"):
+    with Pipeline(2, 1), pytest.raises(errors.HeadraceError, match="dtype"):
         fn.cast(feed())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 
-from penstock.graph import data_node
-from penstock.operators.support.arithmetic.operations import OPERATIONS
+from headrace.graph import data_node
+from headrace.operators.support.arithmetic.operations import OPERATIONS
 
 
 def test_type_checkers_see_the_operators_that_there_are():

@@ -12,12 +12,12 @@ import threading
 import numba
 import pytest
 
-from penstock import kernel_cache, kernel_claims
-from penstock.kernels import compilation
+from headrace import kernel_cache, kernel_claims
+from headrace.kernels import compilation
 from tests.e2e.support import REPOSITORY
 
 LOOPS = """
-from penstock.kernels.compilation import cfunc, njit
+from headrace.kernels.compilation import cfunc, njit
 
 @njit(nogil=True)
 def twice(x):
@@ -36,7 +36,7 @@ add_one, add_ten = added_to(1), added_to(10)
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     folder = tmp_path / "cache"
-    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(folder))
+    monkeypatch.setenv("HEADRACE_CACHE_DIR", str(folder))
     return folder / "kernels"
 
 
@@ -154,11 +154,11 @@ def test_only_our_own_kernels_are_announced(load, monkeypatch):
 
 def test_where_nothing_can_be_written(load, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("HEADRACE_CACHE_DIR", str(tmp_path / "file" / "cache"))
     monkeypatch.setattr(kernel_cache.tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(kernel_cache, "_temporary", kernel_cache._Temporary())
     module = load()
-    with pytest.warns(RuntimeWarning, match="PENSTOCK_CACHE_DIR"):
+    with pytest.warns(RuntimeWarning, match="HEADRACE_CACHE_DIR"):
         assert module.twice(4) == 8
     assert (module.twice(1.5), module.add_one(1)) == (3.0, 2)  # no more warnings
     again = load()

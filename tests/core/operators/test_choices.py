@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.errors import ArgumentChoiceError
-from penstock.experimental.dynamic.arguments import converted
-from penstock.graph.capture import _convert_constant
-from penstock.operators.support import registry
+from headrace.errors import ArgumentChoiceError
+from headrace.experimental.dynamic.arguments import converted
+from headrace.graph.capture import _convert_constant
+from headrace.operators.support import registry
 
 
 def others(arg):

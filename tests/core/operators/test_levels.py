@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.auto_aug import augmentations as a
-from penstock.errors import DataTypeError, LayoutError, ShapeError
-from penstock.kernels.cpu.levels import map_levels
+from headrace import Pipeline, fn
+from headrace.auto_aug import augmentations as a
+from headrace.errors import DataTypeError, LayoutError, ShapeError
+from headrace.kernels.cpu.levels import map_levels
 
 RANDOM = np.random.default_rng(0)
 

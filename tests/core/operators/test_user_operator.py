@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn, operators, ops, types
-from penstock.operators import Input, SampleOperator, operator
+from headrace import Pipeline, errors, fn, operators, ops, types
+from headrace.operators import Input, SampleOperator, operator
 
 _PAGE = Path(__file__).parents[3] / "docs" / "operators.md"
 
@@ -82,7 +82,7 @@ def test_other_output_type():
 def test_errors_say_what_and_where(call, layout, error, match):
     with pytest.raises(error, match=re.compile(match, re.DOTALL)) as caught:
         run(call, IMAGES, layout)
-    assert isinstance(caught.value, errors.PenstockError)
+    assert isinstance(caught.value, errors.HeadraceError)
     assert "test_user_operator.py" in str(caught.value)
 
 

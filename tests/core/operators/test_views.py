@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import (
+from headrace.errors import (
     ArgumentValueError,
     DataTypeError,
     LayoutError,
@@ -13,9 +13,9 @@ from penstock.errors import (
     ShapeError,
     UsageError,
 )
-from penstock.operators.support.registry import find
-from penstock.operators.support.schema import Spec
-from penstock.types import DALIDataType
+from headrace.operators.support.registry import find
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType
 from tests.support.run_operator import run_operator
 
 IMAGE = np.arange(9 * 8 * 3, dtype=np.uint8).reshape(9, 8, 3)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import Pipeline, fn, types
-from penstock.errors import ArgumentValueError, BadSampleError
+import headrace.experimental.dynamic as ndd
+from headrace import Pipeline, fn, types
+from headrace.errors import ArgumentValueError, BadSampleError
 from tests.support.worked_examples import EXAMPLES, declared, maps, pfm, program, write_records
 
 
@@ -48,8 +48,8 @@ def test_they_are_short_and_import_little(title):
     assert text.count("\n") < 80
     nodes = ast.walk(ast.parse(text))
     modules = {n.module for n in nodes if isinstance(n, ast.ImportFrom)}
-    ours = {m for m in modules if m.startswith("penstock")}
-    assert ours <= {"penstock.errors", "penstock.operators", "penstock.types"}
+    ours = {m for m in modules if m.startswith("headrace")}
+    assert ours <= {"headrace.errors", "headrace.operators", "headrace.types"}
 
 
 IMAGES = [np.random.default_rng(k).integers(0, 256, (4 + k, 9, 3), np.uint8) for k in range(6)]

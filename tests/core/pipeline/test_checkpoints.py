@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, pipeline_def, types
-from penstock.errors import ArgumentTypeError, CheckpointError, UsageError
-from penstock.executor.checkpoint import Checkpoint
-from penstock.operators.support.registry import all_schemas
+from headrace import Pipeline, fn, pipeline_def, types
+from headrace.errors import ArgumentTypeError, CheckpointError, UsageError
+from headrace.executor.checkpoint import Checkpoint
+from headrace.operators.support.registry import all_schemas
 
 COUNT = 10
 

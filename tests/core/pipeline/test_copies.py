@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock import Pipeline, fn, pipeline_def, types
+from headrace import Pipeline, fn, pipeline_def, types
 
 
 def test_python_code_is_in_it():

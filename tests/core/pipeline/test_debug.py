@@ -8,10 +8,10 @@ import threading
 import numpy as np
 import pytest
 
-import penstock
-from penstock import errors, fn, ops, types
-from penstock.pipeline import Pipeline
-from penstock.pipeline.experimental import pipeline_def
+import headrace
+from headrace import errors, fn, ops, types
+from headrace.pipeline import Pipeline
+from headrace.pipeline.experimental import pipeline_def
 from tests.support.images import class_folders
 
 SETTINGS = {"batch_size": 3, "num_threads": 2, "seed": 5, "prefetch_queue_depth": 1}
@@ -151,7 +151,7 @@ def test_data_can_be_looked_at():
     def p():
         x = fn.external_source(lambda: np.ones((3, 2, 2), np.float32), name="x", layout="HW")
         y = x * 3 + fn.random.uniform(seed=2) * 0
-        if isinstance(y.get(), penstock.tensors.TensorListCPU):
+        if isinstance(y.get(), headrace.tensors.TensorListCPU):
             looked.append((y.get(), repr(y), Pipeline.current(), threading.active_count()))
             y.get().at(0)[0, 0] = 100  # the very memory that operators read
         return y[0], y.shape(), y

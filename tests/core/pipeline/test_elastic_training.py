@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.errors import CheckpointError
-from penstock.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
+from headrace import Pipeline, fn
+from headrace.errors import CheckpointError
+from headrace.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
 
 COUNT = 37
 PARTIAL, FILL = LastBatchPolicy.PARTIAL, LastBatchPolicy.FILL

@@ -15,16 +15,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import penstock
-from penstock import Pipeline, errors, fn, ops, pipeline_def
-from penstock.operators.readers.base import Reader
-from penstock.operators.readers.base import reader as declare_reader
-from penstock.operators.readers.index import Index
-from penstock.operators.support import registry
-from penstock.operators.support.operator import BatchOperator, SampleOperator, operator
-from penstock.operators.support.schema import Input, Spec
-from penstock.tensors.pool import HOST_POOL
-from penstock.types import DALIDataType
+import headrace
+from headrace import Pipeline, errors, fn, ops, pipeline_def
+from headrace.operators.readers.base import Reader
+from headrace.operators.readers.base import reader as declare_reader
+from headrace.operators.readers.index import Index
+from headrace.operators.support import registry
+from headrace.operators.support.operator import BatchOperator, SampleOperator, operator
+from headrace.operators.support.schema import Input, Spec
+from headrace.tensors.pool import HOST_POOL
+from headrace.types import DALIDataType
 from tests.support.processes import PATIENCE_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -148,7 +148,7 @@ def declare():
         else:
             operator("testing.faulty", inputs=Input("data"))(Faulty)
         schema = FaultyBatch.schema = registry.find("testing.faulty")
-        return lambda *inputs: penstock.api.functions.function_of(schema, "fn")(*inputs)
+        return lambda *inputs: headrace.api.functions.function_of(schema, "fn")(*inputs)
 
     yield make
     registry._schemas.pop("testing.faulty", None)
@@ -334,7 +334,7 @@ def gated():
     Gated.started, Gated.let_go = threading.Semaphore(0), threading.Event()
     operator("testing.gated", inputs=Input("data"))(Gated)
     schema = registry.find("testing.gated")
-    yield lambda data: penstock.api.functions.function_of(schema, "fn")(data)
+    yield lambda data: headrace.api.functions.function_of(schema, "fn")(data)
     Gated.let_go.set()
     registry._schemas.pop("testing.gated")
 
@@ -606,7 +606,7 @@ def test_blocking_waits_for_the_feed():
 PROGRAM = """
 import os, signal, sys, threading, time, traceback
 import numpy as np
-from penstock import Pipeline, fn, pipeline_def
+from headrace import Pipeline, fn, pipeline_def
 
 @pipeline_def(batch_size=8, num_threads=3, device_id=None, prefetch_queue_depth=4)
 def counting(source=lambda i: np.full((8, 1000), i, np.int32)):
@@ -696,9 +696,9 @@ INTERRUPTED = {
             pipe.run()
     """,
     "waiting for a batch": """
-        import penstock.pipeline.pipeline as module
-        from penstock.operators.support.operator import Operator, SampleOperator, operator
-        from penstock.operators.support.schema import Input
+        import headrace.pipeline.pipeline as module
+        from headrace.operators.support.operator import Operator, SampleOperator, operator
+        from headrace.operators.support.schema import Input
         module.EXIT_SECONDS, home = 0.1, os.getpid()
         @operator("testing.stuck", inputs=Input("data"))
         class Stuck(SampleOperator):
@@ -762,9 +762,9 @@ def test_interrupted_and_continued():
 
 def test_an_operator_that_never_returns_does_not_keep_the_program():
     done = python("""
-        import penstock.pipeline.pipeline as module
-        from penstock.operators.support.operator import Operator, SampleOperator, operator
-        from penstock.operators.support.schema import Input
+        import headrace.pipeline.pipeline as module
+        from headrace.operators.support.operator import Operator, SampleOperator, operator
+        from headrace.operators.support.schema import Input
         module.EXIT_SECONDS, home = 0.1, os.getpid()
         begun = threading.Event()
         @operator("testing.stuck", inputs=Input("data"))

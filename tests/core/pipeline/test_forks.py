@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from penstock._forking import NoFork
+from headrace._forking import NoFork
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -35,7 +35,7 @@ def run(program):
 PIPELINE = f"""
 import faulthandler, os
 import numpy as np
-from penstock import errors, fn, pipeline_def, types
+from headrace import errors, fn, pipeline_def, types
 
 @pipeline_def(batch_size=4, num_threads=3, device_id=None, prefetch_queue_depth=2)
 def p():

@@ -8,15 +8,15 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
-from penstock.errors import (
+from headrace import fn, pipeline_def, types
+from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     UnknownArgumentError,
     UsageError,
 )
-from penstock.pipeline import Pipeline, experimental
-from penstock.tensors.pool import HOST_POOL
+from headrace.pipeline import Pipeline, experimental
+from headrace.tensors.pool import HOST_POOL
 from tests.support.processes import wait_until
 
 MIB = 1 << 20
@@ -265,7 +265,7 @@ def test_sizes_that_are_told_ahead_remove_allocations(depth):
 
 
 def test_worker_processes_are_given_memory_of_the_size_that_was_told(monkeypatch):
-    from penstock.executor.processes.worker_process import WorkerProcess
+    from headrace.executor.processes.worker_process import WorkerProcess
 
     asked = []
     send = WorkerProcess.send

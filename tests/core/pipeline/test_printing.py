@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
-from penstock.tensors._repr import shape_range
+from headrace import Pipeline, fn, types
+from headrace.tensors._repr import shape_range
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tests.support.counting_reader
-from penstock import Pipeline, errors, fn, pipeline_def, types
+from headrace import Pipeline, errors, fn, pipeline_def, types
 
 assert tests.support.counting_reader
 
@@ -300,7 +300,7 @@ def test_bad_external_data(batches, error, match):
         pipe.run()
     with pytest.raises(error, match=match) as caught:
         pipe.run()
-    assert isinstance(caught.value, errors.PenstockError)
+    assert isinstance(caught.value, errors.HeadraceError)
     assert any("test_running.py" in note for note in caught.value.__notes__)
 
 
@@ -387,7 +387,7 @@ def test_demands_on_outputs():
 def test_bad_settings(keywords, error):
     with pytest.raises(error) as caught:
         numbers(**keywords).build()
-    assert isinstance(caught.value, errors.PenstockError)
+    assert isinstance(caught.value, errors.HeadraceError)
     assert next(iter(keywords)).split("_")[0] in str(caught.value)
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import nvidia.dali
 import pytest
 
-import penstock
-from penstock import errors, fn, pipeline_def, types
-from penstock.operators import Arg, BatchOperator, FloatArg, Input, operator
-from penstock.operators.support import registry
-from penstock.pipeline import Pipeline
+import headrace
+from headrace import errors, fn, pipeline_def, types
+from headrace.operators import Arg, BatchOperator, FloatArg, Input, operator
+from headrace.operators.support import registry
+from headrace.pipeline import Pipeline
 from tests.support.images import class_folders
 
 
@@ -71,7 +71,7 @@ def test_the_same_bytes(tmp_path):
 def test_the_file_can_be_read_by_people(tmp_path):
     data = files(tmp_path).serialize()
     lines = data.decode().splitlines()
-    assert lines[0].startswith('{"penstock pipeline": 1, "written by": "')
+    assert lines[0].startswith('{"headrace pipeline": 1, "written by": "')
     resize = next(json.loads(line.rstrip(",")) for line in lines if '"resize"' in line)
     assert resize["arguments"]["size"] == [8.0, 9.0]
     assert resize["arguments"]["interp_type"] == {"enum": "DALIInterpType.INTERP_CUBIC"}
@@ -130,8 +130,8 @@ def test_what_is_no_pipeline():
     data = pipe.serialize()
     graph = nvidia.dali.pipeline_def(lambda: nvidia.dali.fn.random.uniform())
     foreign = graph(batch_size=2, num_threads=1, device_id=None).serialize()
-    head, _, body = data.partition(b'"penstock pipeline": 1')
-    newer = head + b'"penstock pipeline": 2' + body
+    head, _, body = data.partition(b'"headrace pipeline": 1')
+    newer = head + b'"headrace pipeline": 2' + body
     for given, words in (
         (b"", "empty"),
         (b"abc", "Error parsing serialized pipeline"),
@@ -139,7 +139,7 @@ def test_what_is_no_pipeline():
         (foreign, "DALI serializes"),
         (data[:-20], "cannot be read to the end"),
         (data.replace(b"uniform", b"uniforn"), "does not match its checksum"),
-        (newer, "has format 2, written by Penstock"),
+        (newer, "has format 2, written by Headrace"),
         (pipe_checkpoint(), "Error parsing"),
     ):
         with pytest.raises(errors.SerializationError, match=words):
@@ -164,7 +164,7 @@ def pipe_checkpoint():
 
 def reworked(data, change):
     """Bytes with another content and the checksum of that."""
-    from penstock.pipeline.serialized import _checksum
+    from headrace.pipeline.serialized import _checksum
 
     content = json.loads(data)
     change(content)
@@ -235,7 +235,7 @@ def test_settings():
         "prefetch_queue_depth": {"cpu_size": 3, "gpu_size": 2},
         "output_dtype": [types.FLOAT, None],
         "output_ndim": 0,
-        "stream_policy": penstock.StreamPolicy.SINGLE,
+        "stream_policy": headrace.StreamPolicy.SINGLE,
         "fuse": False,
         "on_bad_sample": "skip",
     }
@@ -245,7 +245,7 @@ def test_settings():
     loaded = Pipeline.deserialize(data, num_threads=2)
     assert loaded.prefetch_queue_depth == given["prefetch_queue_depth"]
     assert loaded.output_dtype() == [types.FLOAT, None]
-    assert loaded.stream_policy is penstock.StreamPolicy.SINGLE
+    assert loaded.stream_policy is headrace.StreamPolicy.SINGLE
     assert (loaded._settings.fuse, loaded._settings.on_bad_sample) == (False, "skip")
     loaded = Pipeline.deserialize(data, num_threads=2, prefetch_queue_depth={"cpu": 5})
     assert loaded.prefetch_queue_depth == {"cpu_size": 5, "gpu_size": 5}

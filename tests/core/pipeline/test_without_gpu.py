@@ -7,13 +7,13 @@ import warnings
 import numpy as np
 import pytest
 
-from penstock import Pipeline, backend, errors, fn, types
-from penstock.executor import fallback
-from penstock.experimental import dynamic
-from penstock.operators import BatchOperator, Input, operator
-from penstock.pipeline import experimental
-from penstock.tensors import TensorListCPU
-from penstock.tensors.gpu import runtime
+from headrace import Pipeline, backend, errors, fn, types
+from headrace.executor import fallback
+from headrace.experimental import dynamic
+from headrace.operators import BatchOperator, Input, operator
+from headrace.pipeline import experimental
+from headrace.tensors import TensorListCPU
+from headrace.tensors.gpu import runtime
 from tests.support.encoded_images import png
 
 BATCH = 3
@@ -26,7 +26,7 @@ def no_gpu(monkeypatch):
     def none():
         raise errors.GpuNotAvailableError(f"There is no driver. {runtime.WITHOUT_GPU}")
 
-    monkeypatch.delenv("PENSTOCK_GPU", raising=False)
+    monkeypatch.delenv("HEADRACE_GPU", raising=False)
     monkeypatch.setattr(fallback, "_told", False)
     monkeypatch.setattr(fallback, "check_available", none)
 
@@ -92,7 +92,7 @@ def test_never(device_id, debug, gpu_is_off, recwarn):
     again = taken(training(1, on_gpu=True, debug=debug))
     (warned,) = recwarn
     assert "asks for a GPU, and the CPU does the work" in str(warned.message)
-    assert "PENSTOCK_GPU is 'never'" in str(warned.message)
+    assert "HEADRACE_GPU is 'never'" in str(warned.message)
     assert warned.filename == __file__
     assert pipe.device_id is None
     expected = taken(training(None, on_gpu=False, debug=debug))
@@ -122,7 +122,7 @@ def test_what_is_stored_is_for_a_gpu(gpu_is_off, monkeypatch):
     loaded = Pipeline(BATCH, 2, "auto")
     loaded.deserialize_and_build(stored)
     assert_same(taken(loaded), expected)
-    monkeypatch.delenv("PENSTOCK_GPU")
+    monkeypatch.delenv("HEADRACE_GPU")
     monkeypatch.setattr(runtime, "get_runtime", None)
     back = Pipeline(num_threads=2)
     monkeypatch.setattr(back, "build", lambda: None)
@@ -132,7 +132,7 @@ def test_what_is_stored_is_for_a_gpu(gpu_is_off, monkeypatch):
 
 def test_what_nobody_asked_for_stays(monkeypatch):
     """Without a word about it, a GPU that is not there is an error, as ever."""
-    monkeypatch.delenv("PENSTOCK_GPU", raising=False)
+    monkeypatch.delenv("HEADRACE_GPU", raising=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pipe = training(1000, on_gpu=True)
@@ -140,8 +140,8 @@ def test_what_nobody_asked_for_stays(monkeypatch):
             pipe.build()
     with pytest.raises(errors.ArgumentTypeError, match="`device_id` is 'never'; expected an int"):
         Pipeline(1, 1, "never")
-    monkeypatch.setenv("PENSTOCK_GPU", "always")
-    with pytest.raises(errors.ArgumentValueError, match="PENSTOCK_GPU is 'always'"):
+    monkeypatch.setenv("HEADRACE_GPU", "always")
+    with pytest.raises(errors.ArgumentValueError, match="HEADRACE_GPU is 'always'"):
         Pipeline(1, 1, None)
 
 
@@ -162,14 +162,14 @@ def test_what_needs_a_gpu_says_so(gpu_is_off):
     with pytest.raises(
         errors.GpuNotAvailableError,
         match=r"`fn.testing.gpu_alone`, created at .*test_without_gpu.*, works on a GPU only: it "
-        r"has no implementation for the CPU. There is none: .*PENSTOCK_GPU is 'never'.",
+        r"has no implementation for the CPU. There is none: .*HEADRACE_GPU is 'never'.",
     ):
         pipe.build()
 
 
 @pytest.mark.filterwarnings("ignore:.*asks for a GPU:UserWarning")
 def test_a_kernel_of_the_user_needs_a_gpu(gpu_is_off):
-    from penstock.plugin.numba.fn.experimental import numba_function
+    from headrace.plugin.numba.fn.experimental import numba_function
 
     pipe = Pipeline(BATCH, 2, 0)
     with pipe:

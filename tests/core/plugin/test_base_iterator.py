@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.errors import ArgumentValueError, UsageError
-from penstock.plugin.base_iterator import LastBatchPolicy
-from penstock.tensors import TensorListCPU
-from penstock.types import PipelineAPIType
+from headrace.errors import ArgumentValueError, UsageError
+from headrace.plugin.base_iterator import LastBatchPolicy
+from headrace.tensors import TensorListCPU
+from headrace.types import PipelineAPIType
 from tests.support.counting_pipeline import CountingPipeline, NumberIterator
 
 FILL, DROP, PARTIAL = LastBatchPolicy.FILL, LastBatchPolicy.DROP, LastBatchPolicy.PARTIAL

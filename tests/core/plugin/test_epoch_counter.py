@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.plugin.epoch_counter import (
+from headrace.plugin.epoch_counter import (
     Delivery,
     EndlessCounter,
     LastBatchPolicy,

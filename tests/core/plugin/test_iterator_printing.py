@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock import Pipeline, fn
-from penstock.plugin.base_iterator import _DaliBaseIterator
+from headrace import Pipeline, fn
+from headrace.plugin.base_iterator import _DaliBaseIterator
 
 
 class Batches(_DaliBaseIterator):

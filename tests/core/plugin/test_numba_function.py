@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
-from penstock.errors import GpuNotAvailableError
-from penstock.plugin import numba
-from penstock.plugin.numba import function_operator
+from headrace import fn, pipeline_def, types
+from headrace.errors import GpuNotAvailableError
+from headrace.plugin import numba
+from headrace.plugin.numba import function_operator
 
 RAGGED = [np.arange(n * 3, dtype=np.int32).reshape(n, 3) for n in (2, 4, 1)]
 INT32 = {"in_types": [types.INT32], "out_types": [types.INT32], "ins_ndim": [2], "outs_ndim": [2]}

@@ -7,18 +7,18 @@ import sys
 
 import pytest
 
-from penstock import fn, pipeline_def
-from penstock.pipeline import Pipeline
-from penstock.plugin.triton import autoserialize, invoke_autoserialize
+from headrace import fn, pipeline_def
+from headrace.pipeline import Pipeline
+from headrace.plugin.triton import autoserialize, invoke_autoserialize
 
 MODEL = """
 import math, os, numpy
-import penstock
-from penstock import fn
+import headrace
+from headrace import fn
 import {other}
 
-@penstock.plugin.triton.autoserialize
-@penstock.pipeline_def(batch_size=2, num_threads=1)
+@headrace.plugin.triton.autoserialize
+@headrace.pipeline_def(batch_size=2, num_threads=1)
 def preprocess():
     return fn.constant(idata=[4])
 """
@@ -41,8 +41,8 @@ def model(tmp_path, monkeypatch):
 
 
 def test_a_model_is_written(model, tmp_path):
-    invoke_autoserialize(model("model_a"), str(tmp_path / "model.penstock"))
-    (out,) = Pipeline.deserialize(filename=tmp_path / "model.penstock").run()
+    invoke_autoserialize(model("model_a"), str(tmp_path / "model.headrace"))
+    (out,) = Pipeline.deserialize(filename=tmp_path / "model.headrace").run()
     assert out.as_array().tolist() == [[4], [4]]
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.profiling.advice import KINDS, advice_for
-from penstock.profiling.figures import Figures
+from headrace.profiling.advice import KINDS, advice_for
+from headrace.profiling.figures import Figures
 
 # A consumer that waits, of threads that are busy on processors that are, too.
 LIMIT = Figures(

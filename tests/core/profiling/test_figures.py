@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from penstock.profiling.figures import figures_of
-from penstock.profiling.page import page
-from penstock.profiling.recorder import Label, Recorder, Setup
-from penstock.profiling.rows import Rows
-from penstock.profiling.timeline import timeline, written
+from headrace.profiling.figures import figures_of
+from headrace.profiling.page import page
+from headrace.profiling.recorder import Label, Recorder, Setup
+from headrace.profiling.rows import Rows
+from headrace.profiling.timeline import timeline, written
 
 MS = 1_000_000
 
@@ -27,7 +27,7 @@ def recorder():
         ]
     )
     consumer, one, two = (
-        made.lane(name) for name in ("consumer", "penstock-worker-0", "penstock-worker-1")
+        made.lane(name) for name in ("consumer", "headrace-worker-0", "headrace-worker-1")
     )
     for k in range(10):
         begin = 10 * k * MS
@@ -68,9 +68,9 @@ def test_shares_and_times(recorder):
     assert reading.microseconds_per_sample == pytest.approx(250)
     assert resizing.microseconds_per_sample == pytest.approx(750)
     lanes = {lane.name: lane for lane in found.lanes}
-    assert lanes["penstock-worker-0"].working == pytest.approx(0.8)
-    assert lanes["penstock-worker-0"].idle == pytest.approx(0.2)
-    assert lanes["penstock-worker-0"].processor == pytest.approx(0.7)
+    assert lanes["headrace-worker-0"].working == pytest.approx(0.8)
+    assert lanes["headrace-worker-0"].idle == pytest.approx(0.2)
+    assert lanes["headrace-worker-0"].processor == pytest.approx(0.7)
 
 
 def test_a_source_takes_time_of_its_consumer(recorder):
@@ -96,7 +96,7 @@ def test_the_timeline_is_what_perfetto_reads(recorder):
     names = {
         e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"
     }
-    assert list(names.values()) == ["consumer", "penstock-worker-0", "penstock-worker-1"]
+    assert list(names.values()) == ["consumer", "headrace-worker-0", "headrace-worker-1"]
     resizing = [e for e in events if e["ph"] == "X" and e["name"] == "fn.resize"]
     assert len(resizing) == 10
     assert resizing[1]["ts"] == 12_000
@@ -119,7 +119,7 @@ def test_the_page_needs_nothing_else_and_names_what_there_is(recorder):
         "train.py:4",
         "What to do",
         "Who waits for whom",
-        "penstock-worker-0",
+        "headrace-worker-0",
     ):
         assert said in html
     assert "<b>mine</b>" not in html

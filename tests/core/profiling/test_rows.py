@@ -1,6 +1,6 @@
 import numpy as np
 
-from penstock.profiling.rows import SPAN, Looks, Rows, SharedRows
+from headrace.profiling.rows import SPAN, Looks, Rows, SharedRows
 
 
 def test_rows_come_back_as_they_were_noted():

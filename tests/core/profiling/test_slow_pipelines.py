@@ -14,17 +14,17 @@ import cv2
 import numpy as np
 import pytest
 
-from penstock import Pipeline, errors, fn, pipeline_def, profile, types
-from penstock.executor.cpu import profiled_runner
-from penstock.executor.executor import Executor
-from penstock.executor.loader import Loader
-from penstock.executor.profiled import sampler
-from penstock.operators import Arg, Input, IntArg, SampleOperator, operator
-from penstock.pipeline import profiled
-from penstock.pipeline.experimental import pipeline_def as debug_pipeline_def
-from penstock.pipeline.input_queues import InputQueues
-from penstock.profiling import Profile
-from penstock.profiling.recorder import processor_wait_nanoseconds
+from headrace import Pipeline, errors, fn, pipeline_def, profile, types
+from headrace.executor.cpu import profiled_runner
+from headrace.executor.executor import Executor
+from headrace.executor.loader import Loader
+from headrace.executor.profiled import sampler
+from headrace.operators import Arg, Input, IntArg, SampleOperator, operator
+from headrace.pipeline import profiled
+from headrace.pipeline.experimental import pipeline_def as debug_pipeline_def
+from headrace.pipeline.input_queues import InputQueues
+from headrace.profiling import Profile
+from headrace.profiling.recorder import processor_wait_nanoseconds
 
 
 @operator(
@@ -294,7 +294,7 @@ def test_without_a_profile_nothing_of_it_is_there():
     pipe.run()
     assert type(pipe._executor) is Executor
     assert type(pipe._engine.queues) is InputQueues
-    assert not any(t.name == "penstock-profiler" for t in threading.enumerate())
+    assert not any(t.name == "headrace-profiler" for t in threading.enumerate())
     runners = [r for one in pipe._executor._cpu._runners for r in one.values()]
     assert {type(r).__name__ for r in runners} == {"SampleRunner"}
 
@@ -336,7 +336,7 @@ def test_debug_mode_is_not_recorded():
 
 PROGRAM = """
 import os, sys
-from penstock import Pipeline, fn
+from headrace import Pipeline, fn
 
 pipe = Pipeline(4, 1, profile="page.html")
 with pipe:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.errors import GpuNotAvailableError
-from penstock.tensors.gpu import cuda, runtime
+from headrace.errors import GpuNotAvailableError
+from headrace.tensors.gpu import cuda, runtime
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import weakref
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError
-from penstock.tensors import buffer_sizes
-from penstock.tensors.buffer_sizes import ALIGNMENT_BYTES, BUFFER_SETTINGS
-from penstock.tensors.pool import HOST_POOL, HostPool, PoolShare
+from headrace.errors import ArgumentValueError
+from headrace.tensors import buffer_sizes
+from headrace.tensors.buffer_sizes import ALIGNMENT_BYTES, BUFFER_SETTINGS
+from headrace.tensors.pool import HOST_POOL, HostPool, PoolShare
 
 
 @pytest.fixture

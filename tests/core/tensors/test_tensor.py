@@ -11,10 +11,10 @@ import weakref
 import numpy as np
 import pytest
 
-from penstock import errors, types
-from penstock.tensors import TensorCPU, TensorGPU
-from penstock.tensors.device import DLDeviceType
-from penstock.tensors.pool import HOST_POOL
+from headrace import errors, types
+from headrace.tensors import TensorCPU, TensorGPU
+from headrace.tensors.device import DLDeviceType
+from headrace.tensors.pool import HOST_POOL
 
 DTYPES = [types.NUMPY_OF[t] for t in types.NUMPY_OF]
 

@@ -10,9 +10,9 @@ import weakref
 import numpy as np
 import pytest
 
-from penstock import errors, types
-from penstock.tensors import TensorCPU, TensorListCPU, TensorListGPU
-from penstock.tensors.pool import HOST_POOL
+from headrace import errors, types
+from headrace.tensors import TensorCPU, TensorListCPU, TensorListGPU
+from headrace.tensors.pool import HOST_POOL
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from penstock import errors, types
-from penstock.types import constant
+from headrace import errors, types
+from headrace.types import constant
 
 C = types.Constant
 NAMES = {
@@ -234,7 +234,7 @@ def test_64_bit_arrays_that_do_not_fit():
     for array, limit in ((np.array([2**31]), "int32"), (np.array([2**32], np.uint64), "uint32")):
         with pytest.raises(OverflowError, match=limit) as caught:
             types.constant_array(array)
-        assert isinstance(caught.value, errors.PenstockError)
+        assert isinstance(caught.value, errors.HeadraceError)
         wide = types.to_dali_type(array.dtype)
         assert types.constant_array(array, wide).tolist() == array.tolist()
         assert types.constant_array(array, types.INT16).tolist() == [2**15 - 1]

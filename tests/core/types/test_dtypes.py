@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import errors, types
+import headrace.experimental.dynamic as ndd
+from headrace import errors, types
 
 NUMERIC = list(types.NUMPY_OF)
 
@@ -100,7 +100,7 @@ def test_what_stands_for_a_data_type(given, expected):
 def test_what_does_not(given, error, match):
     with pytest.raises(error, match=match) as caught:
         types.as_data_type(given)
-    assert isinstance(caught.value, errors.PenstockError)
+    assert isinstance(caught.value, errors.HeadraceError)
 
 
 def test_data_types_of_frameworks():

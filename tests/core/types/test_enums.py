@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from penstock import types
+from headrace import types
 
 MEMBERS = [
     types.FLOAT,
@@ -34,7 +34,7 @@ def test_member(member):
     assert copy.deepcopy(member) is member
     assert list(range(30))[member] == list(range(30))[member.value]
     assert cls.__members__[member.name] is member
-    assert cls.__module__ == "penstock.types"
+    assert cls.__module__ == "headrace.types"
 
 
 def test_zero_is_true():

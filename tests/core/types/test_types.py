@@ -1,4 +1,4 @@
-"""What `penstock.types` has besides element types and constants."""
+"""What `headrace.types` has besides element types and constants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from penstock import types
+from headrace import types
 
 
 def test_members_at_module_level():

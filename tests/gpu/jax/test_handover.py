@@ -8,15 +8,15 @@ import gc
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
+from headrace import Pipeline, fn, types
 
 jax = pytest.importorskip("jax")
 
 import jax.numpy as jnp  # noqa: E402 - where there is JAX
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding  # noqa: E402
 
-from penstock.plugin.jax import DALIGenericIterator, LastBatchPolicy, data_iterator  # noqa: E402
-from penstock.plugin.jax.fn import jax_function  # noqa: E402
+from headrace.plugin.jax import DALIGenericIterator, LastBatchPolicy, data_iterator  # noqa: E402
+from headrace.plugin.jax.fn import jax_function  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
@@ -145,7 +145,7 @@ def test_kept_batches_keep_their_values():
 
 
 def test_memory_does_not_grow():
-    from penstock.tensors.gpu.device import get_device
+    from headrace.tensors.gpu.device import get_device
 
     it = iterator(depth=2)
     for _ in range(20):
@@ -243,7 +243,7 @@ class TestSeveralGpus:
     def _several(self):
         if len(gpus()) < 2:
             pytest.skip("one GPU")
-        from penstock.tensors.gpu.runtime import install_runtime
+        from headrace.tensors.gpu.runtime import install_runtime
 
         install_runtime(None)  # the fixture has one GPU only
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.kernels.gpu.program import program
+from headrace.kernels.gpu.program import program
 from tests.support.gpu import nvrtc
 from tests.support.gpu.cpu_functions import function_of
 from tests.support.gpu.recording import SOURCES, kernels_in, listed, parts_of

@@ -8,15 +8,15 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.arithmetic import (
+from headrace.kernels.cpu.arithmetic import (
     TRANSCENDENTAL,
     IntegerDivisionByZeroError,
     array_function,
 )
-from penstock.kernels.gpu.arithmetic import brought, constant, may_fault, operation
-from penstock.kernels.gpu.pointwise_terms import Call, Constant, fault, source
-from penstock.kernels.gpu.program import C_TYPES
-from penstock.operators.support.arithmetic.operations import OPERATIONS
+from headrace.kernels.gpu.arithmetic import brought, constant, may_fault, operation
+from headrace.kernels.gpu.pointwise_terms import Call, Constant, fault, source
+from headrace.kernels.gpu.program import C_TYPES
+from headrace.operators.support.arithmetic.operations import OPERATIONS
 from tests.support.gpu.every_function import EveryFunction, Function
 
 TYPES = list(C_TYPES)

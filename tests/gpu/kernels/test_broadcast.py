@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.kernels.cpu.broadcast import common_shape
-from penstock.kernels.gpu.broadcast import common_shapes, merged_axes
-from penstock.kernels.gpu.pointwise_reading import Reading, reading
-from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch, contiguous_strides
+from headrace.kernels.cpu.broadcast import common_shape
+from headrace.kernels.gpu.broadcast import common_shapes, merged_axes
+from headrace.kernels.gpu.pointwise_reading import Reading, reading
+from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch, contiguous_strides
 
 EXTENTS = st.sampled_from([0, 1, 1, 2, 3, 5])
 

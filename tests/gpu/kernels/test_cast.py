@@ -7,10 +7,10 @@ import functools
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.cast import converter
-from penstock.kernels.gpu.cast import cast_to
-from penstock.kernels.gpu.pointwise_terms import Call
-from penstock.kernels.gpu.program import C_TYPES
+from headrace.kernels.cpu.cast import converter
+from headrace.kernels.gpu.cast import cast_to
+from headrace.kernels.gpu.pointwise_terms import Call
+from headrace.kernels.gpu.program import C_TYPES
 from tests.support.gpu.every_function import EveryFunction, Function
 
 TYPES = list(C_TYPES)

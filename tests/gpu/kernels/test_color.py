@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.color_spaces import CHANNELS, CONVERSIONS
-from penstock.kernels.gpu.arithmetic import brought, constant, operation
-from penstock.kernels.gpu.cast import cast_to
-from penstock.kernels.gpu.color import compute
-from penstock.kernels.gpu.color_steps import Conversion, Elements, Matrix
-from penstock.kernels.gpu.color_text import color_kernel, with_colors
-from penstock.kernels.gpu.pointwise import scale_and_shift
-from penstock.kernels.gpu.pointwise_terms import number, source
-from penstock.kernels.gpu.program import kernel as named
-from penstock.tensors.gpu.batch import StridedBatch
+from headrace.kernels.cpu.color_spaces import CHANNELS, CONVERSIONS
+from headrace.kernels.gpu.arithmetic import brought, constant, operation
+from headrace.kernels.gpu.cast import cast_to
+from headrace.kernels.gpu.color import compute
+from headrace.kernels.gpu.color_steps import Conversion, Elements, Matrix
+from headrace.kernels.gpu.color_text import color_kernel, with_colors
+from headrace.kernels.gpu.pointwise import scale_and_shift
+from headrace.kernels.gpu.pointwise_terms import number, source
+from headrace.kernels.gpu.program import kernel as named
+from headrace.tensors.gpu.batch import StridedBatch
 from tests.support.gpu import nvrtc
 from tests.support.gpu.session import gpu_session
 

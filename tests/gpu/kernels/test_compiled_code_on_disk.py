@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock import kernel_cache
-from penstock.tensors.gpu import cuda, nvrtc
+from headrace import kernel_cache
+from headrace.tensors.gpu import cuda, nvrtc
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def compilations(monkeypatch):
 
 
 def test_kernels_are_found_again(tmp_path, monkeypatch, compilations):
-    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("HEADRACE_CACHE_DIR", str(tmp_path))
     for source, name in (("a", "f"), ("a", "f"), ("b", "f"), ("a", "f")):
         found = nvrtc.compiled(source, name, "sm_90")
         assert found == (b"\x7fELF\n\0" + source.encode(), "_Zf")
@@ -50,8 +50,8 @@ def test_kernels_are_found_again(tmp_path, monkeypatch, compilations):
 
 
 def test_kernels_where_nothing_can_be_written(monkeypatch, compilations, closed):
-    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(closed))
-    with pytest.warns(RuntimeWarning, match="PENSTOCK_CACHE_DIR"):
+    monkeypatch.setenv("HEADRACE_CACHE_DIR", str(closed))
+    with pytest.warns(RuntimeWarning, match="HEADRACE_CACHE_DIR"):
         nvrtc.compiled("a", "f", "sm_90")
     nvrtc.compiled("a", "g", "sm_90")  # no more warnings
     nvrtc.compiled("a", "f", "sm_90")
@@ -63,7 +63,7 @@ class TestCupy:
 
     @pytest.fixture(autouse=True)
     def _environment(self, tmp_path, monkeypatch):
-        for name in ("CUPY_CACHE_DIR", "PENSTOCK_CACHE_DIR"):
+        for name in ("CUPY_CACHE_DIR", "HEADRACE_CACHE_DIR"):
             monkeypatch.setenv(name, "")  # so that what a test sets is taken away again
             monkeypatch.delenv(name)
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -74,17 +74,17 @@ class TestCupy:
 
     def test_the_one_of_the_user_stays(self, tmp_path, monkeypatch):
         monkeypatch.setenv("CUPY_CACHE_DIR", "/mine")
-        monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
+        monkeypatch.setenv("HEADRACE_CACHE_DIR", str(tmp_path))
         cuda._place_compiled_code()
         assert os.environ["CUPY_CACHE_DIR"] == "/mine"
 
     def test_with_ours(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "cache"))
+        monkeypatch.setenv("HEADRACE_CACHE_DIR", str(tmp_path / "cache"))
         cuda._place_compiled_code()
         assert os.environ["CUPY_CACHE_DIR"] == str(tmp_path / "cache" / "cupy")
 
     def test_where_nothing_can_be_written(self, monkeypatch, closed):
         monkeypatch.setenv("HOME", str(closed))
-        with pytest.warns(RuntimeWarning, match="PENSTOCK_CACHE_DIR"):
+        with pytest.warns(RuntimeWarning, match="HEADRACE_CACHE_DIR"):
             cuda._place_compiled_code()
         assert Path(os.environ["CUPY_CACHE_DIR"]).is_dir()

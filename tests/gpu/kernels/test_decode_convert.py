@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.decode import convert as cpu
-from penstock.kernels.cpu.decode.exif import turned, upright
-from penstock.kernels.gpu.decode.convert import Decoded, convert
+from headrace.kernels.cpu.decode import convert as cpu
+from headrace.kernels.cpu.decode.exif import turned, upright
+from headrace.kernels.gpu.decode.convert import Decoded, convert
 from tests.support.gpu.session import gpu_session
 
 SHAPES = ((1, 1), (1, 300), (300, 1), (33, 65), (64, 32), (5, 7), (100, 3))

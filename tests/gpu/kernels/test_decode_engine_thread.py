@@ -10,9 +10,9 @@ import weakref
 import numpy as np
 import pytest
 
-from penstock.kernels.gpu.decode import engine_loop as loop
-from penstock.kernels.gpu.decode.engine_thread import EngineThread, engine_thread
-from penstock.kernels.gpu.decode.turns import turns_at
+from headrace.kernels.gpu.decode import engine_loop as loop
+from headrace.kernels.gpu.decode.engine_thread import EngineThread, engine_thread
+from headrace.kernels.gpu.decode.turns import turns_at
 from tests.support.gpu.runtime import EmulatedRuntime
 
 
@@ -105,7 +105,7 @@ def test_what_is_refused(library, thread):
 def test_order_and_calls_between(library, thread):
     running = [thread.submit(library.job(n), None) for n in range(5)]
     name = thread.call(lambda: (threading.current_thread().name, len(library.calls)))
-    assert name == ("penstock-engines", 10)
+    assert name == ("headrace-engines", 10)
     assert [r.wait() for r in reversed(running)] == [0] * 5
     assert [args[0] for kind, *args in library.calls if kind == "decode"] == list(range(5))
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import types
-from penstock.errors import BadSampleError, BadSamplesError
-from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.gpu.decode import decoders, nvjpeg
-from penstock.kernels.gpu.decode.decoders import Decoders, decoders_of
-from penstock.kernels.gpu.decode.engines import JpegEngines
-from penstock.kernels.gpu.decode.host import Sample
-from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder
-from penstock.kernels.gpu.decode.options import DecoderOptions
+from headrace import types
+from headrace.errors import BadSampleError, BadSamplesError
+from headrace.kernels.cpu.decode.header import read_header
+from headrace.kernels.gpu.decode import decoders, nvjpeg
+from headrace.kernels.gpu.decode.decoders import Decoders, decoders_of
+from headrace.kernels.gpu.decode.engines import JpegEngines
+from headrace.kernels.gpu.decode.host import Sample
+from headrace.kernels.gpu.decode.nvimagecodec import DeviceDecoder
+from headrace.kernels.gpu.decode.options import DecoderOptions
 from tests.support.encoded_images import jpegs
 from tests.support.gpu.decoding import check_like_cpu, encoded, without
 from tests.support.gpu.nvjpeg import EmulatedNvJpeg
@@ -150,7 +150,7 @@ def test_a_share_is_spread_evenly_and_the_same_in_every_batch(gpu_runtime):
 def test_one_thread_decodes_for_all(library, gpu_runtime):
     check_like_cpu("decoders.image", jpegs(), hw_decoder_load=0.5)
     check_like_cpu("decoders.image", taken(), hw_decoder_load=1.0, jpeg_fancy_upsampling=False)
-    assert library.threads == ["penstock-engines"] * 2
+    assert library.threads == ["headrace-engines"] * 2
 
 
 def test_batches_that_follow_each_other_have_states_of_their_own(library):

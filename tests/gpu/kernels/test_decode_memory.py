@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.cpu.decode.pixels import Wanted
-from penstock.kernels.gpu.decode.host import Sample
-from penstock.kernels.gpu.decode.options import DecoderOptions
-from penstock.tensors.gpu.device import get_device
+from headrace.kernels.cpu.decode.header import read_header
+from headrace.kernels.cpu.decode.pixels import Wanted
+from headrace.kernels.gpu.decode.host import Sample
+from headrace.kernels.gpu.decode.options import DecoderOptions
+from headrace.tensors.gpu.device import get_device
 from tests.support.encoded_images import jpegs
 from tests.support.gpu.decoding import decode_batch
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.cpu.decode.pixels import Wanted
-from penstock.kernels.gpu.decode import nvimagecodec
-from penstock.kernels.gpu.decode.decoders import decoders_of, host_threads
-from penstock.kernels.gpu.decode.host import Sample
-from penstock.kernels.gpu.decode.nvimagecodec import DeviceDecoder
-from penstock.kernels.gpu.decode.options import DecoderOptions
+from headrace.kernels.cpu.decode.header import read_header
+from headrace.kernels.cpu.decode.pixels import Wanted
+from headrace.kernels.gpu.decode import nvimagecodec
+from headrace.kernels.gpu.decode.decoders import decoders_of, host_threads
+from headrace.kernels.gpu.decode.host import Sample
+from headrace.kernels.gpu.decode.nvimagecodec import DeviceDecoder
+from headrace.kernels.gpu.decode.options import DecoderOptions
 from tests.support.encoded_images import jpegs
 from tests.support.gpu.decoding import decode_batch
 from tests.support.gpu.session import gpu_session
@@ -128,7 +128,7 @@ def test_no_decoder_at_all(monkeypatch):
         raise RuntimeError("Could not create decoder. Code: 7")
 
     monkeypatch.setattr(DeviceDecoder, "__init__", refuse)
-    with pytest.warns(RuntimeWarning, match=r"no decoder for GPU 0 .*Code: 7.*penstock\[cuda13\]"):
+    with pytest.warns(RuntimeWarning, match=r"no decoder for GPU 0 .*Code: 7.*headrace\[cuda13\]"):
         check(decoded())
     check(decoded())
 

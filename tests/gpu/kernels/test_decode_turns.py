@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from penstock.kernels.gpu.decode import turns
-from penstock.kernels.gpu.decode.turns import begin_turn, end_turn, path_of, turns_at
+from headrace.kernels.gpu.decode import turns
+from headrace.kernels.gpu.decode.turns import begin_turn, end_turn, path_of, turns_at
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files cannot be locked here")
 
@@ -75,7 +75,7 @@ def test_who_lets_go_leaves_time_for_who_waits(tmp_path):
 def test_a_process_that_ends_in_its_turn_leaves_it(tmp_path):
     program = (
         "import os, sys; from pathlib import Path; "
-        "from penstock.kernels.gpu.decode.turns import begin_turn, turns_at; "
+        "from headrace.kernels.gpu.decode.turns import begin_turn, turns_at; "
         "begin_turn(turns_at(Path(sys.argv[1]))); print('in', flush=True); sys.stdin.readline(); "
         "os._exit(0)"
     )

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import penstock.kernels.gpu.filter as filter_module
-from penstock.kernels.cpu.filter import filter_separably as filter_on_cpu
-from penstock.kernels.cpu.filter import gaussian_window
-from penstock.kernels.gpu.filter import FilterWindows, filter_separably, gaussian_windows
+import headrace.kernels.gpu.filter as filter_module
+from headrace.kernels.cpu.filter import filter_separably as filter_on_cpu
+from headrace.kernels.cpu.filter import gaussian_window
+from headrace.kernels.gpu.filter import FilterWindows, filter_separably, gaussian_windows
 from tests.support.gpu.session import gpu_session
 
 INTEGERS = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]

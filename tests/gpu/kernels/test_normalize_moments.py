@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.gpu.normalize_blocks import along
-from penstock.kernels.gpu.normalize_moments import estimated, moments
+from headrace.kernels.gpu.normalize_blocks import along
+from headrace.kernels.gpu.normalize_moments import estimated, moments
 from tests.support.gpu.session import gpu_session
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.gpu import normalize_pixels
-from penstock.types import DALIDataType
+from headrace.kernels.gpu import normalize_pixels
+from headrace.types import DALIDataType
 from tests.support.gpu.same_values import assert_same_values, each, random_rows
 
 DTYPES = [DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.gpu import pointwise_reading
-from penstock.kernels.gpu.arithmetic import brought, constant, operation
-from penstock.kernels.gpu.cast import cast_to
-from penstock.kernels.gpu.pointwise import compute, scale_and_shift
-from penstock.kernels.gpu.pointwise_terms import Call, fault, number, source
-from penstock.kernels.gpu.pointwise_text import pointwise_kernel
+from headrace.kernels.gpu import pointwise_reading
+from headrace.kernels.gpu.arithmetic import brought, constant, operation
+from headrace.kernels.gpu.cast import cast_to
+from headrace.kernels.gpu.pointwise import compute, scale_and_shift
+from headrace.kernels.gpu.pointwise_terms import Call, fault, number, source
+from headrace.kernels.gpu.pointwise_text import pointwise_kernel
 from tests.support.gpu import nvrtc
 from tests.support.gpu.session import gpu_session
 

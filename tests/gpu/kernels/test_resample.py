@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.gpu import resample
-from penstock.types import DALIInterpType
+from headrace.kernels.gpu import resample
+from headrace.types import DALIInterpType
 from tests.support.gpu.same_values import assert_same_values, random_rows
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from penstock.kernels.cpu.resample_taps import AxisSampling, Filter, axis_taps
-from penstock.kernels.gpu.resample_axes import AxesSampling
-from penstock.kernels.gpu.resample_taps import axes_taps
-from penstock.kernels.plan.resize_axes import AXIS
+from headrace.kernels.cpu.resample_taps import AxisSampling, Filter, axis_taps
+from headrace.kernels.gpu.resample_axes import AxesSampling
+from headrace.kernels.gpu.resample_taps import axes_taps
+from headrace.kernels.plan.resize_axes import AXIS
 from tests.support.gpu.session import gpu_session
 
 ALIKE = [HealthCheck.function_scoped_fixture]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import penstock.kernels.gpu as package
-from penstock.kernels.gpu import shared
+import headrace.kernels.gpu as package
+from headrace.kernels.gpu import shared
 
 ROOT = Path(package.__path__[0])
 MODULES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
@@ -78,7 +78,7 @@ def test_no_number_is_declared_on_both_sides() -> None:
         for file in programs_of(module)
         for name in numbers_of_program(PROGRAMS[file]) & set(numbers_of_module(module))
     ]
-    assert not twice, f"declare them with `penstock.kernels.gpu.shared.constant`: {twice}"
+    assert not twice, f"declare them with `headrace.kernels.gpu.shared.constant`: {twice}"
 
 
 def test_programs_do_not_say_how_large_their_blocks_are() -> None:

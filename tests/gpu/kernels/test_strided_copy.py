@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.kernels.gpu.strided_copy import gather
-from penstock.tensors.gpu.batch import DeviceBatch, StridedBatch
+from headrace.kernels.gpu.strided_copy import gather
+from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch
 from tests.support.gpu.session import GpuSession, gpu_session
 
 TYPES = [np.uint8, np.int16, np.float16, np.float32, np.float64, np.int64, np.bool_]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.warp import Warp
-from penstock.kernels.gpu.warp import warp
+from headrace.kernels.cpu.warp import Warp
+from headrace.kernels.gpu.warp import warp
 from tests.support.gpu.session import gpu_session
 
 TYPES = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.cast import converter
-from penstock.kernels.cpu.pad import pad_window
-from penstock.kernels.gpu.window import window
-from penstock.tensors.gpu.batch import StridedBatch
+from headrace.kernels.cpu.cast import converter
+from headrace.kernels.cpu.pad import pad_window
+from headrace.kernels.gpu.window import window
+from headrace.tensors.gpu.batch import StridedBatch
 from tests.support.gpu.session import gpu_session
 
 POLICIES = ["constant", "edge", "reflect_1001", "reflect_101", "wrap"]

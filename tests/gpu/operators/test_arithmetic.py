@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, math, types
-from penstock.errors import ArgumentValueError, OperatorError, ShapeError
-from penstock.types import DALIDataType as T
+from headrace import Pipeline, fn, math, types
+from headrace.errors import ArgumentValueError, OperatorError, ShapeError
+from headrace.types import DALIDataType as T
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 X, Y, Z = (("input", k) for k in range(3))

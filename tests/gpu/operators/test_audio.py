@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import PenstockError
-from penstock.types import DALIDataType
+from headrace.errors import HeadraceError
+from headrace.types import DALIDataType
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 from tests.support.speech import decoded, encoded
 
@@ -96,7 +96,7 @@ def test_resample_arguments_for_each_sample():
     ],
 )
 def test_resample_errors(arguments):
-    with pytest.raises(PenstockError, match=r"sample [01] of the batch"):
+    with pytest.raises(HeadraceError, match=r"sample [01] of the batch"):
         run_gpu_operator("audio_resample", [noise(5), noise(0), noise(9)], **arguments)
 
 

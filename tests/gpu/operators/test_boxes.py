@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.types import DALIDataType, DALIInterpType
+from headrace.types import DALIDataType, DALIInterpType
 from tests.support.gpu.alike import check_alike, check_same_error
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError
-from penstock.types import DALIDataType as T
-from penstock.types import to_numpy_type
+from headrace.errors import ArgumentValueError
+from headrace.types import DALIDataType as T
+from headrace.types import to_numpy_type
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 TYPES = (T.UINT8, T.INT16, T.INT32, T.FLOAT)

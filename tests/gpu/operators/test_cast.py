@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.types import DALIDataType as T
+from headrace.types import DALIDataType as T
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 SHAPES = [(5, 7, 3), (33, 47, 3), (1, 1, 1), (0, 3, 3), (90, 70, 3)]

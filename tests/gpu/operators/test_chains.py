@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
+from headrace import Pipeline, fn, types
 from tests.support.gpu.runtime import EmulatedRuntime
 
 _rng = np.random.default_rng(0)

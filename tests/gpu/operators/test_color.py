@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError, ShapeError
-from penstock.kernels.cpu.color_spaces import CHANNELS, CONVERSIONS
-from penstock.types import DALIDataType as T
-from penstock.types import DALIImageType, to_numpy_type
+from headrace.errors import ArgumentValueError, ShapeError
+from headrace.kernels.cpu.color_spaces import CHANNELS, CONVERSIONS
+from headrace.types import DALIDataType as T
+from headrace.types import DALIImageType, to_numpy_type
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 TYPES = (T.UINT8, T.INT16, T.INT32, T.FLOAT16, T.FLOAT)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
-from penstock.kernels.gpu.color_steps import Conversion, Matrix
-from penstock.kernels.gpu.pointwise import scale_and_shift
-from penstock.operators.support.pointwise.color_batch import ColorBatch
-from penstock.operators.support.pointwise.color_chain import colored
-from penstock.operators.support.pointwise.pointwise_batch import PointwiseBatch, pointwise
-from penstock.tensors.gpu.batch import StridedBatch
+from headrace import Pipeline, fn, types
+from headrace.kernels.gpu.color_steps import Conversion, Matrix
+from headrace.kernels.gpu.pointwise import scale_and_shift
+from headrace.operators.support.pointwise.color_batch import ColorBatch
+from headrace.operators.support.pointwise.color_chain import colored
+from headrace.operators.support.pointwise.pointwise_batch import PointwiseBatch, pointwise
+from headrace.tensors.gpu.batch import StridedBatch
 from tests.support.gpu.session import gpu_session
 
 _rng = np.random.default_rng(0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import types
-from penstock.kernels.gpu.shared_sample import SharedSample
+from headrace import types
+from headrace.kernels.gpu.shared_sample import SharedSample
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 from tests.support.gpu.session import GpuSession, gpu_session
 

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError, OutOfRangeError
-from penstock.types import DALIDataType
+from headrace.errors import ArgumentValueError, OutOfRangeError
+from headrace.types import DALIDataType
 from tests.support.gpu.run_operator import run_gpu_operator
 from tests.support.gpu.same_values import assert_same_values, each, random_rows
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import types
-from penstock.errors import BadSamplesError, OperatorError
+from headrace import types
+from headrace.errors import BadSamplesError, OperatorError
 from tests.support.encoded_images import jpeg2000s, jpegs, pngs, unsupported
 from tests.support.gpu.decoding import encoded
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator

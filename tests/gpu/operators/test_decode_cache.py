@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
-from penstock.errors import ArgumentValueError
+from headrace import Pipeline, fn, types
+from headrace.errors import ArgumentValueError
 from tests.support.encoded_images import jpegs, pngs
 
 NAMES = ("jpeg-4:2:0", "jpeg-exif6", "jpeg-200x300", "jpeg-gray", "jpeg-1x1")
@@ -35,7 +35,7 @@ def decoding(files, batch_size=6, **args):
 
 def epochs(files, count, **args):
     """What comes out of some epochs, and how many images were decoded for each."""
-    from penstock.kernels.gpu.decode import batch
+    from headrace.kernels.gpu.decode import batch
 
     decoded = []
     pipe = decoding(files, **args)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import simplejpeg
 
-from penstock import types
+from headrace import types
 from tests.support.encoded_images import jpegs, picture, pngs
 from tests.support.gpu.decoding import check_like_cpu, check_pixels, decodable, encoded
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator

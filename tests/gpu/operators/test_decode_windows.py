@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import types
+from headrace import types
 from tests.support.encoded_images import jpegs, tiffs
 from tests.support.gpu.decoding import check_like_cpu, check_pixels, decodable, encoded, without
 from tests.support.gpu.run_operator import run_gpu_operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ShapeError
+from headrace.errors import ShapeError
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 SHAPES = [(9, 21, 3), (1, 1, 3), (0, 5, 3)]

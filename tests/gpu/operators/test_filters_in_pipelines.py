@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock import Pipeline, fn
+from headrace import Pipeline, fn
 
 _random = np.random.default_rng(0)
 SEQUENCES = [(_random.random((n, 20, 30, 3)) * 255).astype(np.uint8) for n in (2, 3, 1, 4)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
-from penstock.errors import ArgumentValueError, DataTypeError, OperatorError, ShapeError
-from penstock.operators import Arg, Input, Spec, operator
-from penstock.operators.support import registry
-from penstock.operators.support.argument_types import FloatArg
+from headrace import Pipeline, fn, types
+from headrace.errors import ArgumentValueError, DataTypeError, OperatorError, ShapeError
+from headrace.operators import Arg, Input, Spec, operator
+from headrace.operators.support import registry
+from headrace.operators.support.argument_types import FloatArg
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 IMAGES = [np.random.default_rng(0).integers(0, 256, s, np.uint8) for s in ((5, 7, 3), (2, 4, 3))]

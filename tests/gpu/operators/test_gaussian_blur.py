@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError
-from penstock.types import FLOAT, DALIDataType
+from headrace.errors import ArgumentValueError
+from headrace.types import FLOAT, DALIDataType
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 SHAPES = [(31, 70), (1, 64), (9, 130)]

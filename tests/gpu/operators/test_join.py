@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
-from penstock.graph.branches import guarded, merge
+from headrace import fn, pipeline_def
+from headrace.graph.branches import guarded, merge
 from tests.support.gpu.alike import check_alike, check_same_error
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 

@@ -7,12 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
-from penstock.kernels.gpu.device_constant import DeviceConstant
-from penstock.kernels.gpu.resample_axes import AxesSampling
-from penstock.kernels.gpu.resample_taps import axes_taps
-from penstock.kernels.plan.resize_axes import AXIS
-from penstock.operators.support.shape_memo import ShapeMemo
+from headrace import Pipeline, fn, types
+from headrace.kernels.gpu.device_constant import DeviceConstant
+from headrace.kernels.gpu.resample_axes import AxesSampling
+from headrace.kernels.gpu.resample_taps import axes_taps
+from headrace.kernels.plan.resize_axes import AXIS
+from headrace.operators.support.shape_memo import ShapeMemo
 from tests.support.gpu.same_values import random_rows
 from tests.support.gpu.session import gpu_session
 

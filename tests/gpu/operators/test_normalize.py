@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.errors import ShapeError
-from penstock.operators.support.normalize.batch import _misfits
-from penstock.operators.support.registry import find
-from penstock.types import DALIDataType
+from headrace.errors import ShapeError
+from headrace.operators.support.normalize.batch import _misfits
+from headrace.operators.support.registry import find
+from headrace.types import DALIDataType
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 SHAPES = [(5, 60, 3), (2, 3, 4, 5, 6), (200, 3), (7, 1, 70), (50,), (40, 30, 3)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
-from penstock.kernels.gpu.arithmetic import operation
-from penstock.kernels.gpu.cast import cast_to
-from penstock.kernels.gpu.pointwise import scale_and_shift
-from penstock.kernels.gpu.pointwise_terms import fault, nodes, source
-from penstock.operators.support.pointwise.pointwise_batch import PointwiseBatch, pointwise
-from penstock.tensors.gpu.batch import StridedBatch
-from penstock.tensors.gpu.faults import FaultReport
+from headrace import Pipeline, fn, types
+from headrace.kernels.gpu.arithmetic import operation
+from headrace.kernels.gpu.cast import cast_to
+from headrace.kernels.gpu.pointwise import scale_and_shift
+from headrace.kernels.gpu.pointwise_terms import fault, nodes, source
+from headrace.operators.support.pointwise.pointwise_batch import PointwiseBatch, pointwise
+from headrace.tensors.gpu.batch import StridedBatch
+from headrace.tensors.gpu.faults import FaultReport
 from tests.support.gpu.session import gpu_session
 
 _rng = np.random.default_rng(0)

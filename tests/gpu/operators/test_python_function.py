@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, ops, types
-from penstock.errors import OperatorError
-from penstock.operators.python.python_function import PythonFunction
-from penstock.python_function_plugin import current_dali_stream
-from penstock.tensors import TensorGPU
+from headrace import Pipeline, fn, ops, types
+from headrace.errors import OperatorError
+from headrace.operators.python.python_function import PythonFunction
+from headrace.python_function_plugin import current_dali_stream
+from headrace.tensors import TensorGPU
 
 SHAPES = ((5, 7, 3), (2, 4, 3), (3, 1, 3), (5, 7, 3))
 IMAGES = [np.random.default_rng(k).integers(0, 256, s, np.uint8) for k, s in enumerate(SHAPES)]

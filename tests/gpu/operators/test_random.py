@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import errors, types
-from penstock.kernels.cpu.philox_state import DrawSeed
+from headrace import errors, types
+from headrace.kernels.cpu.philox_state import DrawSeed
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 FLOATING = [types.FLOAT16, types.FLOAT, types.FLOAT64]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ShapeError
-from penstock.types import DALIInterpType
+from headrace.errors import ShapeError
+from headrace.types import DALIInterpType
 from tests.support.gpu.run_operator import run_gpu_operator
 from tests.support.gpu.same_values import assert_same_values, each, random_rows
 

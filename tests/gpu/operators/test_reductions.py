@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ShapeError
-from penstock.types import DALIDataType
+from headrace.errors import ShapeError
+from headrace.types import DALIDataType
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 INTEGERS_OF = {"uint8": DALIDataType.UINT64, "int16": DALIDataType.INT64}

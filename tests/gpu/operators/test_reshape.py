@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.errors import PenstockError, ShapeError
-from penstock.types import DALIDataType as T
+from headrace.errors import HeadraceError, ShapeError
+from headrace.types import DALIDataType as T
 from tests.support.gpu.alike import check_alike, check_same_error
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 from tests.support.gpu.session import gpu_session
@@ -128,8 +128,8 @@ def test_whatever_is_asked(case):
     inputs, arguments = case
     try:
         run_cpu_operator_on_batch("reinterpret", *inputs, **arguments)
-    except PenstockError:
-        with pytest.raises(PenstockError) as found:
+    except HeadraceError:
+        with pytest.raises(HeadraceError) as found:
             run_gpu_operator("reinterpret", *inputs, **arguments)
         sample = found.value.where.sample if hasattr(found.value, "where") else None
         check_same_error("reinterpret", *inputs, sample=sample, **arguments)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
-from penstock.operators.support.resize.resized_batch import ResizedBatch
+from headrace import Pipeline, fn, types
+from headrace.operators.support.resize.resized_batch import ResizedBatch
 from tests.support.gpu.same_values import random_rows
 
 SHAPES = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError, ShapeError
-from penstock.types import DALIDataType, DALIInterpType
+from headrace.errors import ArgumentValueError, ShapeError
+from headrace.types import DALIDataType, DALIInterpType
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 SHAPES = [(31, 44), (1, 1), (9, 70), (64, 5)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
+from headrace import Pipeline, fn, types
 
 _rng = np.random.default_rng(0)
 CLIPS = [_rng.integers(0, 256, s, np.uint8) for s in [(3, 8, 9, 3), (1, 5, 7, 3), (4, 8, 6, 3)]]

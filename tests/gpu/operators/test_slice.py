@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.types import DALIDataType as T
+from headrace.types import DALIDataType as T
 from tests.support.gpu.alike import check_alike, check_same_error
 
 _rng = np.random.default_rng(0)

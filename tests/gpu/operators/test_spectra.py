@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import Pipeline, fn
-from penstock.kernels.cpu.bands import mel_bands
-from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
-from penstock.kernels.gpu import spectrogram as kernels
-from penstock.operators.support.audio.spectrum_batch import SpectrumBatch
-from penstock.tensors.rows import Rows
+import headrace.experimental.dynamic as ndd
+from headrace import Pipeline, fn
+from headrace.kernels.cpu.bands import mel_bands
+from headrace.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
+from headrace.kernels.gpu import spectrogram as kernels
+from headrace.operators.support.audio.spectrum_batch import SpectrumBatch
+from headrace.tensors.rows import Rows
 from tests.support.gpu.alike import check_alike, check_same_error
 from tests.support.gpu.session import gpu_session
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.errors import ShapeError
-from penstock.operators.support.windows.subscript_batch import spans
-from penstock.types import DALIDataType as T
+from headrace.errors import ShapeError
+from headrace.operators.support.windows.subscript_batch import spans
+from headrace.types import DALIDataType as T
 from tests.support.gpu.alike import check_alike, check_same_error
 from tests.support.gpu.run_operator import run_gpu_operator
 

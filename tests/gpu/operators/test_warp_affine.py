@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import penstock.fn as fn
-from penstock.errors import ArgumentValueError, ShapeError
-from penstock.pipeline import Pipeline
-from penstock.types import DALIDataType, DALIInterpType
+import headrace.fn as fn
+from headrace.errors import ArgumentValueError, ShapeError
+from headrace.pipeline import Pipeline
+from headrace.types import DALIDataType, DALIInterpType
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 SHAPES = [(31, 44), (1, 1), (9, 300), (64, 5)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
-from penstock._lazy_module import lazy_module
-from penstock.operators.support.warp.warped_batch import WarpedBatch
-from penstock.tensors.gpu.queue import Queue
+from headrace import Pipeline, fn, types
+from headrace._lazy_module import lazy_module
+from headrace.operators.support.warp.warped_batch import WarpedBatch
+from headrace.tensors.gpu.queue import Queue
 from tests.support.gpu.runtime import EmulatedRuntime
 from tests.support.gpu.same_values import random_rows
 
@@ -59,7 +59,7 @@ def one_kernel(monkeypatch):
         ("pointwise", "compute"),
         ("normalize_pixels", "normalize_pixels"),
     ):
-        monkeypatch.setattr(lazy_module(f"penstock.kernels.gpu.{module}"), function, refuse)
+        monkeypatch.setattr(lazy_module(f"headrace.kernels.gpu.{module}"), function, refuse)
     monkeypatch.setattr(Queue, "copy_strided", refuse)
 
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from penstock.errors import OperatorError, PenstockError, Where
-from penstock.operators.support.batch_context import BatchContext
-from penstock.operators.support.operator import Operator
-from penstock.operators.support.planning import Alone, Planned, Samples, plan_batch, sample_of
-from penstock.operators.support.schema import Spec
-from penstock.operators.support.windows.arguments import (
+from headrace.errors import HeadraceError, OperatorError, Where
+from headrace.operators.support.batch_context import BatchContext
+from headrace.operators.support.operator import Operator
+from headrace.operators.support.planning import Alone, Planned, Samples, plan_batch, sample_of
+from headrace.operators.support.schema import Spec
+from headrace.operators.support.windows.arguments import (
     CROP_ARGS,
     OUT_OF_BOUNDS_ARGS,
     SLICE_ARGS,
@@ -24,8 +24,8 @@ from penstock.operators.support.windows.arguments import (
     OutOfBounds,
     SliceWindow,
 )
-from penstock.operators.support.windows.arithmetic import round_each
-from penstock.types import DALIDataType as T
+from headrace.operators.support.windows.arithmetic import round_each
+from headrace.types import DALIDataType as T
 
 ARGS = {a.name: a for a in (*CROP_ARGS, *SLICE_ARGS, *OUT_OF_BOUNDS_ARGS)}
 TYPES = {"i": T.INT32, "f": T.FLOAT}
@@ -96,7 +96,7 @@ def compare(op: Operator, context: BatchContext, windows: Any, extents: np.ndarr
         for k in range(context.size):
             try:
                 planned = cut.plan(alone.context(k), *(sample_of(each, k) for each in inputs))
-            except PenstockError as error:
+            except HeadraceError as error:
                 raise context.located(error, k) from error
             found.append(listed(planned))
         return tuple([row for (row,) in column] for column in zip(*found, strict=True))

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import torch
 
-from penstock import types
-from penstock.errors import ShapeError
-from penstock.plugin.pytorch import feed_ndarray, sparse
-from penstock.plugin.pytorch.convert import to_dense, to_list
-from penstock.plugin.pytorch.sparse import to_sparse_coo
-from penstock.plugin.pytorch.torch_utils import to_torch_tensor
-from penstock.tensors import TensorListGPU
-from penstock.tensors.gpu.device import get_device
+from headrace import types
+from headrace.errors import ShapeError
+from headrace.plugin.pytorch import feed_ndarray, sparse
+from headrace.plugin.pytorch.convert import to_dense, to_list
+from headrace.plugin.pytorch.sparse import to_sparse_coo
+from headrace.plugin.pytorch.torch_utils import to_torch_tensor
+from headrace.tensors import TensorListGPU
+from headrace.tensors.gpu.device import get_device
 from tests.support.gpu.late import late_batch, read_on
 
 

@@ -7,18 +7,18 @@ import gc
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
+from headrace import Pipeline, fn, types
 
 torch = pytest.importorskip("torch")
 
-from penstock.plugin.pytorch import (  # noqa: E402 - where there is PyTorch
+from headrace.plugin.pytorch import (  # noqa: E402 - where there is PyTorch
     DALIClassificationIterator,
     DALIGenericIterator,
     DALIRaggedIterator,
     feed_ndarray,
 )
-from penstock.plugin.pytorch.fn import torch_python_function  # noqa: E402
-from penstock.plugin.pytorch.torch_utils import to_torch_tensor  # noqa: E402
+from headrace.plugin.pytorch.fn import torch_python_function  # noqa: E402
+from headrace.plugin.pytorch.torch_utils import to_torch_tensor  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
@@ -131,7 +131,7 @@ def test_kept_batches_keep_their_values():
 
 
 def test_memory_does_not_grow():
-    from penstock.tensors.gpu.device import get_device
+    from headrace.tensors.gpu.device import get_device
 
     it = iterator(depth=2)
     for _ in range(20):
@@ -160,7 +160,7 @@ def test_a_pipeline_for_each_gpu():
     count = torch.cuda.device_count()
     if count < 2:
         pytest.skip("one GPU")
-    from penstock.tensors.gpu.runtime import install_runtime
+    from headrace.tensors.gpu.runtime import install_runtime
 
     install_runtime(None)  # the fixture has one GPU only
     pipelines = [pipeline(device_id=k, offset=k) for k in range(count)]

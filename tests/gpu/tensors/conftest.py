@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.tensors.gpu import foreign_memory
-from penstock.tensors.gpu.runtime import Runtime
+from headrace.tensors.gpu import foreign_memory
+from headrace.tensors.gpu.runtime import Runtime
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from penstock.errors import DataTypeError, UsageError
-from penstock.tensors.gpu.dlpack import consume, consume_all
+from headrace.errors import DataTypeError, UsageError
+from headrace.tensors.gpu.dlpack import consume, consume_all
 
 VERSIONS = [{}, {"max_version": (1, 1)}]
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(

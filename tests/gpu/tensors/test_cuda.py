@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.errors import GpuNotAvailableError
-from penstock.tensors.gpu import nvrtc
-from penstock.tensors.gpu.cuda import CudaRuntime
-from penstock.tensors.gpu.pinned import PinnedHostPool
-from penstock.tensors.gpu.pool import STAGING_BYTES, StagingPool
-from penstock.tensors.gpu.runtime import (
+from headrace.errors import GpuNotAvailableError
+from headrace.tensors.gpu import nvrtc
+from headrace.tensors.gpu.cuda import CudaRuntime
+from headrace.tensors.gpu.pinned import PinnedHostPool
+from headrace.tensors.gpu.pool import STAGING_BYTES, StagingPool
+from headrace.tensors.gpu.runtime import (
     check_available,
     current_device,
     get_runtime,
@@ -79,10 +79,10 @@ import sys
 import threading
 import pytest
 from tests.support.gpu.cuda_library import install_fake_cuda
-from penstock.tensors.gpu.cuda import CudaRuntime
-from penstock.tensors.gpu.pinned import PinnedHostPool
-from penstock.tensors.gpu.pool import StagingPool, STAGING_BYTES
-from penstock.tensors.gpu.uploads import _Returning
+from headrace.tensors.gpu.cuda import CudaRuntime
+from headrace.tensors.gpu.pinned import PinnedHostPool
+from headrace.tensors.gpu.pool import StagingPool, STAGING_BYTES
+from headrace.tensors.gpu.uploads import _Returning
 
 patch = pytest.MonkeyPatch()
 cuda = install_fake_cuda(patch)
@@ -91,7 +91,7 @@ staging = StagingPool(runtime)
 # Modules that somebody still has, here an extension, are emptied at the end, the last imported
 # first: their names are None then. What is left in an early one is dropped behind that.
 for name, module in list(sys.modules.items()):
-    if name == "threading" or name.startswith("penstock.tensors.gpu"):
+    if name == "threading" or name.startswith("headrace.tensors.gpu"):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(module))
 threading.kept = (
     runtime.record(7),

@@ -8,12 +8,12 @@ import weakref
 import numpy as np
 import pytest
 
-import penstock.kernels.gpu.strided_copy  # noqa: F401 - installs the copy that `Queue` offers
-from penstock import errors
-from penstock.tensors import TensorGPU, TensorListGPU
-from penstock.tensors.gpu import foreign_memory
-from penstock.tensors.gpu.foreign_list import all_on_gpu
-from penstock.tensors.gpu.runtime import get_runtime
+import headrace.kernels.gpu.strided_copy  # noqa: F401 - installs the copy that `Queue` offers
+from headrace import errors
+from headrace.tensors import TensorGPU, TensorListGPU
+from headrace.tensors.gpu import foreign_memory
+from headrace.tensors.gpu.foreign_list import all_on_gpu
+from headrace.tensors.gpu.runtime import get_runtime
 from tests.support.gpu.foreign import DLPackArray, InterfaceArray, OldDLPackArray
 from tests.support.gpu.libraries import CupyArray, PyTorchTensor, fake_libraries
 

@@ -7,9 +7,9 @@ import gc
 import numpy as np
 import pytest
 
-from penstock.tensors import TensorCPU, TensorGPU, TensorListGPU
-from penstock.tensors.gpu.device import get_device
-from penstock.tensors.gpu.runtime import get_runtime
+from headrace.tensors import TensorCPU, TensorGPU, TensorListGPU
+from headrace.tensors.gpu.device import get_device
+from headrace.tensors.gpu.runtime import get_runtime
 from tests.support.gpu.late import late_batch
 
 pytestmark = pytest.mark.gpu
@@ -74,7 +74,7 @@ def test_streams_that_are_gone(gpu_runtime, data):
 def test_strided_cupy_arrays_are_refused(data):
     import cupy
 
-    from penstock.errors import ShapeError
+    from headrace.errors import ShapeError
 
     with pytest.raises(ShapeError, match=r"cupy\.ascontiguousarray"):
         TensorGPU(cupy.asarray(data).T)
@@ -196,7 +196,7 @@ def test_memory_of_lists_is_kept_while_we_read_it(kind):
 
 def test_tensors_that_need_a_gradient_say_so():
     torch = pytest.importorskip("torch")
-    from penstock.errors import ArgumentTypeError
+    from headrace.errors import ArgumentTypeError
 
     with pytest.raises(ArgumentTypeError, match="grad"):
         TensorGPU(torch.zeros(3, device="cuda", requires_grad=True))

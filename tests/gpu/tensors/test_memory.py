@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import backend
-from penstock.tensors.buffer_sizes import BUFFER_SETTINGS, size_class
-from penstock.tensors.gpu.device import get_device
-from penstock.tensors.gpu.pool import DevicePool
-from penstock.tensors.pool import Account
+from headrace import backend
+from headrace.tensors.buffer_sizes import BUFFER_SETTINGS, size_class
+from headrace.tensors.gpu.device import get_device
+from headrace.tensors.gpu.pool import DevicePool
+from headrace.tensors.pool import Account
 
 
 @pytest.mark.parametrize(("growth", "allocations"), [(1, 40), (1.1, 20), (4, 3)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.tensors.gpu.pool import DevicePool
+from headrace.tensors.gpu.pool import DevicePool
 
 
 def test_the_same_stream_gets_other_memory_back_at_once(gpu_runtime):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from torch.utils.dlpack import from_dlpack
 
-from penstock.tensors import TensorGPU
-from penstock.tensors.gpu import foreign_memory
-from penstock.tensors.gpu.device import get_device
-from penstock.tensors.gpu.streams import DEFAULT_STREAM, UserStream, noted, stream_number
+from headrace.tensors import TensorGPU
+from headrace.tensors.gpu import foreign_memory
+from headrace.tensors.gpu.device import get_device
+from headrace.tensors.gpu.streams import DEFAULT_STREAM, UserStream, noted, stream_number
 from tests.support.gpu.foreign import DLPackArray
 from tests.support.gpu.late import late_batch, read_on
 from tests.support.gpu.libraries import fake_libraries

@@ -13,11 +13,11 @@ import pytest
 import torch
 from torch.utils.dlpack import from_dlpack
 
-from penstock import errors, types
-from penstock.tensors import TensorCPU, TensorGPU
-from penstock.tensors.device import DLDeviceType
-from penstock.tensors.gpu import foreign_memory
-from penstock.tensors.gpu.device import get_device
+from headrace import errors, types
+from headrace.tensors import TensorCPU, TensorGPU
+from headrace.tensors.device import DLDeviceType
+from headrace.tensors.gpu import foreign_memory
+from headrace.tensors.gpu.device import get_device
 from tests.support.gpu.foreign import DLPackArray, InterfaceArray, OldDLPackArray
 from tests.support.gpu.late import late_batch, read_on
 

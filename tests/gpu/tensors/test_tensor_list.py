@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from penstock import contact_sheet, errors, types
-from penstock.tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
-from penstock.tensors.gpu.device import get_device
+from headrace import contact_sheet, errors, types
+from headrace.tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
+from headrace.tensors.gpu.device import get_device
 from tests.support.gpu.foreign import DLPackArray, InterfaceArray
 from tests.support.gpu.late import late_batch, read_on
 

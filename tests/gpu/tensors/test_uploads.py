@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.tensors.gpu.pool import StagingPool
-from penstock.tensors.gpu.uploads import Uploads
+from headrace.tensors.gpu.pool import StagingPool
+from headrace.tensors.gpu.uploads import Uploads
 from tests.support.gpu.session import gpu_session
 
 

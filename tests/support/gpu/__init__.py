@@ -62,8 +62,8 @@ kernel for all generations of GPUs (``recording.py`` renews it). ``tests/gpu/tes
 repeats some tests with the address sanitizer: the first of each module about kernels, and those
 marked ``sanitize``.
 
-Switches: ``PENSTOCK_REQUIRE_GPU=1`` fails without a real GPU, ``PENSTOCK_REQUIRE_NVRTC=1`` without
-the compiler; ``PENSTOCK_TEST_CACHE`` is the folder for what was built.
+Switches: ``HEADRACE_REQUIRE_GPU=1`` fails without a real GPU, ``HEADRACE_REQUIRE_NVRTC=1`` without
+the compiler; ``HEADRACE_TEST_CACHE`` is the folder for what was built.
 
 Kernels get dynamic shared memory by ``DYNAMIC_SHARED(float, tile);`` in both worlds.
 """

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import OperatorError, PenstockError
+from headrace.errors import HeadraceError, OperatorError
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
 
@@ -29,20 +29,20 @@ def check_alike(name: str, *inputs: list[np.ndarray], **options: Any) -> Any:
 
 def check_same_error(
     name: str, *inputs: list[np.ndarray], sample: int | None = None, **options: Any
-) -> PenstockError:
+) -> HeadraceError:
     """Check that both devices raise the same error; return it.
 
     On the GPU it must name `sample`, unless that is not given.
     """
     try:
         run_cpu_operator_on_batch(name, *inputs, **options)
-    except PenstockError as error:
+    except HeadraceError as error:
         expected = error
     else:
         raise AssertionError(f"`{name}` raises nothing on the CPU")
     try:
         run_gpu_operator(name, *inputs, **options)
-    except PenstockError as error:
+    except HeadraceError as error:
         got: Any = error
     else:
         raise AssertionError(f"`{name}` raises nothing on the GPU")

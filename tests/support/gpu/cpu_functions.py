@@ -1,7 +1,7 @@
 """Kernels built by g++: the same program text that NVRTC gets, run by a thread of the host.
 
-Shared libraries, one a kernel, are kept below ``$PENSTOCK_TEST_CACHE`` (the folder for temporary
-files, when not set) under a hash of all that they are made from. ``PENSTOCK_TEST_SANITIZE=address``
+Shared libraries, one a kernel, are kept below ``$HEADRACE_TEST_CACHE`` (the folder for temporary
+files, when not set) under a hash of all that they are made from. ``HEADRACE_TEST_SANITIZE=address``
 builds them with the address sanitizer, which has to be preloaded then.
 """
 
@@ -34,7 +34,7 @@ _FLAGS = [
     # Kernels of one name in several programs must not find one another's static memory.
     *("-fvisibility=hidden", "-fno-gnu-unique"),
     "-fsanitize=alignment,bounds,integer-divide-by-zero,shift-exponent",
-    *("-fno-sanitize-recover=all", "-U_FORTIFY_SOURCE", "-DPENSTOCK_ON_CPU"),
+    *("-fno-sanitize-recover=all", "-U_FORTIFY_SOURCE", "-DHEADRACE_ON_CPU"),
 ]
 _HEADER = "cuda_on_cpu.h"
 # The checks call what launch.h defines, and the address sanitizer is preloaded: their libraries are
@@ -69,7 +69,7 @@ def missing() -> str | None:
 
 def sanitizing() -> bool:
     """Whether kernels are built with the address sanitizer."""
-    return os.environ.get("PENSTOCK_TEST_SANITIZE") == "address"
+    return os.environ.get("HEADRACE_TEST_SANITIZE") == "address"
 
 
 def function_of(name: str) -> str:
@@ -79,9 +79,9 @@ def function_of(name: str) -> str:
 
 def cache_folder(kind: str) -> Path:
     """Where things of a kind are kept that are expensive to make."""
-    root = os.environ.get("PENSTOCK_TEST_CACHE")
+    root = os.environ.get("HEADRACE_TEST_CACHE")
     user = os.getuid() if hasattr(os, "getuid") else 0  # nobody loads what others have built
-    base = Path(root) if root else Path(tempfile.gettempdir()) / f"penstock-tests-{user}"
+    base = Path(root) if root else Path(tempfile.gettempdir()) / f"headrace-tests-{user}"
     folder = base / kind
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -94,13 +94,13 @@ class CpuFunction:
         self.name = name
         self._lines = source.splitlines()
         library = ctypes.CDLL(str(_built(source, name)))
-        library.penstock_kinds.restype = ctypes.c_char_p
-        library.penstock_sizes.restype = ctypes.POINTER(ctypes.c_uint)
-        self._most_threads: int = library.penstock_most_threads()
-        self._launch = library.penstock_launch
+        library.headrace_kinds.restype = ctypes.c_char_p
+        library.headrace_sizes.restype = ctypes.POINTER(ctypes.c_uint)
+        self._most_threads: int = library.headrace_most_threads()
+        self._launch = library.headrace_launch
         self._launch.restype = ctypes.c_char_p
-        self.kinds: str = library.penstock_kinds().decode()
-        self.sizes: list[int] = library.penstock_sizes()[: len(self.kinds)]
+        self.kinds: str = library.headrace_kinds().decode()
+        self.sizes: list[int] = library.headrace_sizes()[: len(self.kinds)]
 
     def packed(self, args: tuple[Any, ...]) -> list[bytes]:
         """The bytes of the arguments, checked against the parameters."""
@@ -198,12 +198,12 @@ def cpu_function(source: str, name: str) -> CpuFunction:
 def _built(source: str, name: str) -> Path:
     flags = list(_FLAGS)
     if _WAITING.search(source):
-        flags.append("-DPENSTOCK_FIBERS")
+        flags.append("-DHEADRACE_FIBERS")
     if sanitizing():
         flags += ["-fsanitize=address", "-g", "-fno-omit-frame-pointer"]
     text = (
         f'#line 1 "program"\n{source}\n{_bound(source, name)}\n'
-        f"EMULATED_EXPORT(penstock_bound, &{name})\n"
+        f"EMULATED_EXPORT(headrace_bound, &{name})\n"
     )
     key = hashlib.sha256("\0".join([text, *flags, *_LIBRARIES, _surroundings()]).encode())
     target = cache_folder("kernels") / f"{key.hexdigest()[:32]}.so"
@@ -262,8 +262,8 @@ def _bound(source: str, name: str) -> str:
     template, bound = found.get(function_of(name), ("", str(_MAX_THREADS)))
     arguments = name[name.index("<") :] if template else ""
     return (
-        f"{template} constexpr unsigned penstock_bound_of() {{ return {bound}; }}\n"
-        f"static const unsigned penstock_bound = penstock_bound_of{arguments}();"
+        f"{template} constexpr unsigned headrace_bound_of() {{ return {bound}; }}\n"
+        f"static const unsigned headrace_bound = headrace_bound_of{arguments}();"
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from penstock.tensors.gpu import driver
+from headrace.tensors.gpu import driver
 
 
 class CudaCallError(RuntimeError):

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.kernels.gpu.decode.batch import begin_decoding
-from penstock.tensors.gpu.batch import DeviceBatch
-from penstock.tensors.gpu.queue import Queue
-from penstock.tensors.gpu.runtime import get_runtime
+from headrace.kernels.gpu.decode.batch import begin_decoding
+from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.runtime import get_runtime
 from tests.support.encoded_images import everything
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 from tests.support.gpu.runtime import EmulatedRuntime

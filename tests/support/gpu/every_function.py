@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.kernels.gpu.program import C_TYPES, program
+from headrace.kernels.gpu.program import C_TYPES, program
 from tests.support.gpu.session import gpu_session
 
 _TEXT = """

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.tensors.gpu.runtime import Runtime
+from headrace.tensors.gpu.runtime import Runtime
 
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from penstock.tensors import TensorListGPU
-from penstock.tensors.gpu.batch import DeviceBatch
-from penstock.tensors.gpu.device import get_device
-from penstock.tensors.gpu.runtime import Runtime
-from penstock.types import DALIDataType, to_dali_type
+from headrace.tensors import TensorListGPU
+from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.gpu.device import get_device
+from headrace.tensors.gpu.runtime import Runtime
+from headrace.types import DALIDataType, to_dali_type
 
 
 def late_batch(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.tensors.gpu.runtime import Runtime
+from headrace.tensors.gpu.runtime import Runtime
 from tests.support.gpu.foreign import DLPackArray
 
 

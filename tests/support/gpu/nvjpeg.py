@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.kernels.cpu.decode import nvimagecodec
-from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.gpu.decode import nvjpeg
+from headrace.kernels.cpu.decode import nvimagecodec
+from headrace.kernels.cpu.decode.header import read_header
+from headrace.kernels.gpu.decode import nvjpeg
 
 _BAD_JPEG = 3
 _ARCH_MISMATCH = 7
@@ -22,7 +22,7 @@ def _bytes(address: int, size: int) -> np.ndarray:
 
 
 class EmulatedNvJpeg:
-    """The library as `penstock.kernels.gpu.decode.nvjpeg.Functions` has it.
+    """The library as `headrace.kernels.gpu.decode.nvjpeg.Functions` has it.
 
     It writes its outputs when it is called, as the engines do.
 

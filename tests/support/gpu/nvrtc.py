@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from penstock.tensors.gpu.nvrtc import OPTIONS
+from headrace.tensors.gpu.nvrtc import OPTIONS
 from tests.support.gpu.cpu_functions import cache_folder
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
@@ -33,13 +33,13 @@ _ROOT = Path(__file__).parents[3]
 def missing() -> str | None:
     """What is not installed that compiling needs; `None` if all is.
 
-    ``PENSTOCK_REQUIRE_NVRTC=1`` makes it an error.
+    ``HEADRACE_REQUIRE_NVRTC=1`` makes it an error.
     """
     if importlib.util.find_spec("cupy") and _compiler_version():
         return None
     reason = "CuPy and NVRTC are not installed"
-    if os.environ.get("PENSTOCK_REQUIRE_NVRTC") == "1":
-        raise ModuleNotFoundError(f"{reason}, and PENSTOCK_REQUIRE_NVRTC=1")
+    if os.environ.get("HEADRACE_REQUIRE_NVRTC") == "1":
+        raise ModuleNotFoundError(f"{reason}, and HEADRACE_REQUIRE_NVRTC=1")
     return reason
 
 
@@ -118,7 +118,7 @@ def _path(source: str, name: str, arch: str) -> Path:
 
 
 def _main(files: list[str]) -> None:
-    from penstock.kernels.gpu.program import program
+    from headrace.kernels.gpu.program import program
     from tests.support.gpu.recording import listed
 
     kernels = [(file, name) for file, name in listed() if not files or file in files]

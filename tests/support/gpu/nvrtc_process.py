@@ -11,7 +11,7 @@ import re
 import sys
 from typing import Any
 
-from penstock.tensors.gpu.nvrtc import OPTIONS, _include_options
+from headrace.tensors.gpu.nvrtc import OPTIONS, _include_options
 
 _WARNING = re.compile(r"^(?!Remark:).*\bwarning\b.*$", re.MULTILINE | re.IGNORECASE)
 _ENTRY = re.compile(r"Compiling entry function '(\S+)'")

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from penstock.executor.cpu.frames import FrameLoop
-from penstock.executor.inputs import checked, declared_input, is_for_frames
-from penstock.graph.nodes import OpNode
-from penstock.operators.support.registry import find
-from penstock.operators.support.schema import Spec
-from penstock.types import DALIDataType, to_numpy_type
+from headrace.executor.cpu.frames import FrameLoop
+from headrace.executor.inputs import checked, declared_input, is_for_frames
+from headrace.graph.nodes import OpNode
+from headrace.operators.support.registry import find
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType, to_numpy_type
 
 DALI_OF = {np.dtype(to_numpy_type(t)): t for t in list(DALIDataType)[1:13]}
 

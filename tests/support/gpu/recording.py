@@ -13,10 +13,10 @@ import re
 import threading
 from pathlib import Path
 
-from penstock.kernels.gpu.program import program
+from headrace.kernels.gpu.program import program
 from tests.support.gpu.cpu_functions import cache_folder, function_of
 
-SOURCES = Path(__file__).parents[3] / "packages/core/src/penstock/kernels/gpu/cuda"
+SOURCES = Path(__file__).parents[3] / "packages/core/src/headrace/kernels/gpu/cuda"
 LISTED = Path(__file__).parents[2] / "gpu/kernels/expressions.txt"
 
 _KERNEL = re.compile(

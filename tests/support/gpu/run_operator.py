@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from penstock.executor.cpu.frames import FrameLoop
-from penstock.operators.support.batch_context import BatchContext
-from penstock.operators.support.operator import BatchOperator
-from penstock.operators.support.planning import PlanContext
-from penstock.tensors.gpu.runtime import Runtime
-from penstock.tensors.rows import Rows
-from penstock.types import storage_dtype
+from headrace.executor.cpu.frames import FrameLoop
+from headrace.operators.support.batch_context import BatchContext
+from headrace.operators.support.operator import BatchOperator
+from headrace.operators.support.planning import PlanContext
+from headrace.tensors.gpu.runtime import Runtime
+from headrace.tensors.rows import Rows
+from headrace.types import storage_dtype
 from tests.support.gpu.prepared import Prepared
 from tests.support.gpu.session import GpuSession, gpu_session
 from tests.support.run_operator import PlainContext, call
@@ -71,7 +71,7 @@ def run_gpu_operator(
     **args
         Constants, or lists of arrays, one a sample.
     """
-    from penstock.executor.gpu.frames import GpuFrames
+    from headrace.executor.gpu.frames import GpuFrames
 
     prepared = Prepared(name, inputs, layout, arg_layouts or {}, batch_size, GpuFrames, args)
     with gpu_session(runtime, scattered=scattered) as session:

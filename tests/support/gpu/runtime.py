@@ -1,4 +1,4 @@
-"""A GPU that is the CPU: `penstock.tensors.gpu.runtime.Runtime` for tests."""
+"""A GPU that is the CPU: `headrace.tensors.gpu.runtime.Runtime` for tests."""
 
 from __future__ import annotations
 

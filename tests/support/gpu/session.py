@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-import penstock.kernels.gpu.strided_copy  # noqa: F401 - installs the copy that `Queue` offers
-from penstock.tensors.gpu.batch import DeviceBatch, LazyBatch, as_shapes
-from penstock.tensors.gpu.pinned import PinnedHostPool
-from penstock.tensors.gpu.pool import DeviceMemory, DevicePool, StagingPool
-from penstock.tensors.gpu.queue import Queue
-from penstock.tensors.gpu.runtime import Runtime, get_runtime
+import headrace.kernels.gpu.strided_copy  # noqa: F401 - installs the copy that `Queue` offers
+from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, as_shapes
+from headrace.tensors.gpu.pinned import PinnedHostPool
+from headrace.tensors.gpu.pool import DeviceMemory, DevicePool, StagingPool
+from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.runtime import Runtime, get_runtime
 from tests.support.gpu.cpu_functions import sanitizing
 from tests.support.gpu.runtime import EmulatedRuntime
 

@@ -8,8 +8,8 @@ import weakref
 import numpy as np
 import pytest
 
-from penstock.executor.cpu import arena as arenas
-from penstock.executor.cpu.arena import Arena
+from headrace.executor.cpu import arena as arenas
+from headrace.executor.cpu.arena import Arena
 
 
 @pytest.fixture

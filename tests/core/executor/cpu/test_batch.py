@@ -8,10 +8,10 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
-from penstock.executor.cpu.batch import BatchBuffer, ShapeStatistics
-from penstock.operators import Spec
-from penstock.tensors.pool import HostPool
+from headrace import fn, pipeline_def, types
+from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.operators import Spec
+from headrace.tensors.pool import HostPool
 
 
 def outputs(graph, batch, **keywords):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.executor.cpu.chunks import chunk_size
+from headrace.executor.cpu.chunks import chunk_size
 
 
 @pytest.mark.parametrize(

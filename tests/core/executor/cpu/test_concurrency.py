@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.compilation_notice import compiling
-from penstock.executor.cpu.concurrency import Concurrency
-from penstock.executor.cpu.program import Program
-from penstock.operators import Input, SampleOperator, operator
+from headrace import Pipeline, fn
+from headrace.compilation_notice import compiling
+from headrace.executor.cpu.concurrency import Concurrency
+from headrace.executor.cpu.program import Program
+from headrace.operators import Input, SampleOperator, operator
 
 
 def work(concurrency, chunks, seconds, all_needed=False, full=True, is_awaited=False):

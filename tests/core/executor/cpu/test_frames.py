@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
-from penstock.operators import Arg, FloatArg, Input, SampleOperator, Spec, operator
-from penstock.types import DALIDataType
+from headrace import Pipeline, fn, types
+from headrace.operators import Arg, FloatArg, Input, SampleOperator, Spec, operator
+from headrace.types import DALIDataType
 
 
 @operator(

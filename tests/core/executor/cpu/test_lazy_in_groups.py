@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from penstock import errors, fn, pipeline_def, types
-from penstock.kernels.cpu.decode import pixels
-from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.cpu.decode.image_header import U8
-from penstock.operators import Input, SampleOperator, operator
-from penstock.operators.support.resize import several
+from headrace import errors, fn, pipeline_def, types
+from headrace.kernels.cpu.decode import pixels
+from headrace.kernels.cpu.decode.header import read_header
+from headrace.kernels.cpu.decode.image_header import U8
+from headrace.operators import Input, SampleOperator, operator
+from headrace.operators.support.resize import several
 from tests.support.encoded_images import everything, jpegs
 from tests.support.images import encoded
 

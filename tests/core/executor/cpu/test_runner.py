@@ -6,8 +6,8 @@ import weakref
 
 import numpy as np
 
-from penstock import Pipeline, fn
-from penstock.operators import Input, operator
+from headrace import Pipeline, fn
+from headrace.operators import Input, operator
 
 
 def test_what_a_sample_took_is_let_go_of_before_the_next_one():

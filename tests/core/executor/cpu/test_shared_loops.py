@@ -11,15 +11,15 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from penstock import Pipeline, _forking, fn, profile
-from penstock._forking import no_fork
-from penstock.executor.cpu import tasks
-from penstock.executor.cpu.arena import Arena
-from penstock.executor.cpu.concurrency import Concurrency
-from penstock.executor.cpu.shared_loops import Loop, SharedLoops
-from penstock.executor.monitor import Monitor
-from penstock.kernels.cpu.atomic import next_of
-from penstock.operators import Input, Planned, SampleOperator, operator
+from headrace import Pipeline, _forking, fn, profile
+from headrace._forking import no_fork
+from headrace.executor.cpu import tasks
+from headrace.executor.cpu.arena import Arena
+from headrace.executor.cpu.concurrency import Concurrency
+from headrace.executor.cpu.shared_loops import Loop, SharedLoops
+from headrace.executor.monitor import Monitor
+from headrace.kernels.cpu.atomic import next_of
+from headrace.operators import Input, Planned, SampleOperator, operator
 from tests.support.processes import wait_until
 
 
@@ -115,7 +115,7 @@ def test_one_thread_has_no_help(pipeline):
 
 
 def test_time_of_helpers_counts(pipeline, monkeypatch):
-    from penstock.executor.cpu.program import Program
+    from headrace.executor.cpu.program import Program
 
     noted = []
     monkeypatch.setattr(Program, "note_time", lambda _, *given: noted.append(given))

@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from penstock.errors import UsageError
-from penstock.executor.cpu import worker_threads as module
-from penstock.executor.cpu.worker_threads import WorkerThreads
-from penstock.executor.iteration import Iteration
+from headrace.errors import UsageError
+from headrace.executor.cpu import worker_threads as module
+from headrace.executor.cpu.worker_threads import WorkerThreads
+from headrace.executor.iteration import Iteration
 
 
 def test_workers_take_part():

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
-from penstock.executor.plan import batches_for_processes
-from penstock.executor.processes.inputs import Carried
-from penstock.executor.processes.remote import RemoteRunner
-from penstock.operators import Arg, Input, Spec, operator
-from penstock.operators.support.argument_types import ObjectArg
+from headrace import fn, pipeline_def, types
+from headrace.executor.plan import batches_for_processes
+from headrace.executor.processes.inputs import Carried
+from headrace.executor.processes.remote import RemoteRunner
+from headrace.operators import Arg, Input, Spec, operator
+from headrace.operators.support.argument_types import ObjectArg
 from tests.support.images import class_folders, encoded, picture
 from tests.support.processes import wait_until
 from tests.support.speech import CLIPS
@@ -129,7 +129,7 @@ def test_workers_read_memory_of_the_program_where_they_may(monkeypatch):
     graph = fed_in_place()
     copied = []
     monkeypatch.setattr(
-        "penstock.executor.processes.inputs.copy_pieces", lambda *pieces: copied.append(pieces)
+        "headrace.executor.processes.inputs.copy_pieces", lambda *pieces: copied.append(pieces)
     )
     pipe = check_same(graph, batch_size=7)
     if pipe._engine.executor.processes.copies_inputs:
@@ -281,7 +281,7 @@ def test_processes_that_are_busy_are_sent_samples_as_soon_as_these_come(monkeypa
         return found
 
     monkeypatch.setattr(RemoteRunner, "send", noted)
-    monkeypatch.setattr("penstock.executor.cpu.tasks.chunk_size", lambda *_: 4)
+    monkeypatch.setattr("headrace.executor.cpu.tasks.chunk_size", lambda *_: 4)
     folder = str(tmp_path)
 
     @operator("carrying_gated", inputs=Input())
@@ -561,7 +561,7 @@ def graph_of_numbers():
     ],
 )
 def test_the_argument_counts_more_than_the_environment(monkeypatch, workers, switch, expected):
-    monkeypatch.setenv("PENSTOCK_WORKERS", switch)
+    monkeypatch.setenv("HEADRACE_WORKERS", switch)
 
     @pipeline_def(batch_size=7, num_threads=2, device_id=None)
     def p():

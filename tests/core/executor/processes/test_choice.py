@@ -9,10 +9,10 @@ import signal
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
-from penstock.executor.processes import choice, pipeline_processes
-from penstock.executor.processes.server_process import SERVER
-from penstock.operators import Input, operator
+from headrace import fn, pipeline_def, types
+from headrace.executor.processes import choice, pipeline_processes
+from headrace.executor.processes.server_process import SERVER
+from headrace.operators import Input, operator
 from tests.support.images import class_folders
 from tests.support.processes import check, kill, numbers, wait_until
 
@@ -28,7 +28,7 @@ def processors(monkeypatch):
     def set_count(count):
         monkeypatch.setattr(choice.os, "sched_getaffinity", lambda pid: set(range(count)))
 
-    monkeypatch.delenv("PENSTOCK_WORKERS", raising=False)
+    monkeypatch.delenv("HEADRACE_WORKERS", raising=False)
     monkeypatch.setattr(pipeline_processes, "_SHORT_RUN_SECONDS", 0.0)
     set_count(4)
     return set_count
@@ -88,9 +88,9 @@ def test_there_are_not_many_more_processes_than_processors(processors):
 
 
 def test_the_environment_may_leave_the_choice_to_the_engine(monkeypatch):
-    monkeypatch.setenv("PENSTOCK_WORKERS", "auto")
+    monkeypatch.setenv("HEADRACE_WORKERS", "auto")
     assert LATER in reason(built(lambda: fed() + 1))
-    monkeypatch.setenv("PENSTOCK_WORKERS", "threads")
+    monkeypatch.setenv("HEADRACE_WORKERS", "threads")
     assert reason(built(lambda: fed() + 1)) == "as asked for"
 
 
@@ -155,7 +155,7 @@ def test_where_there_is_no_shared_memory_there_are_threads(monkeypatch):
 
 
 def test_where_memory_cannot_be_mapped_there_are_threads(monkeypatch):
-    from penstock.executor.processes.shared_pool import SHARED_POOL
+    from headrace.executor.processes.shared_pool import SHARED_POOL
 
     monkeypatch.setattr(type(SHARED_POOL), "empty", refuse)
     pipe = of_choice()
@@ -176,7 +176,7 @@ def test_where_an_application_is_the_interpreter_there_are_threads(monkeypatch):
 
 
 def test_where_processes_end_at_once_there_are_threads(monkeypatch):
-    from penstock.executor.sources.channel import Channel
+    from headrace.executor.sources.channel import Channel
 
     def fork(modules):
         ours, theirs = Channel.pair()

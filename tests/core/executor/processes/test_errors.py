@@ -8,11 +8,11 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
-from penstock.errors import OperatorError, ShapeError
-from penstock.executor.processes.room import Room
-from penstock.operators import Input, operator
-from penstock.tracebacks import WorkerTraceback
+from headrace import fn, pipeline_def
+from headrace.errors import OperatorError, ShapeError
+from headrace.executor.processes.room import Room
+from headrace.operators import Input, operator
+from headrace.tracebacks import WorkerTraceback
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
 

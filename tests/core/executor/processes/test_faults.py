@@ -13,9 +13,9 @@ import time
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
-from penstock.errors import WorkerProcessError
-from penstock.operators import Input, operator
+from headrace import fn, pipeline_def
+from headrace.errors import WorkerProcessError
+from headrace.operators import Input, operator
 from tests.support.processes import PATIENCE_SECONDS, check, kill, lives, numbers, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
@@ -63,15 +63,15 @@ def memory_files():
     found = set()
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
-            if "memfd:penstock" in os.readlink(f"/proc/self/fd/{name}"):
+            if "memfd:headrace" in os.readlink(f"/proc/self/fd/{name}"):
                 found.add(os.fstat(int(name)).st_ino)
     return found
 
 
 def check_random_kills(folder, policy, rounds):
     """Kill a worker in so many rounds, and see what comes out meanwhile."""
-    from penstock.executor.processes.pool import POOL
-    from penstock.executor.processes.shared_pool import SHARED_POOL
+    from headrace.executor.processes.pool import POOL
+    from headrace.executor.processes.shared_pool import SHARED_POOL
 
     rng = random.Random(rounds)
     files_before = memory_files()
@@ -130,7 +130,7 @@ def check_random_kills(folder, policy, rounds):
     shared = os.fstat(SHARED_POOL._current.descriptor)  # that of all pipelines of the program
     wait_until(lambda: memory_files() - files_before <= {shared.st_ino})
     assert bytes_before or shared.st_blocks == 0
-    assert not [name for name in os.listdir("/dev/shm") if "penstock" in name]
+    assert not [name for name in os.listdir("/dev/shm") if "headrace" in name]
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "replace"])
@@ -169,7 +169,7 @@ def test_a_stopped_worker_does_its_samples_again():
 
 
 def test_a_server_that_is_stopped_is_given_up():
-    from penstock.executor.processes.server_process import SERVER
+    from headrace.executor.processes.server_process import SERVER
 
     first = numbers()
     check(first, 0)

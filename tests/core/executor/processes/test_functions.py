@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
-from penstock.errors import WorkerProcessError
+from headrace import fn, pipeline_def
+from headrace.errors import WorkerProcessError
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
@@ -158,7 +158,7 @@ def test_what_cannot_be_unpickled_is_called_in_the_program():
 
 
 def test_the_environment_leaves_functions_in_the_program(monkeypatch):
-    monkeypatch.setenv("PENSTOCK_WORKERS", "processes")
+    monkeypatch.setenv("HEADRACE_WORKERS", "processes")
     pipe = built(lambda x: np.int32([os.getpid() == HOME]), None)
     assert all(value.item() for value, _ in found(pipe))
 

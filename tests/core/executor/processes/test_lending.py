@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.executor.processes.pool import WorkerPool
+from headrace.executor.processes.pool import WorkerPool
 
 
 def nothing(*_):

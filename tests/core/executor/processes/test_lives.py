@@ -11,9 +11,9 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
-from penstock.errors import WorkerProcessError
-from penstock.operators import Input, operator
+from headrace import fn, pipeline_def
+from headrace.errors import WorkerProcessError
+from headrace.operators import Input, operator
 from tests.support.processes import (
     PATIENCE_SECONDS,
     check,
@@ -93,7 +93,7 @@ def doubled(x):
 @pytest.mark.parametrize("num_threads", [1, 2, 4])
 def test_as_many_processes_are_started_as_asked_for(num_threads, monkeypatch):
     """Threads need them for samples, and for calls of functions meanwhile."""
-    from penstock.executor.processes.pool import POOL
+    from headrace.executor.processes.pool import POOL
 
     monkeypatch.setattr(POOL, "_started", Mock(wraps=POOL._started))
 
@@ -114,7 +114,7 @@ def test_as_many_processes_are_started_as_asked_for(num_threads, monkeypatch):
 def test_a_thread_waits_for_a_process_that_is_in_use(comes, monkeypatch):
     """The next one that comes back is its; one is started in place of one that was lost, and where
     none comes back for long."""
-    from penstock.executor.processes import pool
+    from headrace.executor.processes import pool
 
     monkeypatch.setattr(pool, "_WAIT_TIMEOUT_SECONDS", 0.1 if comes == "never" else 60)
     pipe = numbers(num_threads=1)
@@ -146,7 +146,7 @@ def test_workers_are_bound_to_processors(mask, monkeypatch):
     allowed = sorted(os.sched_getaffinity(0))
     monkeypatch.delenv("DALI_AFFINITY_MASK", raising=False)
     if mask is not None:
-        monkeypatch.setenv("PENSTOCK_AFFINITY_MASK", str(allowed[-1]))
+        monkeypatch.setenv("HEADRACE_AFFINITY_MASK", str(allowed[-1]))
     pipe = numbers(set_affinity=True)
     check(pipe, 0)
     expected = {tuple(allowed), tuple(allowed[-1:] if mask else allowed)}
@@ -159,7 +159,7 @@ def test_workers_are_bound_to_processors(mask, monkeypatch):
 
 
 def test_a_killed_server_is_started_again():
-    from penstock.executor.processes.server_process import SERVER
+    from headrace.executor.processes.server_process import SERVER
 
     pipe = numbers(on_bad_sample="replace")
     check(pipe, 0)
@@ -193,7 +193,7 @@ def test_a_sample_that_ends_its_worker_is_a_bad_one():
 
 
 def test_the_server_has_one_thread_and_nothing_of_the_program():
-    from penstock.executor.processes.server_process import SERVER
+    from headrace.executor.processes.server_process import SERVER
 
     pipe = numbers()
     check(pipe, 0)

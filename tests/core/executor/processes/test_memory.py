@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
+from headrace import fn, pipeline_def, types
 from tests.e2e.support import run_python
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
@@ -32,7 +32,7 @@ def counting():
 
 def of_pytorch(pipe):
     torch = pytest.importorskip("torch")
-    from penstock.plugin.pytorch import DALIGenericIterator
+    from headrace.plugin.pytorch import DALIGenericIterator
 
     for (batch,) in DALIGenericIterator(pipe, ["x"]):
         assert isinstance(batch["x"], torch.Tensor)
@@ -41,7 +41,7 @@ def of_pytorch(pipe):
 
 def of_jax(pipe):
     jax = pytest.importorskip("jax")
-    from penstock.plugin.jax import DALIGenericIterator
+    from headrace.plugin.jax import DALIGenericIterator
 
     for batch in DALIGenericIterator(pipe, ["x"]):
         assert isinstance(batch["x"], jax.Array)
@@ -50,7 +50,7 @@ def of_jax(pipe):
 
 @pytest.mark.parametrize("iterator", [of_pytorch, of_jax])
 def test_frameworks_have_the_memory_that_workers_wrote_to(iterator):
-    from penstock.executor.processes.shared_pool import SHARED_POOL
+    from headrace.executor.processes.shared_pool import SHARED_POOL
 
     pipe = counting()
     batches = iterator(pipe)
@@ -65,7 +65,7 @@ def test_frameworks_have_the_memory_that_workers_wrote_to(iterator):
 
 @pytest.mark.parametrize("iterator", [of_pytorch, of_jax])
 def test_a_hundred_batches_that_are_kept(iterator):
-    from penstock.executor.processes.shared_pool import SHARED_POOL
+    from headrace.executor.processes.shared_pool import SHARED_POOL
 
     gc.collect()
     before = SHARED_POOL.stats().bytes_in_use
@@ -86,9 +86,9 @@ LONG = """
 import gc, json, os, sys
 from pathlib import Path
 import numpy as np
-from penstock import fn, pipeline_def
-from penstock.executor.processes.pool import POOL
-from penstock.executor.processes.shared_pool import SHARED_POOL
+from headrace import fn, pipeline_def
+from headrace.executor.processes.pool import POOL
+from headrace.executor.processes.shared_pool import SHARED_POOL
 
 rng = np.random.default_rng(5)
 fed = [rng.integers(0, 255, (k % 5, 40, 30), np.uint8) for k in range(8)]

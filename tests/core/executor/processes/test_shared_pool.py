@@ -20,7 +20,7 @@ def used_bytes(file):
 
 
 def test_memory_returns_to_the_system_when_it_is_given_up():
-    from penstock.executor.processes.shared_pool import SharedPool
+    from headrace.executor.processes.shared_pool import SharedPool
 
     pool = SharedPool(idle_limit_bytes=0)
     array = pool.empty((1 << 20,), np.uint8)
@@ -33,14 +33,14 @@ def test_memory_returns_to_the_system_when_it_is_given_up():
 
 
 def test_nothing_is_set_aside_of_shared_memory():
-    from penstock.executor.processes.shared_pool import SharedPool
+    from headrace.executor.processes.shared_pool import SharedPool
 
     with pytest.raises(NotImplementedError, match="`reserve` is not for shared memory"):
         SharedPool().reserve(1000)
 
 
 def test_memory_that_is_not_needed_any_more_goes_back_to_the_system():
-    from penstock.executor.processes.shared_pool import SharedPool
+    from headrace.executor.processes.shared_pool import SharedPool
 
     pool = SharedPool()
     arrays = [pool.empty((1 << 20,), np.uint8) for _ in range(8)]
@@ -57,7 +57,7 @@ def test_memory_that_is_not_needed_any_more_goes_back_to_the_system():
 
 @given(st.lists(st.integers(1, 5 * PAGE), min_size=1, max_size=30), st.randoms())
 def test_ranges_never_overlap_and_are_joined_again(sizes, rng):
-    from penstock.executor.processes.shared_pool import SharedFile
+    from headrace.executor.processes.shared_pool import SharedFile
 
     file = SharedFile(0)
     whole = file._free.bytes_free
@@ -77,8 +77,8 @@ def test_ranges_never_overlap_and_are_joined_again(sizes, rng):
 
 
 def test_places_are_found_for_arrays_of_the_pool_only():
-    from penstock.executor.processes.shared_pool import SharedPool
-    from penstock.tensors.addresses import addresses_of
+    from headrace.executor.processes.shared_pool import SharedPool
+    from headrace.tensors.addresses import addresses_of
 
     pool = SharedPool()
     own = pool.empty((3, 5), np.int32)
@@ -93,7 +93,7 @@ def test_places_are_found_for_arrays_of_the_pool_only():
 
 
 def test_too_much_memory_is_an_error():
-    from penstock.executor.processes.shared_pool import SharedPool
+    from headrace.executor.processes.shared_pool import SharedPool
 
     with pytest.raises(MemoryError, match="There is no memory for an array"):
         SharedPool().empty((1 << 60,), np.uint8)

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from penstock import Pipeline, fn
+from headrace import Pipeline, fn
 
 
 def pipeline(source, batch_size=4, options=None, **arguments):

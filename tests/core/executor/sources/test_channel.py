@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from penstock.executor.monitor import Wakeup
-from penstock.executor.sources.channel import Channel, wait_for_any
+from headrace.executor.monitor import Wakeup
+from headrace.executor.sources.channel import Channel, wait_for_any
 
 
 def test_waiting_for_any_of_several():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import SourceWorkerError
+from headrace.errors import SourceWorkerError
 from tests.core.executor.sources import sources
 from tests.core.executor.sources.sources import pipeline, run
 
@@ -208,7 +208,7 @@ def _endless():
 
 def _segments():
     folder = Path("/dev/shm")
-    return [p for p in folder.iterdir() if p.name.startswith("penstock")] if folder.is_dir() else []
+    return [p for p in folder.iterdir() if p.name.startswith("headrace")] if folder.is_dir() else []
 
 
 def test_workers_are_killed_at_random():

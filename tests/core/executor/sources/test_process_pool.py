@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from penstock.errors import (
+from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DataTypeError,
@@ -22,8 +22,8 @@ from penstock.errors import (
     SourceWorkerError,
     UsageError,
 )
-from penstock.executor.sources import process_pool, process_worker
-from penstock.graph.user_line import own_folders
+from headrace.executor.sources import process_pool, process_worker
+from headrace.graph.user_line import own_folders
 from tests.core.executor.sources import sources
 from tests.core.executor.sources.sources import pipeline, run, values
 
@@ -284,7 +284,7 @@ def test_batches_outlive_the_pipeline():
 def test_shared_memory_is_given_back_with_the_pipeline():
     def open_segments():
         links = [f"/proc/self/fd/{n}" for n in os.listdir("/proc/self/fd")]
-        return sum("memfd:penstock" in os.readlink(p) for p in links if os.path.lexists(p))
+        return sum("memfd:headrace" in os.readlink(p) for p in links if os.path.lexists(p))
 
     gc.disable()
     try:
@@ -320,7 +320,7 @@ def test_a_guess_of_the_memory():
 
 
 def test_several_sources_share_the_workers():
-    from penstock import Pipeline, fn
+    from headrace import Pipeline, fn
 
     pipe = Pipeline(2, 1, None, py_num_workers=2)
     with pipe:
@@ -363,7 +363,7 @@ def test_workers_that_were_started_and_never_used():
 
 
 def test_a_source_that_belongs_to_the_pipeline_itself():
-    from penstock import Pipeline, fn
+    from headrace import Pipeline, fn
 
     class Own(Pipeline):
         def __init__(self):

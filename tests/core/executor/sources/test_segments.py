@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from penstock.executor.sources.segments import (
+from headrace.executor.sources.segments import (
     IDLE_LIMIT,
     SegmentReader,
     SegmentWriter,

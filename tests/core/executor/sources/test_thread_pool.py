@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from penstock.errors import SourceWorkerError
+from headrace.errors import SourceWorkerError
 from tests.core.executor.sources import sources
 from tests.core.executor.sources.sources import pipeline, run, values
 
@@ -94,7 +94,7 @@ def test_threads_end_with_the_pipeline():
     pipe = threaded(sources.numbered, batch=False)
     pipe.run()
     threads = [
-        t for t in set(threading.enumerate()) - before if t.name.startswith("penstock-source")
+        t for t in set(threading.enumerate()) - before if t.name.startswith("headrace-source")
     ]
     assert len(threads) == 2
     del pipe

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.arithmetic import IntegerDivisionByZeroError, array_function
-from penstock.kernels.cpu.scalar_arithmetic import conversion, scalar_function
-from penstock.operators.support.arithmetic.operations import OPERATIONS
+from headrace.kernels.cpu.arithmetic import IntegerDivisionByZeroError, array_function
+from headrace.kernels.cpu.scalar_arithmetic import conversion, scalar_function
+from headrace.operators.support.arithmetic.operations import OPERATIONS
 
 INTEGERS = [np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")]
 REALS = [np.dtype(t) for t in ("f2", "f4", "f8")]

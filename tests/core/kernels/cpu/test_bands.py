@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.bands import Bands, apply_bands, cosine_bands, mel_bands
-from penstock.kernels.cpu.decibels import DecibelScale, to_decibels
+from headrace.kernels.cpu.bands import Bands, apply_bands, cosine_bands, mel_bands
+from headrace.kernels.cpu.decibels import DecibelScale, to_decibels
 
 RNG = np.random.default_rng(0)
 

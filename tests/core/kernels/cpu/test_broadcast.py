@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.kernels.cpu.broadcast import common_shape, run_tiled
+from headrace.kernels.cpu.broadcast import common_shape, run_tiled
 
 
 def add_all(operands, shape, tile):

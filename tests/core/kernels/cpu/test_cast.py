@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.kernels.cpu import cast, half
-from penstock.kernels.cpu.cast import converter
-from penstock.kernels.cpu.rows import as_rows
+from headrace.kernels.cpu import cast, half
+from headrace.kernels.cpu.cast import converter
+from headrace.kernels.cpu.rows import as_rows
 
 INTEGERS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.color import transform_pixels
-from penstock.kernels.cpu.color_spaces import CHANNELS, CONVERSIONS, convert_pixels
+from headrace.kernels.cpu.color import transform_pixels
+from headrace.kernels.cpu.color_spaces import CHANNELS, CONVERSIONS, convert_pixels
 
 
 @pytest.mark.parametrize("pair", CONVERSIONS, ids="-".join)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.flip import flip_into
+from headrace.kernels.cpu.flip import flip_into
 from tests.support.views import SHAPES, views
 
 

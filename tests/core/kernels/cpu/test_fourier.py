@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.fourier import factors_of, spectrum_of
-from penstock.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
-from penstock.tensors.rows import Rows
+from headrace.kernels.cpu.fourier import factors_of, spectrum_of
+from headrace.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
+from headrace.tensors.rows import Rows
 
 RNG = np.random.default_rng(0)
 

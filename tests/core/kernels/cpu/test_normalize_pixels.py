@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu import half, normalize_pixels
-from penstock.kernels.cpu.normalize_pixels import pattern
+from headrace.kernels.cpu import half, normalize_pixels
+from headrace.kernels.cpu.normalize_pixels import pattern
 
 MEANS = np.array([100.5, 3.25, -7.0, 60.0, 1.0], np.float32)
 FACTORS = np.array([0.0173, 2.5, -0.7, 0.11, 1.0], np.float32)

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from penstock.kernels.cpu.once import once
+from headrace.kernels.cpu.once import once
 
 
 def test_threads_that_ask_together_get_one_thing():

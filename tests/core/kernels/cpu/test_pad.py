@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.kernels.cpu.pad import pad_window, source_positions
+from headrace.kernels.cpu.pad import pad_window, source_positions
 
 MODES = {"edge": "edge", "reflect_1001": "symmetric", "reflect_101": "reflect", "wrap": "wrap"}
 axes = st.tuples(st.integers(1, 6), st.integers(-12, 12), st.integers(0, 14))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from penstock.kernels.cpu.random import (
+from headrace.kernels.cpu.random import (
     fill_bernoulli,
     fill_beta,
     fill_index,
@@ -33,7 +33,7 @@ KNOWN_ANSWERS = [
 
 @pytest.mark.parametrize(("counter", "key", "words"), KNOWN_ANSWERS)
 def test_known_answers(counter, key, words):
-    from penstock.kernels.cpu.philox import block
+    from headrace.kernels.cpu.philox import block
 
     assert tuple(int(w) for w in block(*counter, *key)) == words
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.kernels.cpu.random_crop import crop_window
+from headrace.kernels.cpu.random_crop import crop_window
 
 
 def draw(seed, height, width, area=(0.08, 1.0), ratio=(0.75, 4 / 3), attempts=10):

@@ -8,8 +8,8 @@ import threading
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.reading_loop import SLOTS
-from penstock.kernels.cpu.reading_threads import BeingRead, Extents, ReadingThreads
+from headrace.kernels.cpu.reading_loop import SLOTS
+from headrace.kernels.cpu.reading_threads import BeingRead, Extents, ReadingThreads
 
 COUNT = 40
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from penstock.kernels.cpu.normalize_pixels import normalize_pixels, pattern
-from penstock.kernels.cpu.resample import blend_slices, resample_image
-from penstock.kernels.cpu.resample_taps import AxisSampling, Filter, axis_taps
+from headrace.kernels.cpu.normalize_pixels import normalize_pixels, pattern
+from headrace.kernels.cpu.resample import blend_slices, resample_image
+from headrace.kernels.cpu.resample_taps import AxisSampling, Filter, axis_taps
 
 
 def scratch(shape, dtype):

@@ -8,17 +8,17 @@ from threading import Barrier
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu import half, resample
-from penstock.kernels.cpu.decode.backend import has_nvimagecodec
-from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.cpu.decode.pixels import Wanted, decode
+from headrace.kernels.cpu import half, resample
+from headrace.kernels.cpu.decode.backend import has_nvimagecodec
+from headrace.kernels.cpu.decode.header import read_header
+from headrace.kernels.cpu.decode.pixels import Wanted, decode
 from tests.support.encoded_images import jpegs
 from tests.support.images import encoded, picture
 
 if not has_nvimagecodec():
     pytest.skip("nvImageCodec is not installed", allow_module_level=True)
 
-from penstock.kernels.cpu.resample_images import IMAGE, can_make, resampling_loop
+from headrace.kernels.cpu.resample_images import IMAGE, can_make, resampling_loop
 
 U8, F32 = np.dtype(np.uint8), np.dtype(np.float32)
 MEAN, FACTOR = np.float32([120, 110, 100]), np.float32([1 / 58, 1 / 57, 1 / 0.5])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.sine import sine_and_cosine
+from headrace.kernels.cpu.sine import sine_and_cosine
 
 
 @pytest.mark.parametrize("reach", [0.5, 4.0, 60.0, 119.0, 1e4])

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.transpose import merged, transpose_into
+from headrace.kernels.cpu.transpose import merged, transpose_into
 from tests.support.views import SHAPES, views
 
 

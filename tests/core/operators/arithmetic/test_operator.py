@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.errors import ArgumentValueError, LayoutError, ShapeError
-from penstock.operators.support.arithmetic import program
-from penstock.operators.support.arithmetic.expression import typed
-from penstock.operators.support.planning import Samples
-from penstock.operators.support.registry import find
-from penstock.operators.support.schema import Spec
-from penstock.types import DALIDataType as T
-from penstock.types import to_dali_type
+from headrace.errors import ArgumentValueError, LayoutError, ShapeError
+from headrace.operators.support.arithmetic import program
+from headrace.operators.support.arithmetic.expression import typed
+from headrace.operators.support.planning import Samples
+from headrace.operators.support.registry import find
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType as T
+from headrace.types import to_dali_type
 from tests.support.run_operator import run_operator
 
 X, Y, Z = (("input", k) for k in range(3))

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from penstock import errors, fn, pipeline_def, types
+from headrace import errors, fn, pipeline_def, types
 from tests.support.speech import CLIPS, FOLDER, decoded, encode, encoded
 
 KINDS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import errors, fn, pipeline_def, types
+from headrace import errors, fn, pipeline_def, types
 from tests.support.speech import FOLDER, encode, encoded
 
 PLAIN = sorted(path.name for path in FOLDER.glob("*_[sfu][0-9]*.wav"))

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError, LayoutError, ShapeError
-from penstock.operators.support.audio.lazy_spectrum import LazySpectrum, numbers
-from penstock.operators.support.registry import find
-from penstock.operators.support.schema import Spec
-from penstock.tensors.rows import Rows
-from penstock.types import DALIDataType
+from headrace.errors import ArgumentValueError, LayoutError, ShapeError
+from headrace.operators.support.audio.lazy_spectrum import LazySpectrum, numbers
+from headrace.operators.support.registry import find
+from headrace.operators.support.schema import Spec
+from headrace.tensors.rows import Rows
+from headrace.types import DALIDataType
 from tests.support.run_operator import run_operator
 
 TONE = np.sin(2 * np.pi * 1000 / 16000 * np.arange(16000)).astype(np.float32)

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError, DataTypeError, LayoutError, ShapeError
-from penstock.operators.support.planning import PlanContext
-from penstock.operators.support.registry import find
-from penstock.operators.support.schema import Spec
-from penstock.types import DALIDataType as T
+from headrace.errors import ArgumentValueError, DataTypeError, LayoutError, ShapeError
+from headrace.operators.support.planning import PlanContext
+from headrace.operators.support.registry import find
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType as T
 from tests.support.run_operator import PlainContext, run_operator
 
 DATA = np.arange(6, dtype=np.uint8).reshape(2, 3)

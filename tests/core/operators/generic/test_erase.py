@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError, LayoutError, OutOfRangeError
+from headrace.errors import ArgumentValueError, LayoutError, OutOfRangeError
 from tests.support.run_operator import run_operator
 
 IMAGE = np.full((4, 6, 3), 9, np.uint8)

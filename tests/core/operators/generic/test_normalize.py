@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.errors import ShapeError
-from penstock.types import DALIDataType
+from headrace import Pipeline, fn
+from headrace.errors import ShapeError
+from headrace.types import DALIDataType
 from tests.support.run_operator import run_operator
 
 SHAPES = [(5, 60, 3), (2, 3, 4, 5, 6), (200, 3), (3, 200), (7, 1, 70), (1, 1, 1), (50,)]

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-import penstock.operators.generic.normalize as module
+import headrace.operators.generic.normalize as module
 from tests.support.run_operator import run_operator
 
 RNG = np.random.default_rng(0)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn
-from penstock.errors import ArgumentValueError, ShapeError
+from headrace import Pipeline, fn
+from headrace.errors import ArgumentValueError, ShapeError
 from tests.support.run_operator import run_operator
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError, DataTypeError, OutOfRangeError, ShapeError
-from penstock.operators.support.registry import find
-from penstock.operators.support.schema import Spec
-from penstock.types import DALIDataType as T
+from headrace.errors import ArgumentValueError, DataTypeError, OutOfRangeError, ShapeError
+from headrace.operators.support.registry import find
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType as T
 from tests.support.run_operator import run_operator
 
 DATA = np.arange(24, dtype=np.int32).reshape(2, 3, 4)

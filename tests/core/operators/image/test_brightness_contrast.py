@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.types import DALIDataType
+from headrace.types import DALIDataType
 from tests.support.run_operator import run_operator
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.types import DALIDataType
+from headrace.types import DALIDataType
 from tests.support.run_operator import run_operator
 
 GREY = np.full((3, 4, 3), 90, np.uint8)
@@ -84,7 +84,7 @@ def test_volumes_of_views():
 
 
 def test_without_the_processors_float16(monkeypatch):
-    from penstock.kernels.cpu import half
+    from headrace.kernels.cpu import half
 
     image = noise(9, 20, 3)
     expected = twist(image, hue=30.0, dtype=DALIDataType.FLOAT16)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import types
-from penstock.errors import ArgumentValueError, DataTypeError, LayoutError, OutOfRangeError
+from headrace import types
+from headrace.errors import ArgumentValueError, DataTypeError, LayoutError, OutOfRangeError
 from tests.support.run_operator import run_operator
 
 NAME = "crop_mirror_normalize"

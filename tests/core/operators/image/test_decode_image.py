@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import simplejpeg
 
-from penstock import Pipeline, fn
-from penstock.errors import BadSampleError, DataTypeError, ShapeError
-from penstock.executor.cpu.batch import BatchBuffer
-from penstock.kernels.cpu.decode import backend, nvimagecodec_library, stored
-from penstock.types import DALIDataType, DALIImageType
+from headrace import Pipeline, fn
+from headrace.errors import BadSampleError, DataTypeError, ShapeError
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.kernels.cpu.decode import backend, nvimagecodec_library, stored
+from headrace.types import DALIDataType, DALIImageType
 from tests.support.encoded_images import (
     everything,
     jpegs,
@@ -35,7 +35,7 @@ def back_end(request, monkeypatch):
             nvimagecodec_library.library()
         except ImportError:
             pytest.skip("nvImageCodec is not installed")
-    monkeypatch.setenv("PENSTOCK_DECODER", request.param)
+    monkeypatch.setenv("HEADRACE_DECODER", request.param)
     backend.has_nvimagecodec.cache_clear()
     yield request.param
     backend.has_nvimagecodec.cache_clear()
@@ -309,7 +309,7 @@ def test_pixels_are_decoded_once(monkeypatch, back_end):
         calls.append(args[4])
         return original(*args)
 
-    monkeypatch.setattr("penstock.kernels.cpu.decode.pixels.decode_stored", counting)
+    monkeypatch.setattr("headrace.kernels.cpu.decode.pixels.decode_stored", counting)
     data = encoded(jpegs()["jpeg-200x300"])
     image = lazy("decoders.image", data)
     assert image.shape == (200, 300, 3)

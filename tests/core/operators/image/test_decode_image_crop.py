@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import (
+from headrace.errors import (
     ArgumentValueError,
     BadSampleError,
+    HeadraceError,
     OutOfRangeError,
-    PenstockError,
     UsageError,
 )
-from penstock.types import DALIDataType, DALIImageType
+from headrace.types import DALIDataType, DALIImageType
 from tests.support.encoded_images import everything, jpegs, pngs
 from tests.support.lazy import lazy
 from tests.support.run_operator import run_operator
@@ -80,7 +80,7 @@ def test_colours_and_types():
 def test_errors(args, error, reason):
     with pytest.raises(error, match=reason):
         crop("jpeg-4:2:0", **args)
-    with pytest.raises(PenstockError):
+    with pytest.raises(HeadraceError):
         lazy("decoders.image_crop", encoded("jpeg-4:2:0"), **args)
 
 
@@ -156,7 +156,7 @@ def test_positional_windows(anchor, shape, args, expected):
     ],
 )
 def test_slice_errors(args, reason):
-    with pytest.raises(PenstockError, match=reason):
+    with pytest.raises(HeadraceError, match=reason):
         run_operator("decoders.image_slice", encoded("jpeg-4:2:0"), **args)
 
 

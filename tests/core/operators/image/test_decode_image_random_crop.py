@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError
+from headrace.errors import ArgumentValueError
 from tests.support.encoded_images import jpegs, png
 from tests.support.lazy import lazy
 from tests.support.run_operator import run_operator

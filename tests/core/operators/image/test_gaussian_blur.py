@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.ndimage
 
-from penstock import Pipeline, fn, types
-from penstock.errors import ArgumentValueError, OperatorError
-from penstock.types import DALIDataType
+from headrace import Pipeline, fn, types
+from headrace.errors import ArgumentValueError, OperatorError
+from headrace.types import DALIDataType
 from tests.support.run_operator import run_operator
 
 

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from penstock.errors import BadSampleError, DataTypeError, ShapeError
-from penstock.types import DALIDataType, DALIImageType
+from headrace.errors import BadSampleError, DataTypeError, ShapeError
+from headrace.types import DALIDataType, DALIImageType
 from tests.support.encoded_images import everything, jpegs, unsupported
 from tests.support.run_operator import run_operator
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def, types
-from penstock.errors import ArgumentValueError, ShapeError
-from penstock.kernels.cpu.random_crop import crop_window
+from headrace import fn, pipeline_def, types
+from headrace.errors import ArgumentValueError, ShapeError
+from headrace.kernels.cpu.random_crop import crop_window
 from tests.support.run_operator import PlainContext, run_operator
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from penstock import Pipeline, fn, types
-from penstock.errors import ArgumentValueError, DataTypeError, UsageError
-from penstock.operators.support.resize.request import MODES, planned_axes
+from headrace import Pipeline, fn, types
+from headrace.errors import ArgumentValueError, DataTypeError, UsageError
+from headrace.operators.support.resize.request import MODES, planned_axes
 from tests.support.run_operator import run_operator
 
 NEAREST, TRIANGULAR = np.array([0]), np.array([1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import types
+from headrace import types
 from tests.support.run_operator import run_operator
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import Pipeline, fn, types
-from penstock.errors import ArgumentValueError, DataTypeError, OperatorError, ShapeError
-from penstock.types import DALIDataType, DALIInterpType
+from headrace import Pipeline, fn, types
+from headrace.errors import ArgumentValueError, DataTypeError, OperatorError, ShapeError
+from headrace.types import DALIDataType, DALIInterpType
 from tests.support.run_operator import run_operator
 
 FLOATS = DALIDataType.FLOAT
@@ -56,7 +56,7 @@ def test_vectors_give_what_the_general_loop_gives():
 
 
 def test_nothing_is_written_behind_the_output():
-    from penstock.kernels.cpu.warp import Warp
+    from headrace.kernels.cpu.warp import Warp
 
     image = noise(9, 11, 3)
     matrix = np.array([[1, 0.1, 0], [-0.1, 1, 0]], np.float32)

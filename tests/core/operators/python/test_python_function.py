@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tests.support.counting_reader
-from penstock import fn, pipeline_def, types
-from penstock.errors import OperatorError
+from headrace import fn, pipeline_def, types
+from headrace.errors import OperatorError
 
 assert tests.support.counting_reader
 
@@ -131,7 +131,7 @@ def test_errors_name_operator_sample_file_and_both_lines():
     # The function's own traceback is there, too, and no frame of the library.
     shown = "".join(traceback.format_exception(raised.value))
     assert "return np.array(10 // (checked - 6))" in shown
-    assert "penstock/executor" not in shown
+    assert "headrace/executor" not in shown
 
 
 def test_bad_samples_are_replaced():
@@ -180,7 +180,7 @@ def test_statistics_count_the_time_in_functions():
 @pytest.mark.parametrize("workers", ["threads", "processes"])
 def test_results_do_not_depend_on_workers(workers, monkeypatch):
     """Functions may remember things, unless the pipeline itself asks for processes."""
-    monkeypatch.setenv("PENSTOCK_WORKERS", workers)
+    monkeypatch.setenv("HEADRACE_WORKERS", workers)
     total = 0
 
     def add_up(x):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError, DataTypeError, ShapeError
-from penstock.operators.support.planning import PlanContext
-from penstock.operators.support.registry import find
-from penstock.types import DALIDataType as T
-from penstock.types import to_numpy_type
+from headrace.errors import ArgumentValueError, DataTypeError, ShapeError
+from headrace.operators.support.planning import PlanContext
+from headrace.operators.support.registry import find
+from headrace.types import DALIDataType as T
+from headrace.types import to_numpy_type
 from tests.support.run_operator import PlainContext, run_operator
 
 REALS = [T.FLOAT16, T.FLOAT, T.FLOAT64]
@@ -83,7 +83,7 @@ def test_batch_size_changes_nothing():
 def test_no_batch_at_once_where_samples_differ(name):
     schema = find(name)
     constants = {a.name: a.default for a in schema.args.values()}
-    from penstock.operators.support.schema import Spec
+    from headrace.operators.support.schema import Spec
 
     op = schema.cls(constants)
     op.infer(Spec(T.UINT8, 2, "HW"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import fn, types
-from penstock.pipeline import Pipeline
+from headrace import fn, types
+from headrace.pipeline import Pipeline
 
 
 def graph():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.operators.readers.order import ReadingOrder
+from headrace.operators.readers.order import ReadingOrder
 
 ORDERS: list[dict[str, Any]] = [
     {},

@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
-from penstock import errors, fn, types
-from penstock.pipeline import Pipeline
+from headrace import errors, fn, types
+from headrace.pipeline import Pipeline
 
 
 @pytest.fixture

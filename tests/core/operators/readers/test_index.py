@@ -8,11 +8,11 @@ import zlib
 import numpy as np
 import pytest
 
-import penstock.experimental.dynamic as ndd
-from penstock import Pipeline, fn, types
-from penstock.errors import ArgumentValueError, BadSampleError, ShapeError
-from penstock.executor.loader import Loader
-from penstock.operators import (
+import headrace.experimental.dynamic as ndd
+from headrace import Pipeline, fn, types
+from headrace.errors import ArgumentValueError, BadSampleError, ShapeError
+from headrace.executor.loader import Loader
+from headrace.operators import (
     FileIndex,
     Index,
     Planned,
@@ -21,7 +21,7 @@ from penstock.operators import (
     Spec,
     reader,
 )
-from penstock.operators.support import registry
+from headrace.operators.support import registry
 
 COUNT = 7
 CONTENTS = [bytes(range(k, 3 * k + 4)) for k in range(COUNT)]

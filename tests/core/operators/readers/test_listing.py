@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError
-from penstock.operators.readers.listing import (
+from headrace.errors import ArgumentValueError
+from headrace.operators.readers.listing import (
     IMAGE_AND_AUDIO_PATTERNS,
     given_files,
     list_classes,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.errors import ArgumentValueError
-from penstock.operators.readers.order import ReadingOrder
+from headrace.errors import ArgumentValueError
+from headrace.operators.readers.order import ReadingOrder
 
 # Orders printed by DALI 2.4.0, for data sets of 10 samples.
 RANDOM_WHOLE = [

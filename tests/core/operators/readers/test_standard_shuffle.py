@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.operators.readers import standard_shuffle
-from penstock.operators.readers.standard_shuffle import (
+from headrace.operators.readers import standard_shuffle
+from headrace.operators.readers.standard_shuffle import (
     MinimalStandard,
     _MersenneTwister64,
     seed_sequence,

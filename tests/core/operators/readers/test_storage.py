@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import pytest
 
-from penstock.errors import ArgumentValueError, BadSampleError, MissingDependencyError
-from penstock.operators.readers import storage
-from penstock.operators.readers.listing import list_classes
-from penstock.operators.readers.storage import is_remote, join, read_file
+from headrace.errors import ArgumentValueError, BadSampleError, MissingDependencyError
+from headrace.operators.readers import storage
+from headrace.operators.readers.listing import list_classes
+from headrace.operators.readers.storage import is_remote, join, read_file
 
 
 @pytest.mark.parametrize("size", [0, 1, 4096, 1_000_003])

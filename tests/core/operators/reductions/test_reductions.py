@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import ShapeError
-from penstock.types import DALIDataType
+from headrace.errors import ShapeError
+from headrace.types import DALIDataType
 from tests.support.run_operator import run_operator
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from penstock.operators.support.argument_types import (
+from headrace.operators.support.argument_types import (
     BoolArg,
     FloatArg,
     IntArg,
     InterpTypeArg,
     StringArg,
 )
-from penstock.operators.support.docs import devices_with_code, docstring_for, layouts_of
-from penstock.operators.support.operator import Operator, SampleOperator
-from penstock.operators.support.schema import REQUIRED, Arg, Input, OpSchema
-from penstock.types import DALIDataType, DALIInterpType
+from headrace.operators.support.docs import devices_with_code, docstring_for, layouts_of
+from headrace.operators.support.operator import Operator, SampleOperator
+from headrace.operators.support.schema import REQUIRED, Arg, Input, OpSchema
+from headrace.types import DALIDataType, DALIInterpType
 
 DOC = "Blur an image.\n\nMore of it."
 DATA = (Input(),)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.operators.support.lazy_image import LazyImage, LazyMirror, LazyWindow
-from penstock.operators.support.registry import find
-from penstock.operators.support.schema import Spec
-from penstock.types import DALIDataType, to_dali_type
+from headrace.operators.support.lazy_image import LazyImage, LazyMirror, LazyWindow
+from headrace.operators.support.registry import find
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType, to_dali_type
 from tests.support.run_operator import PlainContext, call
 
 

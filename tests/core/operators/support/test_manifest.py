@@ -6,19 +6,19 @@ import json
 
 import pytest
 
-from penstock import fn
-from penstock.errors import ArgumentValueError
-from penstock.operators import Input, operator
-from penstock.operators.support.manifest import OPERATORS
-from penstock.operators.support.registry import all_schemas, find, listed
+from headrace import fn
+from headrace.errors import ArgumentValueError
+from headrace.operators import Input, operator
+from headrace.operators.support.manifest import OPERATORS
+from headrace.operators.support.registry import all_schemas, find, listed
 from tests.e2e.support import run_python
 
 HEAD = """
 import json, sys
 def imported():
-    return [m for m in sys.modules if m.startswith("penstock.operators.")]
+    return [m for m in sys.modules if m.startswith("headrace.operators.")]
 def declared():
-    from penstock.operators.support.registry import _schemas
+    from headrace.operators.support.registry import _schemas
     return sorted(_schemas)
 """
 
@@ -29,7 +29,7 @@ def after(program):
 
 def test_one_operator_imports_no_other():
     before, names, modules = after(
-        "from penstock import fn, ops\n"
+        "from headrace import fn, ops\n"
         "dir(fn); dir(ops); dir(fn.readers)\n"
         "before = declared()\n"
         "fn.flip, ops.Flip\n"
@@ -39,12 +39,12 @@ def test_one_operator_imports_no_other():
     assert names == ["flip"]
     families = {m.split(".")[2] for m in modules if m.count(".") == 3}
     assert families == {"image", "support"}
-    assert [m for m in modules if ".image." in m] == ["penstock.operators.image.flip"]
+    assert [m for m in modules if ".image." in m] == ["headrace.operators.image.flip"]
 
 
 def test_names_of_dynamic_mode_import_nothing_but_its_random_operators():
     names = after(
-        "import penstock.experimental.dynamic as ndd\n"
+        "import headrace.experimental.dynamic as ndd\n"
         "dir(ndd); dir(ndd.readers); ndd.flip\n"
         "print(json.dumps(declared()))"
     )
@@ -65,16 +65,16 @@ def test_names_of_dynamic_mode_import_nothing_but_its_random_operators():
 )
 def test_every_name_is_found_alone(use):
     assert after(
-        "from penstock import fn, ops\n"
-        "import penstock.experimental.dynamic as ndd\n"
-        "from penstock.operators.support.registry import find\n"
+        "from headrace import fn, ops\n"
+        "import headrace.experimental.dynamic as ndd\n"
+        "from headrace.operators.support.registry import find\n"
         f"print(json.dumps({use} is not None))"
     )
 
 
 def test_the_manifest_says_what_the_declarations_say():
     places = {s.name: s.cls.__module__ or "" for s in all_schemas()}
-    schemas = {n: find(n) for n, p in places.items() if p.startswith("penstock.operators.")}
+    schemas = {n: find(n) for n, p in places.items() if p.startswith("headrace.operators.")}
     assert schemas.keys() == OPERATORS.keys()
     for name, entry in OPERATORS.items():
         for trait in ("module", "class_name", "hidden", "deprecated", "reader", "dynamic"):
@@ -83,16 +83,16 @@ def test_the_manifest_says_what_the_declarations_say():
 
 def test_the_name_of_an_operator_that_nobody_imported_is_taken():
     error = after(
-        "from penstock.operators import Input, operator\n"
+        "from headrace.operators import Input, operator\n"
         "try:\n"
         "    operator('flip', inputs=Input())(lambda xp, data: data)\n"
         "except ValueError as error:\n"
         "    print(json.dumps(str(error)))"
     )
-    assert "an operator `flip` already, declared by penstock.operators.image.flip.Flip" in error
+    assert "an operator `flip` already, declared by headrace.operators.image.flip.Flip" in error
     with pytest.raises(ArgumentValueError, match="`flip` already"):
         operator("flip", inputs=Input())(lambda xp, data: data)
-    assert find("flip").cls.__module__ == "penstock.operators.image.flip"
+    assert find("flip").cls.__module__ == "headrace.operators.image.flip"
 
 
 def test_operators_of_users_are_listed_once_they_are_declared():
@@ -109,7 +109,7 @@ def test_threads_wait_for_an_import_to_be_complete():
     """A module that is half imported has declared its operators; they do not work yet."""
     assert after(
         "import threading\n"
-        "import penstock.operators.support.registry as registry\n"
+        "import headrace.operators.support.registry as registry\n"
         "seen, original = [], registry.register\n"
         "def register(schema):\n"
         "    original(schema)\n"
@@ -118,12 +118,12 @@ def test_threads_wait_for_an_import_to_be_complete():
         "        seen[0].start()\n"
         "        started.wait()\n"
         "def look():\n"
-        "    module = sys.modules['penstock.operators.image.brightness_contrast']\n"
+        "    module = sys.modules['headrace.operators.image.brightness_contrast']\n"
         "    started.set()\n"
         "    registry.find('brightness')\n"
         "    seen.append(module.__spec__._initializing)\n"
         "started = threading.Event()\n"
-        "sys.modules['penstock.operators.support.operator'].register = register\n"
+        "sys.modules['headrace.operators.support.operator'].register = register\n"
         "registry.find('contrast')\n"
         "seen[0].join()\n"
         "print(json.dumps(seen[1] is False))"

@@ -6,22 +6,22 @@ import inspect
 
 import pytest
 
-from penstock.operators.support.argument_types import (
+from headrace.operators.support.argument_types import (
     FloatListArg,
     IntArg,
     InterpTypeArg,
     ObjectArg,
     StringArg,
 )
-from penstock.operators.support.operator import Operator
-from penstock.operators.support.schema import REQUIRED, Arg, Input, OpSchema
-from penstock.operators.support.signature import (
+from headrace.operators.support.operator import Operator
+from headrace.operators.support.schema import REQUIRED, Arg, Input, OpSchema
+from headrace.operators.support.signature import (
     call_signature_for,
     class_name,
     default_text,
     signature_for,
 )
-from penstock.types import DALIInterpType
+from headrace.types import DALIInterpType
 
 DATA = (Input(),)
 ARGS = (

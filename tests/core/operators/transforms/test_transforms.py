@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
-from penstock.errors import ArgumentValueError
+from headrace import fn, pipeline_def
+from headrace.errors import ArgumentValueError
 
 
 def by_batch(count=2, **given):

@@ -1,11 +1,11 @@
 // The threads of one block, one after the other.
 //
-// With PENSTOCK_FIBERS (the program has barriers or shuffles), threads run on fibers: a fiber runs
+// With HEADRACE_FIBERS (the program has barriers or shuffles), threads run on fibers: a fiber runs
 // thread after thread until one has to wait; that one keeps the fiber, and another goes on. The
 // order is turned round from block to block and from barrier to barrier, so that threads that rely
 // on an order which nothing guarantees give wrong values.
 #pragma once
-#ifdef PENSTOCK_FIBERS
+#ifdef HEADRACE_FIBERS
 #include <ucontext.h>
 #endif
 
@@ -39,7 +39,7 @@ inline void become(unsigned thread) {
   threadIdx.z = thread / (blockDim.x * blockDim.y);
 }
 
-#ifndef PENSTOCK_FIBERS
+#ifndef HEADRACE_FIBERS
 
 template <typename Body> inline void run_block(Body body, char*, size_t) {
   if (block_number & 1) {

@@ -90,12 +90,12 @@ void __ubsan_handle_shift_out_of_bounds_abort(
 
 #define EMULATED_API extern "C" __attribute__((visibility("default")))
 #define EMULATED_EXPORT(most_threads, ...)                                               \
-  EMULATED_API unsigned penstock_most_threads() { return most_threads; }                 \
-  EMULATED_API const char* penstock_kinds() { return emulated::Entry<__VA_ARGS__>::kinds; } \
-  EMULATED_API const unsigned* penstock_sizes() {                                        \
+  EMULATED_API unsigned headrace_most_threads() { return most_threads; }                 \
+  EMULATED_API const char* headrace_kinds() { return emulated::Entry<__VA_ARGS__>::kinds; } \
+  EMULATED_API const unsigned* headrace_sizes() {                                        \
     return emulated::Entry<__VA_ARGS__>::sizes;                                          \
   }                                                                                      \
-  EMULATED_API const char* penstock_launch(const unsigned* grid, const unsigned* block,  \
+  EMULATED_API const char* headrace_launch(const unsigned* grid, const unsigned* block,  \
                                            size_t shared_bytes, void** args,             \
                                            char* stacks, size_t stack_bytes) {           \
     return emulated::Entry<__VA_ARGS__>::launch(grid, block, shared_bytes, args, stacks, \

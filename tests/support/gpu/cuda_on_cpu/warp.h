@@ -1,6 +1,6 @@
 // Barriers, shuffles and votes.
 #pragma once
-#ifdef PENSTOCK_FIBERS
+#ifdef HEADRACE_FIBERS
 
 namespace emulated {
 

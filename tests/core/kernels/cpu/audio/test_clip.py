@@ -7,9 +7,9 @@ import contextlib
 import numpy as np
 import pytest
 
-from penstock.errors import BadSampleError
-from penstock.kernels.cpu.audio.clip import Clip
-from penstock.kernels.cpu.audio.wave_header import read_wave_header
+from headrace.errors import BadSampleError
+from headrace.kernels.cpu.audio.clip import Clip
+from headrace.kernels.cpu.audio.wave_header import read_wave_header
 from tests.support.speech import CLIPS, WORDS, decoded, encode, encoded
 
 OWN = ("_u8.wav", "_s16.wav", "_s24.wav", "_s32.wav", "_f32.wav", "_f64.wav", "_extensible.wav")

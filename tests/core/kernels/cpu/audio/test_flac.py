@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from penstock.kernels.cpu.audio.flac import decode_flac, read_flac_header
+from headrace.kernels.cpu.audio.flac import decode_flac, read_flac_header
 from tests.support.speech import decoded, encoded
 
 

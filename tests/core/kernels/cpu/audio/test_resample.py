@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.kernels.cpu.audio.resample import resample, resampled_length
-from penstock.kernels.cpu.audio.sinc_window import sinc_window
-from penstock.kernels.cpu.audio.widening import scale_between
+from headrace.kernels.cpu.audio.resample import resample, resampled_length
+from headrace.kernels.cpu.audio.sinc_window import sinc_window
+from headrace.kernels.cpu.audio.widening import scale_between
 
 TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32")
 

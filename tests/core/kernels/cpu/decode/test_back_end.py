@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from penstock.config import DECODER, SWITCHES
-from penstock.errors import ArgumentValueError, MissingDependencyError
-from penstock.kernels.cpu.decode import backend, convert, nvimagecodec_library
-from penstock.kernels.cpu.decode.quiet_import import import_quietly
+from headrace.config import DECODER, SWITCHES
+from headrace.errors import ArgumentValueError, MissingDependencyError
+from headrace.kernels.cpu.decode import backend, convert, nvimagecodec_library
+from headrace.kernels.cpu.decode.quiet_import import import_quietly
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_the_switch(monkeypatch):
     monkeypatch.setenv(DECODER.name, " OpenCV ")
     assert DECODER.value() == "opencv"
     monkeypatch.setenv(DECODER.name, "magic")
-    with pytest.raises(ArgumentValueError, match=r"PENSTOCK_DECODER.*magic.*auto, nvimagecodec"):
+    with pytest.raises(ArgumentValueError, match=r"HEADRACE_DECODER.*magic.*auto, nvimagecodec"):
         DECODER.value()
 
 
@@ -54,7 +54,7 @@ def test_another_version_of_nvimagecodec_is_told_of(monkeypatch, fresh):
 
 def test_declaring_the_decoders_imports_no_codec():
     code = (
-        "import sys, penstock.operators\n"
+        "import sys, headrace.operators\n"
         "print([m for m in ('cv2', 'simplejpeg', 'nvidia.nvimgcodec') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

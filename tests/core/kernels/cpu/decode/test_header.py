@@ -9,10 +9,10 @@ import pytest
 import simplejpeg
 from PIL import Image
 
-from penstock.errors import BadSampleError
-from penstock.kernels.cpu.decode.exif import orientation_of, stored_region, upright
-from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.cpu.decode.rotate import rotate_into
+from headrace.errors import BadSampleError
+from headrace.kernels.cpu.decode.exif import orientation_of, stored_region, upright
+from headrace.kernels.cpu.decode.header import read_header
+from headrace.kernels.cpu.decode.rotate import rotate_into
 from tests.support.encoded_images import everything, jpeg2000s, jpegs, pngs, webps
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.errors import BadSampleError
-from penstock.kernels.cpu.decode.diagnosis import has_end_of_image
-from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.cpu.decode.jpeg_scan import plain_header, scan_jpegs
+from headrace.errors import BadSampleError
+from headrace.kernels.cpu.decode.diagnosis import has_end_of_image
+from headrace.kernels.cpu.decode.header import read_header
+from headrace.kernels.cpu.decode.jpeg_scan import plain_header, scan_jpegs
 from tests.support.encoded_images import everything, jpegs, unsupported
 
 PLAIN = ("4:4:4", "4:2:2", "4:2:0", "440", "gray", "Gray", "optimized", "restart", "200x300")

@@ -13,10 +13,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from penstock.errors import BadSampleError
-from penstock.kernels.cpu.decode import nvimagecodec, nvimagecodec_library
-from penstock.kernels.cpu.decode.header import read_header
-from penstock.kernels.gpu.decode.nvimagecodec_module import decode_params, module
+from headrace.errors import BadSampleError
+from headrace.kernels.cpu.decode import nvimagecodec, nvimagecodec_library
+from headrace.kernels.cpu.decode.header import read_header
+from headrace.kernels.gpu.decode.nvimagecodec_module import decode_params, module
 from tests.support.encoded_images import everything
 
 try:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.errors import (
+from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     LayoutError,
     NumberOverflowError,
 )
-from penstock.operators.support.arithmetic.expression import inputs_of, merge, typed
-from penstock.operators.support.schema import Spec
-from penstock.types import DALIDataType as T
+from headrace.operators.support.arithmetic.expression import inputs_of, merge, typed
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType as T
 
 X, Y, Z = ("input", 0), ("input", 1), ("input", 2)
 TWO = ("const", 2, T.INT32)

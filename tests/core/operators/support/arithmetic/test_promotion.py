@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.errors import DataTypeError
-from penstock.operators.support.arithmetic.operations import OPERATIONS
-from penstock.operators.support.arithmetic.promotion import (
+from headrace.errors import DataTypeError
+from headrace.operators.support.arithmetic.operations import OPERATIONS
+from headrace.operators.support.arithmetic.promotion import (
     NUMERIC,
     promote,
     promote_all,
     result_type,
 )
-from penstock.types import DALIDataType as T
+from headrace.types import DALIDataType as T
 
 NAMES = ["b", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f16", "f32", "f64"]
 BY_NAME = dict(zip(NAMES, NUMERIC, strict=True))

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from penstock import types
-from penstock.operators.support.lazy_image import LazyImage
-from penstock.operators.support.registry import find
-from penstock.operators.support.resize.resized_image import ResizedImage
-from penstock.operators.support.schema import Spec
+from headrace import types
+from headrace.operators.support.lazy_image import LazyImage
+from headrace.operators.support.registry import find
+from headrace.operators.support.resize.resized_image import ResizedImage
+from headrace.operators.support.schema import Spec
 from tests.support.run_operator import PlainContext, call
 
 

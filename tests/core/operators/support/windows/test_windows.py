@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.errors import ArgumentValueError, OutOfRangeError, ShapeError, UsageError
-from penstock.operators.support.operator import Operator
-from penstock.operators.support.planning import PlanContext
-from penstock.operators.support.schema import Spec
-from penstock.operators.support.windows.arguments import (
+from headrace.errors import ArgumentValueError, OutOfRangeError, ShapeError, UsageError
+from headrace.operators.support.operator import Operator
+from headrace.operators.support.planning import PlanContext
+from headrace.operators.support.schema import Spec
+from headrace.operators.support.windows.arguments import (
     CROP_ARGS,
     OUT_OF_BOUNDS_ARGS,
     SLICE_ARGS,
@@ -21,8 +21,8 @@ from penstock.operators.support.windows.arguments import (
     SliceWindow,
     slices,
 )
-from penstock.operators.support.windows.arithmetic import round_each
-from penstock.types import DALIDataType
+from headrace.operators.support.windows.arithmetic import round_each
+from headrace.types import DALIDataType
 
 IMAGE = Spec(DALIDataType.UINT8, 3, "HWC")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.operators.support.external.parallel.ahead import ForwardAhead, IndexedAhead
-from penstock.operators.support.external.parallel.tasks import SourceRunner, traits_of
-from penstock.operators.support.external.parallel.workers import Entry, Ticket, useful_workers
+from headrace.operators.support.external.parallel.ahead import ForwardAhead, IndexedAhead
+from headrace.operators.support.external.parallel.tasks import SourceRunner, traits_of
+from headrace.operators.support.external.parallel.workers import Entry, Ticket, useful_workers
 
 
 class AtOnce:

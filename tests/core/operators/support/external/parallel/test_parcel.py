@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from penstock.errors import DataTypeError
-from penstock.operators.support.external.parallel.parcel import copied, read, unpack, write
-from penstock.tensors.pool import HOST_POOL
+from headrace.errors import DataTypeError
+from headrace.operators.support.external.parallel.parcel import copied, read, unpack, write
+from headrace.tensors.pool import HOST_POOL
 
 DTYPES = st.sampled_from(["u1", "i2", "f2", "f4", "f8", "i8", "?"])
 
@@ -65,7 +65,7 @@ def test_a_batch_without_samples():
 
 
 def test_layouts_come_along():
-    from penstock.tensors import TensorListCPU
+    from headrace.tensors import TensorListCPU
 
     (part,) = through_memory([unpack(TensorListCPU(np.zeros((2, 4, 4, 3), np.uint8), "HWC"))])
     assert part.layout == "HWC"

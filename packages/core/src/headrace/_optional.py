@@ -1,0 +1,39 @@
+"""Import libraries that a plain ``pip install headrace`` does not bring."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from headrace.errors import MissingDependencyError
+
+
+def import_optional(module: str, *, purpose: str, install: str) -> ModuleType:
+    """Import `module`, at its first use.
+
+    Parameters
+    ----------
+    module
+        Dotted name of the module.
+    purpose
+        What needs it, as the subject of a sentence: ``"Decoding audio"``.
+    install
+        What the user has to install: ``"headrace[cuda13]"``, ``"soundfile"``.
+
+    Raises
+    ------
+    MissingDependencyError
+        If the library is not installed. A library that is installed but fails to import raises
+        its own error.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        top = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != top:
+            raise
+        raise MissingDependencyError(
+            f"{purpose} needs the library `{top}`, which is not installed. "
+            f"Run `pip install '{install}'`.",
+            name=error.name,
+        ) from error

@@ -1,0 +1,27 @@
+"""What `headrace.backend` has, by the name of DALI's compiled module, which programs import too.
+
+Its parts that run DALI's own engine (`Pipeline`, `OpSpec`, ...) have no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace import backend, tfrecord
+
+__all__ = [*sorted({*backend.__all__, "tfrecord"} - {"check_cuda_runtime"})]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tfrecord":
+        return tfrecord
+    if name in __all__:
+        return getattr(backend, name)
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}. It has the tensors, batches and functions "
+        "of `headrace.backend`; DALI's own engine, the rest of its module, has no counterpart."
+    )
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -1,0 +1,80 @@
+"""One line for the user when kernels are being compiled and that takes longer than a second."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from time import monotonic
+
+from headrace.config import COMPILATION_NOTICE
+
+_LOG = logging.getLogger("headrace")
+_NOTICE_AFTER_SECONDS = 1.0
+
+
+class CompilationNotice:
+    """Logs a line while kernels are compiled, once, when that has taken a second altogether.
+
+    Used as a context manager around each compilation, by any thread; compilations may nest. A
+    process that finds its kernels in the cache never gets here.
+
+    Parameters
+    ----------
+    patience_seconds
+        How much time compiling may take before the user is told.
+    """
+
+    def __init__(self, patience_seconds: float = _NOTICE_AFTER_SECONDS) -> None:
+        self._left = patience_seconds
+        self.seconds = 0.0
+        """How long kernels have been compiled altogether, as far as that has ended."""
+        self._lock = threading.Lock()
+        # Guarded by the lock.
+        self._told = False
+        self._running = 0
+        self._since = 0.0
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._running += 1
+            if self._running == 1:
+                self._since = monotonic()
+            if self._running == 1 and not self._told:
+                self._timer = threading.Timer(max(self._left, 0.0), self._tell)
+                self._timer.daemon = True
+                self._timer.name = "headrace-compilation-notice"
+                self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+            timer = None
+            if not self._running:
+                timer, self._timer = self._timer, None
+                passed = monotonic() - self._since
+                self._left -= passed
+                self.seconds += passed
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+
+    def silence(self) -> None:
+        """Tell nothing: another process tells the user."""
+        self._told = True
+
+    def _tell(self) -> None:
+        with self._lock:
+            if self._timer is None:  # it ended just now
+                return
+            self._told = True
+        if COMPILATION_NOTICE.value() == "on":
+            # A warning is shown where the program did not set up logging.
+            _LOG.warning(
+                "Headrace is compiling kernels for this machine. This takes some seconds, once: "
+                "later runs find them in the cache."
+            )
+
+
+compiling = CompilationNotice()
+"""The process's own."""

@@ -1,0 +1,117 @@
+"""What a checkpoint holds, and its bytes: JSON with a mark, a version and a checksum.
+
+JSON, because bytes that somebody sends must not be able to run code, as a pickle can; and because
+all there is to say are a few numbers for each operator. Nothing of a batch is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace._version import __version__
+from headrace.errors import ArgumentTypeError, CheckpointError
+
+FORMAT_VERSION = 2
+"""Raised whenever an older Headrace would misunderstand what a newer one writes.
+
+1 knows nothing of what was left of an epoch and is dealt anew; all else is as in 2.
+"""
+_READABLE = (1, FORMAT_VERSION)
+
+_MARK = "headrace checkpoint"
+_SHOWN_BYTES = 16
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """The state of a pipeline, as its consumer sees it."""
+
+    iteration: int
+    """Number of the next iteration that the consumer will get: random streams count by it."""
+    sources: dict[str, Any]
+    """Where the external sources stand: `InputQueues.state`."""
+    operators: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By a name that says which operator it is: its kind, and what it has of a seed and a state."""
+    iterator: dict[str, Any] | None = None
+    """Where the iterator stood that the pipeline was run by, if it was."""
+
+    def packed(self) -> bytes:
+        """As bytes."""
+        body = {
+            "iteration": self.iteration,
+            "sources": self.sources,
+            "operators": self.operators,
+            "iterator": self.iterator,
+        }
+        text = _dumped(body)
+        head = {
+            _MARK: FORMAT_VERSION,
+            "written by": __version__,
+            "checksum": zlib.crc32(text.encode()),
+        }
+        # The body as it is, behind the head's entries, so that the beginning says what it is.
+        return f'{json.dumps(head)[:-1]}, "state": {text}}}\n'.encode()
+
+    @classmethod
+    def unpacked(cls, data: Any) -> Checkpoint:
+        """From what `packed` gave.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If `data` is neither bytes nor text.
+        CheckpointError
+            If it is no checkpoint, a damaged one, or one of another version.
+        """
+        if not isinstance(data, (bytes, bytearray, memoryview, str)):
+            raise ArgumentTypeError(
+                f"`checkpoint` is a {type(data).__name__}; expected the bytes that "
+                "`Pipeline.checkpoint` returned, or the content of the file it wrote."
+            )
+        raw = data.encode() if isinstance(data, str) else bytes(data)
+        try:
+            content = json.loads(raw)
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict) or _MARK not in content:
+            raise CheckpointError(_not_one(raw))
+        version, writer = content[_MARK], content.get("written by")
+        if version not in _READABLE:
+            raise CheckpointError(
+                f"The checkpoint has format {version!r}, written by Headrace {writer}; this is "
+                f"Headrace {__version__}, which reads format {FORMAT_VERSION} and older ones. "
+                "Resume with the version that wrote it, or start anew without `checkpoint`."
+            )
+        body = content.get("state")
+        if (
+            not isinstance(body, dict)
+            or body.keys() != set(cls.__slots__)
+            or zlib.crc32(_dumped(body).encode()) != content.get("checksum")
+        ):
+            raise CheckpointError(
+                "The checkpoint is damaged: its content does not match its checksum. It was "
+                "changed, or not stored in full."
+            )
+        return cls(**body)
+
+
+def _dumped(body: Any) -> str:
+    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+def _not_one(raw: bytes) -> str:
+    if not raw:
+        return "The checkpoint is empty. Was the file that it comes from written in full?"
+    if _MARK.encode() in raw[:64]:
+        return (
+            f"The checkpoint is damaged: its {len(raw)} bytes cannot be read to the end. It was "
+            "changed, or not stored in full."
+        )
+    return (
+        f"These {len(raw)} bytes are no checkpoint of Headrace, they begin with "
+        f"{raw[:_SHOWN_BYTES]!r}. Pass what `Pipeline.checkpoint` or an iterator's `checkpoints` "
+        "returned; checkpoints of DALI cannot be read."
+    )

@@ -1,0 +1,208 @@
+"""The samples that a worker has taken, as columns, and groups of them that are hot in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.errors import located
+from headrace.operators.support.planning import SMALL_ELEMENTS, Samples
+from headrace.tensors.rows import Rows
+
+if TYPE_CHECKING:
+    from headrace.executor.cpu.batch import BatchBuffer
+    from headrace.executor.guards import Guard
+    from headrace.executor.step import Step
+    from headrace.operators.support.contexts import SampleContext
+
+
+class Chunk:
+    """The samples that a worker has taken, as columns: what is known of each register.
+
+    Attributes
+    ----------
+    indices
+        Positions of the samples in their batch.
+    columns
+        For each register its samples, or what is planned of them; `None` where nothing is known.
+    sources
+        For each register that is read from files, or that comes from an earlier stage, where each
+        sample was read from (see `Step.origin`).
+    failures
+        Samples that failed, and how.
+    """
+
+    __slots__ = ("columns", "failures", "indices", "sources")
+
+    def __init__(self, indices: list[int], registers: int) -> None:
+        self.indices = indices
+        self.columns: list[Samples | None] = [None] * registers
+        self.sources: dict[int, list[str]] = {}
+        self.failures: list[tuple[int, BaseException]] = []
+
+    def indices_at(self, positions: Sequence[int]) -> list[int]:
+        """Where samples of the chunk are in their batch."""
+        if isinstance(positions, range):
+            return self.indices[positions.start : positions.stop]
+        return [self.indices[k] for k in positions]
+
+    def leave_out(self, register: int, ndim: int | None) -> None:
+        """Note that no sample has anything on a register, which has so many axes."""
+        nothing = np.zeros((len(self.indices), ndim or 0), np.int64)
+        self.columns[register] = Samples(shapes=nothing)
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Go on with these samples alone."""
+        self.indices = [self.indices[k] for k in positions]
+        for r, known in enumerate(self.columns):
+            if known is not None:
+                self.columns[r] = Samples([known.rows[k] for k in positions])
+        for r, sources in self.sources.items():
+            self.sources[r] = [sources[k] for k in positions]
+
+    def fail(self, error: BaseException, step: Step, context: SampleContext, position: int) -> None:
+        """Note that a step has failed for a sample."""
+        context.position = position
+        index = self.indices[position]
+        try:
+            raise located(error, step.node.where(index, context.source))
+        except BaseException as found:
+            self.failures.append((index, found))
+
+    def merge_sources(self, step: Step, branch: int, positions: Sequence[int]) -> None:
+        """Note where the samples of one branch of a merged batch come from, if not all of them
+        come from the same source.
+        """
+        sources = self.sources.get(step.branch_origins[branch])
+        if step.origin in step.outputs and sources is not None:
+            for position in positions:
+                self.sources[step.origin][position] = sources[position]
+
+
+def samples_of(batch: BatchBuffer, indices: list[int]) -> Samples:
+    """Some samples of a batch; as one array where they are neighbours in it."""
+    dense = batch.dense
+    first, count = indices[0], len(indices)
+    if dense is not None and indices[-1] - first == count - 1:
+        part = dense[first : first + count]
+        is_small = part.size <= SMALL_ELEMENTS * count
+        return Samples(values=part) if is_small else Samples(whole=part)
+    rows = batch.rows
+    return Samples([rows[k] for k in indices])
+
+
+class Group:
+    """Samples of a chunk that go through the steps together, while they are in the cache.
+
+    Attributes
+    ----------
+    positions
+        Which of the chunk's samples they are.
+    values
+        For each register the samples: a list, `Rows`, or one lazy value for all of them.
+    """
+
+    __slots__ = ("_branches", "_columns", "_made", "_root", "_selected", "positions", "values")
+
+    def __init__(
+        self,
+        columns: list[Samples | None],
+        positions: Sequence[int],
+        selected: Mapping[Guard, Sequence[int] | None],
+        root: Group | None = None,
+    ) -> None:
+        self._columns = columns
+        self._selected = selected
+        """Samples of the whole chunk that guards select, as far as that is known."""
+        self.positions = positions
+        self.values: dict[int, Any] = {}
+        self._root = root
+        """What it is a branch of; `None` for the group itself."""
+        self._branches: dict[Guard, Group] = {}
+        self._made: dict[int, Group] = {}
+        """The branch in which a register is made."""
+
+    def branch(self, guard: Guard) -> Group:
+        """The samples of the group, or of what it is a branch of, that `guard` selects."""
+        if self._root is not None:
+            return self._root.branch(guard)
+        if not guard:
+            return self
+        found = self._branches.get(guard)
+        if found is None:
+            outer, selected = self.branch(guard[:-1]), self._selected
+            positions, among = selected.get(guard), selected.get(guard[:-1])
+            if positions is None or among is None or len(among) != len(outer.positions):
+                r, wanted = guard[-1]
+                truth = outer.truth(r)
+                positions = [p for k, p in enumerate(outer.positions) if truth[k] is wanted]
+            found = self._branches[guard] = Group(self._columns, positions, selected, self)
+        return found
+
+    def of(self, register: int) -> Any:
+        """The samples of a register."""
+        found = self.values.get(register)
+        if found is None:
+            found = self.values[register] = self.samples(register, self.positions)
+        return found
+
+    def truth(self, register: int) -> list[bool]:
+        """The samples of a predicate."""
+        known = self._columns[register]
+        dense = None if known is None else known.dense
+        if dense is None or dense.ndim != 1:
+            return list(map(bool, self.of(register)))
+        at = self.positions
+        part = dense[at.start : at.stop] if isinstance(at, range) else dense[at]
+        return part.astype(bool, copy=False).tolist()  # type: ignore[no-any-return]
+
+    def samples(self, register: int, positions: Sequence[int]) -> Any:
+        """Some samples of a register, which some branch of the group has."""
+        if not positions:
+            return []
+        root = self._root or self
+        maker = root._made.get(register, root)
+        values = maker.values.get(register)
+        if values is not None and len(positions) == len(maker.positions):
+            return values  # of all of them
+        if values is not None:
+            place = {position: k for k, position in enumerate(maker.positions)}
+            return subset(values, [place[p] for p in positions])
+        known = self._columns[register]
+        assert known is not None
+        dense = known.dense
+        # Views of all samples of the chunk are made once; `Rows` of one would cost more than those.
+        if dense is not None and isinstance(positions, range) and len(positions) > 1:
+            return Rows.of_array(dense[positions.start : positions.stop])
+        rows = known.rows
+        return [rows[k] for k in positions]
+
+    def put(self, register: int, values: Any) -> None:
+        """Take in what a step has made of the samples."""
+        self.values[register] = values
+        if self._root is not None:
+            self._root._made[register] = self
+
+    def drop(self, failed: Sequence[int]) -> None:
+        """Go on without those at these places of the group."""
+        root = self._root or self
+        positions = {self.positions[k] for k in failed}
+        for group in (root, *root._branches.values()):
+            kept = [k for k, position in enumerate(group.positions) if position not in positions]
+            group.positions = [group.positions[k] for k in kept]
+            for r, values in group.values.items():
+                group.values[r] = subset(values, kept)
+
+    def close(self) -> None:
+        """Forget its branches, which refer to it: memory is to be free when nobody uses it."""
+        self._branches.clear()
+        self._made.clear()
+
+
+def subset(values: Any, kept: Sequence[int]) -> Any:
+    """Some samples of a group; `None` where nobody reads them."""
+    if isinstance(values, list):
+        return [values[k] for k in kept]
+    return None if values is None else values.subset(kept)

@@ -1,0 +1,76 @@
+"""What steps of a program are called in a profile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace.profiling.recorder import Label
+
+if TYPE_CHECKING:
+    from headrace.executor.cpu.program import Program
+    from headrace.executor.step import Step
+    from headrace.graph.nodes import OpNode
+
+
+def label_of(node: OpNode, number: int, note: str = "", *, decodes: bool = False) -> Label:
+    """The label of an operator, which has `number` in the pipeline."""
+    schema = node.schema
+    kind = "reader" if schema.reader else "callback" if schema.calls_user else "operator"
+    where = node.where()
+    name = f'{where.operator} "{node.name}"' if node.explicit_name else where.operator
+    return Label(
+        name,
+        kind,
+        number,
+        node.user_line,
+        note,
+        node.device,
+        decodes or _is_decoder(schema.name),
+    )
+
+
+def labels_of(program: Program) -> list[Label]:
+    """Labels of the steps of a stage on the CPU, in their order, and then of a chunk."""
+    numbers = {id(node): k for k, node in enumerate(program.plan.nodes)}
+    decoding: set[int] = set()
+    """Registers with lazy values that are decoded where they are read."""
+    found = []
+    for step in program.steps:
+        number = numbers.get(id(step.node), -1)
+        decodes = any(r in decoding for r in step.inputs)
+        note = ""
+        if step.is_lazy:
+            note = "computed within the operator behind it"
+            if decodes or _is_decoder(step.node.schema.name):
+                decoding.update(step.outputs)
+        elif decodes:
+            note = "with the decoding before it"
+        label = label_of(step.node, number, note, decodes=decodes)
+        if label.kind == "reader" and not step.is_reader:  # its parser
+            label = label._replace(kind="operator", name=f"{label.name} (parsing)")
+        found.append(label)
+    return [*found, Label(f"samples of stage {program.stage.number}", "chunk")]
+
+
+def codes_of(program: Program, base: int) -> dict[int, int]:
+    """Codes of the steps of a program, by their ``id``, where the first has the code `base`."""
+    return {id(step): base + k for k, step in enumerate(program.steps)}
+
+
+def batch_label(step: Step, nodes: list[Any]) -> Label:
+    """The label of an operator that works on whole batches."""
+    number = next((k for k, node in enumerate(nodes) if node is step.node), -1)
+    return label_of(step.node, number, "on whole batches")
+
+
+def whole_label(program: Program) -> Label:
+    """The label of all that is worked out for whole batches, before their first sample."""
+    nodes = [step.node for step in program.whole_steps]
+    number = next((k for k, node in enumerate(program.plan.nodes) if node is nodes[0]), -1)
+    name = ", ".join(dict.fromkeys(node.where().operator for node in nodes))
+    lines = ", ".join(dict.fromkeys(node.user_line for node in nodes))
+    return Label(name, "operator", number, lines, "for whole batches, and memory for the others")
+
+
+def _is_decoder(name: str) -> bool:
+    return name.startswith(("decoders.", "experimental.decoders."))

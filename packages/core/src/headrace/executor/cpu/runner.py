@@ -1,0 +1,583 @@
+"""Carries samples through the steps of a stage, on one worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.errors import located
+from headrace.executor.cpu.bound_step import BoundStep, converted, stored
+from headrace.executor.cpu.chunk import Chunk, Group, samples_of
+from headrace.executor.cpu.merging import join_ahead, merged
+from headrace.executor.guards import chosen, spread
+from headrace.executor.loader import Loaded
+from headrace.executor.step import check_count
+from headrace.executor.step import reads as reads_of
+from headrace.operators.support.contexts import ChunkContext, SampleContext
+from headrace.operators.support.lazy_value import LazyValue
+from headrace.operators.support.planning import SAMPLE_ERRORS, Samples
+from headrace.tensors.rows import Rows
+
+if TYPE_CHECKING:
+    from headrace.executor.cpu.arena import Arena
+    from headrace.executor.cpu.batch import BatchBuffer
+    from headrace.executor.cpu.program import Program
+    from headrace.executor.cpu.shared_loops import ChunkLoops
+    from headrace.executor.guards import Guard
+    from headrace.executor.iteration import Iteration
+    from headrace.executor.loader import Loader
+    from headrace.executor.planning import SamplePlans
+    from headrace.executor.step import Step
+
+_GROUP_BYTES, _SMALL_GROUP_BYTES = 16 << 20, 4 << 20
+"""Scratch memory that samples which go through the steps together may take: small ones, and others.
+A core's own cache holds less, but what a step on a chunk costs the interpreter is shared by more of
+them."""
+_SMALL_SAMPLE_BYTES = 512 << 10
+"""Scratch memory of a small sample. What the caches lose by several larger ones is more."""
+
+BoundSteps = list[tuple[BoundStep, list[list[Any]]]]
+"""Steps, and for each of its outputs where samples of the chunk go."""
+
+
+class SampleRunner:
+    """Carries samples through a program, on one worker.
+
+    A chunk of samples is taken at a time. They are read, and all that can be worked out ahead of
+    their pixels is, for all of them at once: geometry, and whatever follows from shapes and small
+    values (see `Operator.plan`). Then groups of them, single samples where they are large, go
+    through the steps on pixels, while these are hot in the cache.
+    """
+
+    processor_seconds = 0.0
+    """What samples took of a processor elsewhere than in the calling thread: nothing."""
+
+    loops: ChunkLoops | None = None
+    """Loops of the chunk in which other threads help, where there are any."""
+
+    def __init__(self, program: Program, arena: Arena, *, materialise_views: bool) -> None:
+        self._program = program
+        self._arena = arena
+        self._materialise = materialise_views
+        steps = [
+            (s, SampleContext(s.node, SimpleNamespace(**s.args), arena, s.seed))
+            for s in program.steps
+        ]
+        self._readers = [(s, c) for s, c in steps if s.is_reader]
+        self._operators = [(s, c) for s, c in steps if not s.is_reader]
+        self._steps = steps
+        made = {r: (s, c) for s, c in steps for r in s.outputs}
+        self._producers = {id(s): _lazy_producers(s, made) for s, _ in self._operators}
+        """For each step the contexts that its lazy input refers to."""
+        self._in_groups = any(s.chunked for s, _ in self._operators)
+        self._is_plain = not any(s.chunked or s.guard or s.branches for s, _ in self._operators)
+        """Whether all samples go through the same steps, each by itself."""
+        self._scratch_bytes = _GROUP_BYTES
+        """Scratch memory that the last samples took, each."""
+        self._iteration: Any = None
+
+    def bind(self, iteration: Iteration) -> None:
+        """Turn to another iteration's buffers."""
+        self._iteration = iteration
+        buffers: list[BatchBuffer | None] = iteration.buffers
+        leaving = self._program.leaving
+        for step, context in self._steps:
+            context.iteration = iteration.number
+            if iteration.seeds is not None:
+                context.seed = iteration.seed_of(step)
+            context.buffers = [
+                None if (row_of := leaving(r)) is None else buffers[row_of] for r in step.outputs
+            ]
+
+    def share_loops(self, loops: ChunkLoops) -> None:
+        """Have other threads help in the loops of chunks."""
+        self.loops = loops
+        for _, context in self._operators:
+            context.loops = loops
+
+    def release(self) -> None:
+        """Let go of the iteration's buffers, which may belong to the user by now."""
+        self._iteration = None
+        for _, context in self._steps:
+            context.buffers = []
+
+    def spans(self) -> tuple[int, bytes] | None:
+        """What was noted since the last call, in a worker process of a profiled pipeline."""
+        return None
+
+    def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
+        """Carry the samples of these numbers through all steps; return what failed, and how."""
+        arena = self._arena
+        arena.reset()
+        chunk = Chunk(indices, len(self._program.plan.consumers))
+        for r in self._program.reads:
+            batch = self._iteration.buffers[r]
+            chunk.columns[r] = samples_of(batch, indices)
+            if batch.sources is not None:
+                chunk.sources[r] = [batch.sources[k] for k in indices]
+        for step, context in self._readers:
+            self._load(step, context, chunk)
+        if chunk.indices:
+            self._carry(chunk)
+            self._note_sources(chunk)
+        return chunk.failures
+
+    def _note_sources(self, chunk: Chunk) -> None:
+        """Note where what becomes a batch was read from."""
+        buffers = self._iteration.buffers
+        for r, origin in self._program.written:
+            sources = chunk.sources.get(origin)
+            if sources is not None and any(sources):
+                buffers[r].set_sources(chunk.indices, sources)
+
+    def _carry(self, chunk: Chunk) -> None:
+        """Take samples that have been read through all operators.
+
+        What can be worked out for all of them at once comes first, step by step.
+        """
+        left: list[tuple[Step, SampleContext]] = []
+        selected: dict[Guard, Sequence[int] | None] = {(): range(len(chunk.indices))}
+        for step, context in self._operators:
+            context.indices = chunk.indices
+            context.sources = chunk.sources.get(step.origin)
+            context.plans = None
+            places = chosen(step.guard, chunk.columns, selected) if step.guard else None
+            if places is not None and not places:
+                for r in step.outputs:
+                    chunk.leave_out(r, self._program.specs[r].ndim)
+                continue
+            if step.origin in step.outputs:
+                chunk.sources[step.origin] = [""] * len(chunk.indices)
+            if step.branches and step.planner is not None:
+                values = join_ahead(step, chunk, selected)
+                if values is not None:
+                    self._keep_values(step, context, values, chunk, places)
+                    continue
+            elif step.planner is not None and (places is not None or not step.guard):
+                plans = self._planned(step, context, chunk, places)
+                if plans is not None and plans.values is not None:
+                    self._keep_values(step, context, plans.values, chunk, places)
+                    continue
+                context.plans = plans
+                if plans is not None:
+                    if places is not None:
+                        plans.are_of(places)
+                    for r, shapes in zip(step.outputs, plans.shape_arrays, strict=True):
+                        if places is not None:
+                            shapes = spread(shapes, places, len(chunk.indices))
+                        chunk.columns[r] = Samples(shapes=shapes)
+            left.append((step, context))
+        if not left:
+            return
+        left, positions = self._hand_on(left, chunk)
+        if self._is_plain and not any(c.plans is None and _needs_plan(s) for s, c in left):
+            self._take_each(left, positions, chunk)
+            return
+        arena = self._arena
+        mark = arena.mark()
+        count, begin = len(positions), 0
+        while begin < count:
+            end = min(begin + self._group_size(), count)
+            group = Group(chunk.columns, positions[begin:end], selected)
+            self._through(left, group, chunk)
+            group.close()
+            self._scratch_bytes = (arena.mark() - mark) // (end - begin)
+            arena.release(mark)
+            begin = end
+
+    def _hand_on(
+        self, steps: list[tuple[Step, SampleContext]], chunk: Chunk
+    ) -> tuple[list[tuple[Step, SampleContext]], Sequence[int]]:
+        """Take all samples through the steps that hand on lazy values, which touch no pixels.
+
+        Between pixels, which drive the interpreter out of the caches, the same takes much longer.
+
+        Returns
+        -------
+        The other steps, and which samples of the chunk they have to do with.
+        """
+        count = len(chunk.indices)
+        group = Group(chunk.columns, range(count), {})
+        rest: list[tuple[Step, SampleContext]] = []
+        behind: set[int] = set()
+        for step, context in steps:
+            if (
+                not step.is_lazy
+                or step.chunked
+                or step.guard
+                or any(r in behind for r in reads_of(step))
+            ):
+                rest.append((step, context))
+                behind.update(step.outputs)
+                continue
+            self._do(step, context, group, chunk)
+            if not group.positions:
+                return [], ()  # all have failed
+            found = dict(zip(group.positions, group.values[step.outputs[0]], strict=True))
+            chunk.columns[step.outputs[0]] = Samples([found.get(k) for k in range(count)])
+        return rest, group.positions
+
+    def _take_each(
+        self, steps: list[tuple[Step, SampleContext]], positions: Sequence[int], chunk: Chunk
+    ) -> None:
+        """Take samples through steps on pixels, one after the other.
+
+        All that is the same for them is looked up ahead of their pixels.
+        """
+        made: dict[int, Sequence[Any]] = {}
+
+        def samples(register: int) -> Sequence[Any]:
+            if register in made:
+                return made[register]
+            column = chunk.columns[register]
+            assert column is not None
+            return column.rows
+
+        bound = []
+        for step, context in steps:
+            inputs = [samples(r) for r in step.inputs]
+            values = [samples(r) for _, r, _ in step.sample_args]
+            outputs: list[list[Any]] = [[None] * len(chunk.indices) for _ in step.outputs]
+            made.update(zip(step.outputs, outputs, strict=True))
+            bound.append((self._bound(step, context, inputs, values), outputs))
+        arena = self._arena
+        mark = arena.mark()
+        for position in positions:
+            self._alone(bound, position, chunk)
+            for _, outputs in bound:  # nothing is to refer to memory that is taken back
+                for column in outputs:
+                    column[position] = None
+            arena.release(mark)
+
+    def _alone(self, steps: BoundSteps, position: int, chunk: Chunk) -> None:
+        """Take a sample through steps on pixels, as long as it does not fail."""
+        for step, outputs in steps:
+            try:
+                results = step.results(position, position, position)
+            except BaseException as error:  # whatever it is, somebody waits for the batch
+                chunk.fail(error, step.step, step.context, position)
+                break
+            for column, value in zip(outputs, results, strict=True):
+                column[position] = value
+
+    def _through(self, steps: list[tuple[Step, SampleContext]], group: Group, chunk: Chunk) -> None:
+        """Take a group through steps on pixels, as long as it has samples."""
+        for step, context in steps:
+            self._do(step, context, group.branch(step.guard), chunk)
+            if not group.positions:
+                break
+
+    def _group_size(self) -> int:
+        """How many samples go through the steps together."""
+        if not self._in_groups:
+            return 1
+        scratch = max(self._scratch_bytes, 1)
+        most = _GROUP_BYTES if scratch <= _SMALL_SAMPLE_BYTES else _SMALL_GROUP_BYTES
+        return max(most // scratch, 1)
+
+    def _planned(
+        self, step: Step, context: SampleContext, chunk: Chunk, places: Sequence[int] | None
+    ) -> SamplePlans | None:
+        """The plans of a chunk, or of its samples at `places`, for a step; `None` where they have
+        to be made later.
+        """
+        columns = chunk.columns
+        inputs: list[Any] = [columns[r] for r in step.inputs]
+        tensors: dict[str, Any] = {n: (columns[r], convert) for n, r, convert in step.planned_args}
+        if None in inputs or not all(s is not None and s.are_there for s, _ in tensors.values()):
+            return None
+        indices, sources = chunk.indices, context.sources
+        if places is not None:
+            inputs = [each.taken(places) for each in inputs]
+            tensors = {n: (each.taken(places), convert) for n, (each, convert) in tensors.items()}
+            indices = [indices[k] for k in places]
+            sources = None if sources is None else [sources[k] for k in places]
+        try:
+            return self._plans(step, context, inputs, tensors, indices, sources)
+        except SAMPLE_ERRORS:  # one of them is bad: each is planned alone, and that one says so
+            return None
+        except Exception as error:
+            raise located(error, step.node.where()) from error
+
+    def _plans(
+        self,
+        step: Step,
+        context: SampleContext,
+        inputs: Sequence[Samples],
+        tensors: dict[str, Any],
+        indices: Sequence[int],
+        sources: Sequence[str] | None,
+    ) -> SamplePlans:
+        planner = step.planner
+        assert planner is not None
+        return planner.plan(
+            inputs,
+            tensors,
+            indices,
+            seed=context.seed,
+            iteration=context.iteration,
+            sources=sources,
+        )
+
+    def _keep_values(
+        self,
+        step: Step,
+        context: SampleContext,
+        values: tuple[np.ndarray, ...],
+        chunk: Chunk,
+        places: Sequence[int] | None,
+    ) -> None:
+        """Make what was worked out for all samples, or those at `places`, the outputs of a step."""
+        indices = chunk.indices if places is None else [chunk.indices[k] for k in places]
+        for r, buffer, each in zip(step.outputs, context.buffers, values, strict=True):
+            if buffer is not None:
+                buffer.put_rows(indices, each)
+            if places is not None:
+                each = spread(each, places, len(chunk.indices))
+            chunk.columns[r] = Samples(values=each)
+
+    def _do(self, step: Step, context: SampleContext, group: Group, chunk: Chunk) -> None:
+        """Take a group through one step; samples that fail leave the group."""
+        if not group.positions:
+            return
+        if step.branches:
+            results, failed = merged(step, context, group, chunk, self._program, self._iteration)
+        else:
+            inputs = [group.of(r) for r in step.inputs]
+            results, failed = self._results(step, context, inputs, group, chunk)
+        for r, values in zip(step.outputs, results, strict=True):
+            group.put(r, values)
+        if failed:
+            group.drop(failed)
+
+    def _results(
+        self, step: Step, context: SampleContext, inputs: list[Any], group: Group, chunk: Chunk
+    ) -> tuple[Sequence[Any], list[int]]:
+        """What a step makes of a group, output by output; and the places of those that failed."""
+        positions = group.positions
+        places = positions if context.plans is None else context.plans.places(positions)
+        own = False
+        try:
+            if _needs_plan(step) and context.plans is None:
+                own = True
+                indices = chunk.indices_at(positions)
+                sources = context.sources
+                plans = self._plans(
+                    step,
+                    context,
+                    [_known(rows) for rows in inputs],
+                    {n: (Samples(group.of(r)), convert) for n, r, convert in step.planned_args},
+                    indices,
+                    None if sources is None else [sources[k] for k in positions],
+                )
+                if plans.values is not None:
+                    for buffer, values in zip(context.buffers, plans.values, strict=True):
+                        if buffer is not None:
+                            buffer.put_rows(indices, values)
+                    return [Samples(values=each).rows for each in plans.values], []
+                context.plans = plans
+                places = range(len(positions))
+            if step.chunked:
+                return self._at_once(step, context, inputs, group, chunk, places)
+            return self._each(step, context, inputs, group, chunk, places)
+        except BaseException as error:  # whatever it is, somebody waits for the batch
+            if len(positions) == 1:
+                chunk.fail(error, step, context, positions[0])
+                return [[None]] * len(step.outputs), [0]
+        finally:
+            if own:
+                context.plans = None
+        return self._one_by_one(step, context, inputs, group, chunk)
+
+    def _one_by_one(
+        self, step: Step, context: SampleContext, inputs: list[Any], group: Group, chunk: Chunk
+    ) -> tuple[Sequence[Any], list[int]]:
+        """The same, sample by sample, so that an error is told of the sample that caused it."""
+        failed: list[int] = []
+        outputs: list[list[Any]] = [[] for _ in step.outputs]
+        for k, position in enumerate(group.positions):
+            alone = Group(chunk.columns, (position,), {})
+            for _, r, _ in step.tensor_args:
+                alone.values[r] = [group.of(r)[k]]
+            own = [
+                rows[k : k + 1] if isinstance(rows, list) else rows.subset((k,)) for rows in inputs
+            ]
+            results, bad = self._results(step, context, own, alone, chunk)
+            if bad:
+                failed.append(k)
+            for output, values in zip(outputs, results, strict=True):
+                # Nobody reads an output that is `None`.
+                output.append(None if values is None else values[0])
+        return outputs, failed
+
+    def _at_once(
+        self,
+        step: Step,
+        context: SampleContext,
+        inputs: list[Any],
+        group: Group,
+        chunk: Chunk,
+        places: Sequence[int],
+    ) -> tuple[Sequence[Any], list[int]]:
+        """What a step makes of a group in one call."""
+        indices = chunk.indices_at(group.positions)
+        values = {
+            name: [converted(name, convert, value) for value in group.of(r)]
+            for name, r, convert in step.sample_args
+        }
+        producers = self._producers[id(step)]
+        several = ChunkContext(
+            context, group.positions, indices, places, values, step.read, producers
+        )
+        for k, rows in enumerate(inputs):
+            if isinstance(rows, list) and not step.takes_lazy:
+                inputs[k] = Rows(rows)
+        found = step.function(several, *inputs)
+        if step.materialises and isinstance(found, LazyValue):
+            found = found.materialise(several)
+        results = found if isinstance(found, tuple) else (found,)
+        check_count(step, results)
+        for buffer, rows in zip(context.buffers, results, strict=True):
+            if buffer is None or any(rows is own for own in several.handed):
+                continue
+            origin = self._iteration.buffers[step.inputs[0]] if step.inputs else None
+            if origin is None or not buffer.share_all(indices, rows, origin):
+                for value in rows if rows.flat is None else rows[:1]:
+                    buffer.check(value.shape, value.dtype)
+                buffer.put_rows(indices, rows)
+        for k, error in several.failures.items():
+            chunk.fail(error, step, context, group.positions[k])
+        return results, list(several.failures)
+
+    def _each(
+        self,
+        step: Step,
+        context: SampleContext,
+        inputs: list[Any],
+        group: Group,
+        chunk: Chunk,
+        places: Sequence[int],
+    ) -> tuple[Sequence[Any], list[int]]:
+        """What a step makes of a group, sample by sample."""
+        values = [group.of(r) for _, r, _ in step.sample_args]
+        bound = self._bound(step, context, inputs, values)
+        outputs: list[list[Any]] = [[] for _ in step.outputs]
+        failed: list[int] = []
+        for k, position in enumerate(group.positions):
+            results: Sequence[Any]
+            try:
+                results = bound.results(k, position, places[k])
+            except BaseException as error:  # whatever it is, somebody waits for the batch
+                chunk.fail(error, step, context, position)
+                failed.append(k)
+                results = [None] * len(outputs)
+            for output, value in zip(outputs, results, strict=True):
+                output.append(value)
+        return outputs, failed
+
+    def _bound(
+        self,
+        step: Step,
+        context: SampleContext,
+        inputs: Sequence[Sequence[Any]],
+        values: Sequence[Sequence[Any]],
+    ) -> BoundStep:
+        """A step that takes the samples of these inputs and arguments one by one."""
+        origin = self._iteration.buffers[step.inputs[0]] if inputs else None
+        producers, materialise = self._producers[id(step)], self._materialise
+        return BoundStep(
+            step, context, producers, inputs, values, origin, materialise_views=materialise
+        )
+
+    def _load(self, step: Step, context: SampleContext, chunk: Chunk) -> None:
+        """Bring in what a reader drew for a chunk; samples that it cannot read leave the chunk."""
+        loader: Loader = step.op
+        indices, buffers = chunk.indices, context.buffers
+        entries = self._iteration.entries[id(step.node)][indices]
+        leaving = next((b for b in buffers[: loader.pieces] if b is not None), None)
+        empty = self._arena.empty if leaving is None else leaving.empty
+        try:
+            loaded = loader.load(entries, empty)
+        except Exception:  # whatever it is, `fetch` meets it again and knows the sample
+            loaded = Loaded(list(range(len(indices))), [[] for _ in buffers], [])
+        missing = loaded.missing
+        if missing:
+            indices = [index for k, index in enumerate(indices) if k not in missing]
+        for k, (r, buffer, column) in enumerate(
+            zip(step.outputs, buffers, loaded.columns, strict=True)
+        ):
+            dense = isinstance(column, np.ndarray)
+            chunk.columns[r] = Samples(values=column) if dense else Samples(column)
+            if buffer is not None and indices:
+                if k < loader.pieces:
+                    buffer.adopt_rows(indices, column)
+                else:
+                    buffer.put_rows(indices, column)
+        chunk.sources[step.origin] = loaded.sources
+        if loader.index.own_sources:
+            for k, r in enumerate(step.outputs[1 : loader.pieces], 1):
+                chunk.sources[r] = loader.index.piece_sources(k, entries.tolist())
+        if missing:
+            self._fetch(step, context, chunk, missing, entries)
+
+    def _fetch(
+        self,
+        step: Step,
+        context: SampleContext,
+        chunk: Chunk,
+        missing: list[int],
+        entries: np.ndarray,
+    ) -> None:
+        """Load those samples of a chunk one by one that could not be loaded together."""
+        columns, sources = [], chunk.sources[step.origin]
+        for r in step.outputs:
+            known = chunk.columns[r]
+            assert known is not None
+            columns.append(list(known.rows) if len(missing) < len(entries) else [])
+        for k in missing:  # in ascending order, so that each gets to its place
+            for column in columns:
+                column.insert(k, None)
+            sources.insert(k, "")
+        context.indices, context.sources = chunk.indices, sources
+        failed = set()
+        for k in missing:
+            context.position, entry = k, int(entries[k])
+            try:
+                sources[k] = step.op.index.source(entry)
+                found = step.function(context, entry)
+                values = stored(step, context, found, materialise_views=self._materialise)
+            except BaseException as error:  # whatever it is, somebody waits for the batch
+                chunk.fail(error, step, context, k)
+                failed.add(k)
+            else:
+                for column, value in zip(columns, values, strict=True):
+                    column[k] = value
+        for r, column in zip(step.outputs, columns, strict=True):
+            chunk.columns[r] = Samples(column)
+        if failed:
+            chunk.keep([k for k in range(len(chunk.indices)) if k not in failed])
+
+
+def _lazy_producers(
+    step: Step, made: dict[int, tuple[Step, SampleContext]]
+) -> tuple[SampleContext, ...]:
+    """Contexts of the steps that have put together what a step is handed as a lazy value."""
+    found = []
+    while step.inputs and step.inputs[0] in made:
+        step, context = made[step.inputs[0]]
+        if not step.is_lazy:
+            break
+        found.append(context)
+    return tuple(found)
+
+
+def _needs_plan(step: Step) -> bool:
+    return step.planner is not None and step.planner.is_needed
+
+
+def _known(rows: Any) -> Samples:
+    """What is known of the samples of a group: of lazy ones their shapes alone."""
+    return Samples(shapes=rows.shapes) if isinstance(rows, LazyValue) else Samples(rows)

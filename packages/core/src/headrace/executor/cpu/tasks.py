@@ -1,0 +1,278 @@
+"""What workers do: begin iterations, enter stages on the CPU, carry samples through them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from headrace.compilation_notice import compiling
+from headrace.executor.cpu.chunk_run import ChunkRun
+from headrace.executor.cpu.chunks import chunk_size
+from headrace.executor.cpu.dispatcher import WORKERS_A_THREAD, Dispatcher
+from headrace.executor.cpu.runner import SampleRunner
+from headrace.executor.cpu.shared_loops import ChunkLoops, SharedLoops
+from headrace.executor.iteration import COPYING, ENTERING, RUNNING, SCHEDULED
+from headrace.operators.support.python_function import FunctionCaller
+
+if TYPE_CHECKING:
+    from headrace.executor.cpu.program import Program
+    from headrace.executor.cpu.shared_loops import Loop
+    from headrace.executor.cpu.worker import Worker
+    from headrace.executor.iteration import Iteration
+    from headrace.executor.plan import Plan
+    from headrace.executor.processes.pipeline_processes import WorkerProcesses
+    from headrace.executor.processes.remote import RemoteRunner
+    from headrace.executor.schedule import Schedule
+    from headrace.executor.stages import Stages
+    from headrace.executor.starting import Starter
+    from headrace.executor.threads import Rest, Task
+
+
+class CpuTasks:
+    """Finds something for a worker to do, and does it.
+
+    Parameters
+    ----------
+    plan
+        The graph, cut into stages.
+    schedule
+        Where iterations are.
+    starter
+        What begins iterations.
+    stages
+        What makes a stage ready.
+    fuse
+        Whether neighbouring operators may be merged.
+    fails_at_once
+        Whether a bad sample ends its iteration.
+    threads
+        How many workers there are.
+    processes
+        Processes that carry the samples for them.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        schedule: Schedule,
+        starter: Starter,
+        stages: Stages,
+        *,
+        fuse: bool,
+        fails_at_once: bool,
+        threads: int,
+        processes: WorkerProcesses | None = None,
+    ) -> None:
+        self._plan = plan
+        self._schedule = schedule
+        self._starter = starter
+        self._stages = stages
+        self._fuse = fuse
+        self._fails_at_once = fails_at_once
+        self._processes = processes
+        self.calls_functions = (
+            processes is not None
+            and processes.functions is not None
+            and any(issubclass(n.schema.cls, FunctionCaller) for n in plan.nodes)
+        )
+        """Whether a thread that goes on with an iteration may need a worker process for a function:
+        it has to give back those that it has before."""
+        self._loops = SharedLoops(schedule.monitor)
+        self._runners: list[dict[Program, SampleRunner | RemoteRunner]] = [
+            {} for _ in range(threads)
+        ]
+        """What each worker runs samples with; not the worker's own, who must not keep alive what
+        programs refer to.
+        """
+
+    def find_task(self, *, behind: bool = False) -> Task | None:
+        """Samples of an iteration, or one that is to begin or to enter a stage.
+
+        The caller holds the lock.
+
+        Parameters
+        ----------
+        behind
+            Whether it is for a thread that waits for worker processes already.
+        """
+        loop = None if behind else self._loops.find()
+        if loop is not None:
+            return self._help, loop, None
+        first_is_full = False
+        schedule = self._schedule
+        for iteration in schedule.queue:
+            if iteration.error is not None:
+                continue
+            state = iteration.state
+            if state is RUNNING:
+                program = iteration.program
+                assert program is not None
+                concurrency = program.concurrency
+                if not program.is_sent if behind else concurrency.is_full():
+                    first_is_full |= iteration.stage == 0 and not program.is_sent
+                    continue
+                if iteration.next >= iteration.size and not iteration.queue:
+                    continue
+                threads = concurrency.threads if program.is_sent else concurrency.limit
+                batches = max(len(schedule.queue), schedule.ahead.most)
+                samples = iteration.take(chunk_size(iteration, program, threads, batches))
+                if samples:
+                    iteration.in_flight += 1
+                    if not behind:
+                        concurrency.enter()
+                        schedule.wake_worker()
+                    elif iteration.next < iteration.size:
+                        schedule.monitor.wake_dispatcher()
+                    return self._run, iteration, samples
+            elif state is SCHEDULED:
+                if first_is_full or schedule.first_stream or not schedule.may_begin():
+                    return None
+                if behind and self.calls_functions:
+                    return None
+                schedule.begin(iteration)
+                return self._begin, iteration, None
+            elif state is COPYING and not behind:
+                iteration.change(ENTERING)
+                return self._enter, iteration, None
+        return None
+
+    def find_more(self, *, is_short: bool) -> Task | None:
+        """Something to do for a thread that waits for worker processes already. The caller holds
+        the lock.
+
+        Parameters
+        ----------
+        is_short
+            Whether some of these processes have nothing to do, or soon will not.
+        """
+        task = self.find_task(behind=True)
+        if task is None and is_short and self._schedule.widen():
+            task = self.find_task(behind=True)
+        return task
+
+    def _begin(self, iteration: Iteration, _nothing: None, _worker: Worker) -> None:
+        self._starter.begin(iteration)
+
+    def _enter(self, iteration: Iteration, _nothing: None, _worker: Worker) -> None:
+        """Wait for copies from the GPU, and make the stage that reads them ready."""
+        program: Program | None = None
+        failed: BaseException | None = None
+        try:
+            for r in self._plan.stages[iteration.stage + 1].reads:
+                buffer = iteration.buffers[r]
+                if buffer is not None:  # no sample took the branch
+                    buffer.wait()
+            program = self._stages.enter(iteration, iteration.stage + 1)
+        except BaseException as error:  # whatever it is, somebody waits for this iteration
+            failed = error
+        schedule = self._schedule
+        with schedule.monitor.lock:
+            schedule.follow(iteration, program, failed)
+            schedule.advance(iteration)
+            schedule.tell_progress()
+
+    def _run(self, iteration: Iteration, samples: list[int], worker: Worker) -> Rest | None:
+        """Carry samples through their stage, and go on with the iteration if they were the last; or
+        send them to a worker process, and return what waits for it.
+        """
+        run = ChunkRun(iteration, samples)
+        self.start(run, worker, None)
+        if run.sent is not None:
+            return Dispatcher(self, self._schedule.monitor, worker, run).go_on
+        self.end(run, None)
+        return None
+
+    def start(
+        self, run: ChunkRun, worker: Worker, ahead: ChunkRun | None, *, spreads: bool = True
+    ) -> None:
+        """Carry samples, or send them to a worker process; see `RemoteRunner.send`."""
+        worked = time.thread_time()
+        try:
+            runner = self._runner(run.program, worker)
+            if isinstance(runner, SampleRunner):
+                runner.bind(run.iteration)
+                loops = runner.loops
+                if loops is not None:
+                    loops.begin()
+                try:
+                    run.failures = runner.run(run.samples)
+                finally:
+                    runner.release()
+                    run.loops = loops
+            else:
+                run.runner = runner
+                behind = None if ahead is None else ahead.sent
+                run.sent = runner.send(run.iteration, run.samples, behind, spreads=spreads)
+        except BaseException as error:  # whatever it is, somebody waits for this iteration
+            run.failed = error
+        run.worked = time.thread_time() - worked
+
+    def _help(self, loop: Loop, _nothing: None, worker: Worker) -> None:
+        """Take part in the loop of a chunk that another worker has."""
+        self._loops.help(loop, worker.arena)
+
+    def _runner(self, program: Program, worker: Worker) -> SampleRunner | RemoteRunner:
+        runners = self._runners[worker.number]
+        runner = runners.get(program)
+        if runner is None:
+            runner = runners[program] = self._make_runner(program, worker)
+        return runner
+
+    def _make_runner(self, program: Program, worker: Worker) -> SampleRunner | RemoteRunner:
+        runner = SampleRunner(program, worker.arena, materialise_views=not self._fuse)
+        if self._is_carried_elsewhere(program):
+            assert self._processes is not None
+            return self._processes.runner(program, runner)
+        return self._sharing(runner, program)
+
+    def _sharing(self, runner: SampleRunner, program: Program) -> SampleRunner:
+        """A runner, in whose loops other workers take part if there are any."""
+        if len(self._runners) > 1:
+            runner.share_loops(ChunkLoops(self._loops, program))
+        return runner
+
+    def _is_carried_elsewhere(self, program: Program) -> bool:
+        """Whether worker processes carry the samples of a program."""
+        return self._processes is not None and not (program.is_light and self._plan.streams)
+
+    def end(self, run: ChunkRun, following: ChunkRun | None) -> None:
+        """Take in what became of a chunk, and that its thread waits for another one."""
+        iteration, program = run.iteration, run.program
+        count = len(run.samples)
+        seconds = time.perf_counter() - run.started
+        # Whoever compiles a kernel, or waits for one, takes thousand times what samples take.
+        is_usual = compiling.seconds == run.compiling_seconds
+        worked, shared = run.worked + run.elsewhere, 0.0
+        if run.loops is not None:
+            seconds += run.loops.helped_seconds
+            worked += run.loops.helped_processor_seconds
+            shared = run.loops.seconds
+        if is_usual:
+            program.note_time(seconds, worked, count, shared)
+        schedule = self._schedule
+        with schedule.monitor.lock:
+            iteration.in_flight -= 1
+            is_sent = bool(run.elsewhere)
+            if program.is_sent is not is_sent and run.failed is None:
+                program.is_sent = is_sent
+                threads = program.concurrency.threads
+                if is_sent and not program.batch_steps and not self._plan.streams:
+                    threads = -(-threads // WORKERS_A_THREAD)
+                program.concurrency.start_over(tries=not is_sent, limit=threads)
+            if run.is_counted:
+                program.concurrency.leave(
+                    run.beside,
+                    seconds / count if is_usual else None,
+                    all_needed=program.needs_all_threads,
+                    is_awaited=schedule.consumer.is_inside,
+                )
+                if following is not None:
+                    following.program.concurrency.enter()
+                    following.is_counted = True
+            if run.failed is not None and iteration.error is None:
+                iteration.error = run.failed
+            iteration.failures.update(run.failures)
+            if run.failures and self._fails_at_once:
+                iteration.next = iteration.size  # the rest of the batch is of no use any more
+            schedule.advance(iteration)
+            schedule.tell_progress()

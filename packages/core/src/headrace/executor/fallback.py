@@ -1,0 +1,50 @@
+"""Programs written for a GPU that were asked to run on the CPU."""
+
+from __future__ import annotations
+
+import warnings
+
+from headrace.config import GPU
+from headrace.errors import GpuNotAvailableError
+from headrace.graph.user_line import stack_level
+from headrace.tensors.gpu.runtime import WITHOUT_GPU, check_available, is_off
+
+_told = False
+
+
+def absence() -> str:
+    """Why what asks for a GPU is to run on the CPU, where the user wants that; else nothing."""
+    return f"the environment variable {GPU.name} is 'never'" if is_off() else ""
+
+
+def why_none() -> str:
+    """Why no GPU can be used; nothing if one can."""
+    if is_off():
+        return absence()
+    try:
+        check_available()
+    except GpuNotAvailableError as error:
+        return str(error).removesuffix(WITHOUT_GPU).strip()
+    return ""
+
+
+def tell(request: str, reason: str) -> None:
+    """Warn that the program runs on the CPU; once, whatever else asks for a GPU.
+
+    Parameters
+    ----------
+    request
+        What asks for a GPU.
+    reason
+        Why there is none.
+    """
+    global _told
+    if _told:
+        return
+    _told = True
+    warnings.warn(
+        f"{request} asks for a GPU, and the CPU does the work: {reason.rstrip('.')}. Data that "
+        "would be on a GPU is in the host's memory. This is said once, for all of the program.",
+        UserWarning,
+        stacklevel=stack_level(),
+    )

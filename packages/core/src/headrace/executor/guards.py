@@ -1,0 +1,94 @@
+"""Which samples of a batch a node runs for, once the predicates of its guard are there.
+
+Batches between stages have a place for every sample. In those of a guarded node the places of other
+samples are empty: nobody reads them. Who takes whole batches (operators of batches, the GPU, the
+user) gets them packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from headrace.operators.support.planning import Samples
+
+Guard = tuple[tuple[int, bool], ...]
+"""Registers of predicates, outermost first, and whether each has to be true."""
+
+
+def members(guard: Guard, buffers: Sequence[Any], size: int) -> np.ndarray:
+    """Positions in the batch of the samples that `guard` selects, int64, in order."""
+    found = np.arange(size)
+    for r, wanted in guard:
+        dense = buffers[r].dense
+        if dense is None:
+            rows = buffers[r].rows
+            truth = np.array([bool(rows[k]) for k in found.tolist()], bool)
+        else:
+            truth = dense[found] != 0
+        found = found[truth == wanted]
+    return found
+
+
+class Selection:
+    """The samples of guards in one iteration, found out when they are asked for.
+
+    Parameters
+    ----------
+    buffers
+        Batches by register, with those of predicates.
+    size
+        Number of samples of the whole batch.
+    """
+
+    def __init__(self, buffers: Sequence[Any], size: int) -> None:
+        self._buffers = buffers
+        self._size = size
+        self._found: dict[Guard, np.ndarray] = {}
+
+    def of(self, guard: Guard) -> np.ndarray:
+        """Positions of the samples that `guard` selects, int64, in order."""
+        found = self._found.get(guard)
+        if found is None:
+            found = self._found[guard] = members(guard, self._buffers, self._size)
+        return found
+
+    def within(self, outer: Guard, inner: Guard) -> np.ndarray:
+        """Positions of the samples of `inner` among those of `outer`."""
+        found: np.ndarray = np.searchsorted(self.of(outer), self.of(inner))
+        return found
+
+
+def chosen(
+    guard: Guard,
+    known: Mapping[int, Samples] | Sequence[Samples | None],
+    found: dict[Guard, Sequence[int] | None],
+) -> Sequence[int] | None:
+    """The same from the columns of predicates; `None` where one of these is not known.
+
+    What guards select is kept in `found`, as others begin with them; what the empty guard selects
+    has to be there.
+    """
+    if guard in found:
+        return found[guard]
+    places = chosen(guard[:-1], known, found)
+    if places:
+        r, wanted = guard[-1]
+        samples = known[r]
+        if samples is None or not samples.are_there:
+            places = None
+        else:
+            dense = samples.dense
+            rows = samples.rows if dense is None else dense.tolist()
+            places = [k for k in places if bool(rows[k]) is wanted]
+    found[guard] = places
+    return places
+
+
+def spread(values: np.ndarray, places: Sequence[int] | np.ndarray, count: int) -> np.ndarray:
+    """`values`, a row a sample, as rows of `count` samples: those at `places`. Others are zero."""
+    made = np.zeros((count, *values.shape[1:]), values.dtype)
+    made[places] = values
+    return made

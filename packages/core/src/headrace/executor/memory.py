@@ -1,0 +1,186 @@
+"""What one pipeline has of the pools, what of it each of its iterations, and who holds the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.gpu.batch import GpuBatch
+from headrace.executor.iteration import DONE
+from headrace.tensors.gpu.pool import DeviceMemory, DevicePoolShare
+from headrace.tensors.pool import HOST_POOL, HostPool, PoolShare, memory_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from headrace.executor.iteration import Iteration
+    from headrace.tensors.gpu.device import Device
+
+
+class Sizes(NamedTuple):
+    """Bytes of host memory (ordinary, shared and page-locked), and of a GPU's."""
+
+    host: int = 0
+    device: int = 0
+
+    def plus(self, other: Sizes) -> Sizes:
+        """The sum of both."""
+        return Sizes(self.host + other.host, self.device + other.device)
+
+    def minus(self, other: Sizes) -> Sizes:
+        """The difference of both, not less than nothing."""
+        return Sizes(max(self.host - other.host, 0), max(self.device - other.device, 0))
+
+    def most(self, other: Sizes) -> Sizes:
+        """The larger one of each."""
+        return Sizes(max(self.host, other.host), max(self.device, other.device))
+
+
+class Pieces:
+    """Pieces of memory, each counted once, by who is the first to have it."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def add(self, batch: Any) -> Sizes:
+        """The size of what is new in a batch: a `BatchBuffer` or a `GpuBatch`."""
+        host = device = 0
+        if isinstance(batch, GpuBatch):
+            for owner in batch.batch.owners:
+                if isinstance(owner, DeviceMemory) and self._is_new(owner):
+                    device += owner.size_bytes
+        elif isinstance(batch, BatchBuffer):
+            host = self.add_arrays(batch.own_arrays())
+        return Sizes(host, device)
+
+    def add_arrays(self, arrays: Iterable[np.ndarray]) -> int:
+        """The bytes of what is new in the memory of arrays, as far as it is of a pool."""
+        total = 0
+        for array in arrays:
+            memory = memory_of(array)
+            if memory is not None and self._is_new(memory):
+                total += memory.nbytes
+        return total
+
+    def _is_new(self, piece: object) -> bool:
+        key = id(piece)
+        is_new = key not in self._seen
+        self._seen.add(key)
+        return is_new
+
+    def add_all(self, batches: Iterable[Any]) -> Sizes:
+        """The size of what is new in several."""
+        total = Sizes()
+        for batch in batches:
+            total = total.plus(self.add(batch))
+        return total
+
+
+class PipelineMemory:
+    """The shares of pools that one pipeline takes its memory from.
+
+    Parameters
+    ----------
+    device
+        The pipeline's own view of its GPU, if it has one: see `Device.share`.
+
+    Attributes
+    ----------
+    host
+        Ordinary memory.
+    """
+
+    def __init__(self, device: Device | None) -> None:
+        self.host = PoolShare(HOST_POOL) if device is None else device.host
+        self._device = device
+        self._shares: dict[str, HostPool] = {"host": self.host}
+        if device is not None:
+            self._shares["pinned"] = device.pinned
+
+    def add_shares(self, **shares: HostPool | None) -> None:
+        """Count what is taken through these, too."""
+        self._shares.update({k: share for k, share in shares.items() if share is not None})
+
+    def in_use(self) -> Sizes:
+        """All that the pipeline has taken and somebody still has."""
+        host = sum(s.bytes_in_use for s in self._shares.values() if isinstance(s, PoolShare))
+        memory = None if self._device is None else self._device.memory
+        device = memory.bytes_in_use if isinstance(memory, DevicePoolShare) else 0
+        return Sizes(host, device)
+
+    def pools(self) -> Iterator[tuple[str, int, int]]:
+        """Name of each pool, what all pipelines have of it, and what nobody has."""
+        for name, share in self._shares.items():
+            stats = share.stats()
+            yield name, stats.bytes_in_use, stats.bytes_idle + stats.bytes_reserved
+        if self._device is not None:
+            pool = self._device.memory
+            idle = pool.bytes_idle()
+            yield "device", max(pool.bytes_held - idle, 0), idle
+
+    def held(self) -> tuple[int, int, int]:
+        """What pools of the host have lent, what they keep, and what that of the GPU has; nothing
+        is asked of a GPU for it.
+        """
+        used = idle = 0
+        for share in self._shares.values():
+            lent, left = share.held()
+            used += lent
+            idle += left
+        device = 0 if self._device is None else self._device.memory.bytes_held
+        return used, idle, device
+
+
+class MemoryLimit:
+    """Decides whether there is room for a further iteration.
+
+    Parameters
+    ----------
+    memory
+        What the pipeline has.
+    host, device
+        How many bytes of each it may have; `None` for any number.
+    estimate
+        What an iteration takes, as far as that is known before the first.
+    """
+
+    def __init__(
+        self, memory: PipelineMemory, *, host: int | None, device: int | None, estimate: Sizes
+    ) -> None:
+        self.limit = host, device
+        self.estimate = estimate
+        """What the largest iteration so far has taken."""
+        self._memory = memory
+        self._is_known = any(estimate)
+
+    def has_room(self, queue: Iterable[Iteration]) -> bool:
+        """Whether one more iteration than those in `queue` keeps to the limit, as estimated."""
+        if not self._is_known:
+            return False
+        needed = self._memory.in_use().plus(self.estimate)
+        for iteration in list(queue):
+            if iteration.state is not DONE:
+                made = Pieces().add_all(list(iteration.buffers) or iteration.fed.values())
+                needed = needed.plus(self.estimate.minus(made))
+        return all(most is None or n <= most for n, most in zip(needed, self.limit, strict=True))
+
+    def note(self, iteration: Iteration) -> None:
+        """Take the memory of a finished iteration into account."""
+        self._is_known = True
+        self.estimate = self.estimate.most(Pieces().add_all(iteration.buffers))
+
+
+def real_size(batch: BatchBuffer | GpuBatch) -> int:
+    """Bytes of the elements of all samples of a batch."""
+    if isinstance(batch, GpuBatch):
+        return int(batch.batch.sizes().sum()) * batch.batch.dtype.itemsize
+    dense = batch.dense
+    if dense is not None:
+        return int(dense.nbytes)
+    return sum(row.nbytes for row in batch.rows if row is not None)
+
+
+def reserved_size(batch: BatchBuffer | GpuBatch) -> int:
+    """Bytes of the memory that a batch lies in."""
+    return max(sum(Pieces().add(batch)), real_size(batch))

@@ -1,0 +1,374 @@
+"""How a graph is cut: registers for its edges, and stages of work, one after the other.
+
+In a stage on the CPU a sample flows through all operators while it is hot in the cache; only an
+operator that needs the whole batch ends it. A stage on the GPU takes whole batches. There are two
+streams, each with a thread of its own: ``"mixed"`` for what has its data on the host
+(uploads, decoders), which so runs ahead of ``"gpu"``, where everything else goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from headrace.errors import MisusedArgumentError, NotYetSupportedError, located
+from headrace.executor.cpu.batch import ShapeStatistics
+from headrace.graph.data_node import DataNode
+from headrace.graph.guards import Term
+from headrace.graph.nodes import OpNode
+from headrace.operators.support.operator import BatchOperator, Operator
+
+if TYPE_CHECKING:
+    from headrace.executor.guards import Guard
+
+
+_MANY_PROCESSES = 4
+_SAMPLES_A_PROCESS = 192
+"""Samples in progress for each worker process, at most: three chunks of the quickest samples."""
+_TIMES_THE_DEPTH = 24
+
+
+@dataclass(slots=True)
+class Stage:
+    """Operators that run sample by sample, then those that take the finished batch."""
+
+    number: int
+    device: str = "cpu"
+    sample_nodes: list[OpNode] = field(default_factory=list)
+    batch_nodes: list[OpNode] = field(default_factory=list)
+    """On the GPU, all operators."""
+    reads: list[int] = field(default_factory=list)
+    """Registers of earlier stages, or of fed data, that this stage's operators read."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """Everything about a graph that does not depend on its data."""
+
+    nodes: list[OpNode]
+    stages: list[Stage]
+    registers: dict[tuple[int, int], int]
+    consumers: list[int]
+    """How many operators (and pipeline outputs) read each register."""
+    leaves_stage: list[bool]
+    """Whether the register must become a batch: an output, or read by a later stage."""
+    outputs: list[int]
+    guards: dict[int, Guard]
+    """The samples that a register has, where these are not all."""
+    readers: list[OpNode]
+    fed_nodes: list[OpNode]
+    """External sources."""
+    history: list[ShapeStatistics]
+    seeds: dict[int, int]
+    """Seed of each random operator, by ``id(node)``."""
+    parsed: dict[int, tuple[int, ...]]
+    """The registers of what the parser of a reader is handed, by ``id(node)``."""
+    reduced: dict[int, tuple[int, ...]]
+    """By ``id(node)``, the registers of what an operator finds out about the batch, and then works
+    with sample by sample."""
+    hints: dict[int, int]
+    """Bytes that a sample takes on registers that become batches, as far as it was told ahead."""
+    on_gpu: list[bool]
+    """Whether the register is in memory of the GPU."""
+    uploaded: list[bool]
+    """Whether the GPU or its decoders read the register, so that page-locked memory suits it."""
+
+    @property
+    def streams(self) -> set[str]:
+        """The streams of the GPU that have work, ``"mixed"`` and ``"gpu"``."""
+        return {stage.device for stage in self.stages} - {"cpu"}
+
+    def register(self, edge: DataNode) -> int:
+        """Number of the register that holds `edge`."""
+        return self.registers[id(edge.source), edge.index]
+
+    def guard(self, node: OpNode) -> Guard:
+        """The samples that `node` runs for."""
+        return tuple([(self.register(term.predicate), term.holds) for term in node.guard])
+
+
+def batches_read_ahead(plan: Plan) -> int:
+    """How many iterations more are worth beginning early, so that files are there for the decoders.
+
+    From files to the GPU, an iteration goes through several threads, one after the other, while
+    what it takes is little: with two of them on their way, decoders would often have nothing to do.
+    Readers say how far ahead they read. What external sources have is not asked for earlier.
+    """
+    decodes = any(n.device == "mixed" and not n.schema.copies_to for n in plan.nodes)
+    if plan.fed_nodes or not decodes:
+        return 0
+    return max((int(n.args.get("prefetch_queue_depth", 1)) for n in plan.readers), default=0)
+
+
+def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: int) -> int:
+    """How many iterations more may be begun early, so that each of many worker processes has a
+    chunk of samples that is worth a message, and the next one is there when it is done.
+
+    How many are begun is found out; see `headrace.executor.ahead`.
+    """
+    if processes < _MANY_PROCESSES or plan.fed_nodes or plan.streams:
+        return 0
+    wanted = -(-_SAMPLES_A_PROCESS * processes // batch_size)
+    return max(min(wanted, _TIMES_THE_DEPTH * depth) - depth, 0)
+
+
+def class_of(node: OpNode) -> type[Operator]:
+    """The class that does the work of `node`."""
+    try:
+        return node.schema.cls.for_arguments(node.args)
+    except Exception as error:
+        raise located(error, node.where()) from error
+
+
+def works_on_batches(node: OpNode) -> bool:
+    """Whether the class that does the work of `node` is one of whole batches."""
+    return issubclass(class_of(node), BatchOperator)
+
+
+def make_plan(
+    nodes: list[OpNode],
+    outputs: list[DataNode],
+    seeds: dict[int, int],
+    parsers: Mapping[int, int] = MappingProxyType({}),
+    bytes_per_sample: int = 0,
+) -> Plan:
+    """Cut a graph.
+
+    Parameters
+    ----------
+    nodes
+        Its operators, in topological order.
+    outputs
+        Its outputs.
+    seeds
+        Seed of each random operator, by ``id(node)``.
+    parsers
+        How much the parser of a reader is handed, by ``id(node)``, where there is one.
+    bytes_per_sample
+        What samples of operators without `bytes_per_sample_hint` take; 0 if nobody has told it.
+
+    Raises
+    ------
+    MisusedArgumentError
+        If an operator has another number of hints than of outputs.
+    """
+    registers: dict[tuple[int, int], int] = {}
+    for node in nodes:
+        for index in range(len(node.outputs)):
+            registers[id(node), index] = len(registers)
+    count = len(registers)
+    parsed = {}
+    reduced: dict[int, tuple[int, ...]] = {}
+    for node in nodes:
+        cls = class_of(node)
+        if node.device == "cpu" and issubclass(cls, BatchOperator) and cls.reduce is not None:
+            reduced[id(node)] = tuple(range(count, count + cls.reduced))
+            count += cls.reduced
+    for key, inputs in parsers.items():
+        parsed[key] = tuple(range(count, count + inputs))
+        count += inputs
+
+    def register(edge: DataNode) -> int:
+        return registers[id(edge.source), edge.index]
+
+    consumers = [0] * len(registers) + [1] * (count - len(registers))
+    leaves = [False] * count
+    uploaded = [False] * count
+    ready: dict[int, int] = {}  # register -> first stage in which it can be read
+    written: dict[int, int] = {}  # register -> stage that writes it; -1: fed
+    stages: list[Stage] = [Stage(0)]
+    for device, group in _phases(nodes):
+        first = len(stages) if device != "cpu" or stages[-1].device != "cpu" else len(stages) - 1
+        for node in group:
+            reads = [register(e) for e in node.sources]
+            for r in reads:
+                consumers[r] += 1
+            whole = device != "cpu" or works_on_batches(node)
+            phases = reduced.get(id(node), ())
+            # A batch operator runs behind the samples of a stage and can read what they write.
+            stage = max((ready[r] for r in reads), default=0)
+            is_feed = node.input_queue is not None and device == "cpu"
+            if not is_feed:
+                stage = max(stage, first)
+                while len(stages) <= stage:
+                    stages.append(Stage(len(stages), device))
+                (stages[stage].batch_nodes if whole else stages[stage].sample_nodes).append(node)
+                if phases:
+                    if len(stages) == stage + 1:
+                        stages.append(Stage(len(stages), device))
+                    stages[stage + 1].sample_nodes.append(node)
+                    stages[stage + 1].reads += phases
+            # What is known of it only when it is there can be read from the next stage on.
+            behind = (whole and device == "cpu") or node.schema.data_dependent_type
+            for index in range(len(node.outputs)):
+                own = registers[id(node), index]
+                ready[own] = stage + 1 if behind else stage
+                written[own] = -1 if is_feed else stage + bool(phases)
+                leaves[own] = is_feed or (behind and not phases)
+            for r in reads:
+                if written[r] != stage or (whole and device == "cpu"):
+                    leaves[r] = True
+            if node.device == "mixed" and reads:  # copies, and decoders, whose files are copied
+                uploaded[register(node.inputs[0])] = True
+    for stage_ in stages:
+        wanted = {
+            register(e)
+            for n in (*stage_.sample_nodes, *(stage_.batch_nodes if stage_.device != "cpu" else ()))
+            for e in n.sources
+            if written[register(e)] != stage_.number or ready[register(e)] > written[register(e)]
+        }
+        stage_.reads = sorted(wanted | set(stage_.reads))
+    output_registers = [register(e) for e in outputs]
+    for r in (*output_registers, *(register(t.predicate) for t in _guards(outputs))):
+        leaves[r] = True
+    for r in output_registers:
+        consumers[r] += 1
+    plan = Plan(
+        nodes=nodes,
+        stages=stages,
+        registers=registers,
+        consumers=consumers,
+        leaves_stage=leaves,
+        outputs=output_registers,
+        guards={},
+        readers=[n for n in nodes if n.schema.reader],
+        fed_nodes=[n for n in nodes if n.input_queue is not None],
+        history=[ShapeStatistics() for _ in range(count)],
+        seeds=seeds,
+        hints={},
+        on_gpu=[False] * count,
+        parsed=parsed,
+        reduced=reduced,
+        uploaded=uploaded,
+    )
+    for node in nodes:
+        for index, hint in enumerate(_hints(node, bytes_per_sample)):
+            own = registers[id(node), index]
+            plan.on_gpu[own] = node.output_device == "gpu"
+            if hint > 0 and (leaves[own] or node.device != "cpu"):
+                plan.hints[own] = hint
+    plan.guards = {
+        register(edge): plan.guard(node) for node in nodes if node.guard for edge in node.outputs
+    }
+    return plan
+
+
+def _hints(node: OpNode, otherwise: int) -> list[int]:
+    """For each output of an operator the bytes that a sample takes; 0 if nobody has told it."""
+    given, count = node.args.get("bytes_per_sample_hint"), len(node.outputs)
+    if given is None:
+        return [otherwise] * count
+    if len(given) not in (1, count):
+        error = MisusedArgumentError(
+            f"`bytes_per_sample_hint` has {len(given)} values, and the operator {count} outputs: "
+            "give one value for all, or one for each."
+        )
+        raise located(error, node.where())
+    sizes = list(given) if len(given) == count else list(given) * count
+    return [size if size > 0 else otherwise for size in sizes]
+
+
+def check_outputs(outputs: list[DataNode]) -> None:
+    """Check that the outputs of a pipeline can be handed over.
+
+    Raises
+    ------
+    NotYetSupportedError
+        If the type of one that a branch makes is not known where no sample takes the branch.
+    """
+    for edge in outputs:
+        source = edge.source
+        if source is not None and source.guard and source.schema.data_dependent_type:
+            error = NotYetSupportedError(
+                "What only the data tells the type of cannot be returned from a branch: where no "
+                "sample takes it, there is no type. Merge it with the other branch."
+            )
+            raise located(error, source.where())
+
+
+def _guards(edges: list[DataNode]) -> list[Term]:
+    return [term for edge in edges if edge.source is not None for term in edge.source.guard]
+
+
+def _phases(nodes: list[OpNode]) -> list[tuple[str, list[OpNode]]]:
+    """Groups of nodes of one device that can run one after the other, in topological order.
+
+    The CPU does everything as soon as it can. What the GPU does waits for other work of its stream
+    as long as nobody else waits for it, so that there are few groups.
+    """
+    level: dict[int, int] = {}
+    for node in nodes:
+        device = device_of(node)
+        found = 0
+        for edge in node.sources:
+            source = edge.source
+            assert source is not None
+            found = max(found, level[id(source)] + _waits(node, source))
+        level[id(node)] = found
+    last: dict[str, int] = {}
+    for node in nodes:
+        last[device_of(node)] = max(last.get(device_of(node), 0), level[id(node)])
+    latest: dict[int, int] = {}
+    for node in reversed(nodes):
+        device = device_of(node)
+        if device != "cpu":
+            level[id(node)] = max(
+                level[id(node)], min(latest.get(id(node), last[device]), last[device])
+            )
+        for edge in node.sources:
+            source = edge.source
+            assert source is not None
+            bound = level[id(node)] - _waits(node, source)
+            latest[id(source)] = min(latest.get(id(source), bound), bound)
+    groups: dict[tuple[int, int], list[OpNode]] = {}
+    for node in nodes:
+        groups.setdefault((level[id(node)], _DEVICES.index(device_of(node))), []).append(node)
+    return [(_DEVICES[device], groups[number, device]) for number, device in sorted(groups)]
+
+
+def _waits(node: OpNode, source: OpNode) -> bool:
+    """Whether `source` must be in an earlier group than `node`, which reads what it makes.
+
+    What the GPU has copied to the host is there once the group of the copy is done.
+    """
+    device = device_of(node)
+    return device_of(source) != device or (device != "cpu" and source.output_device == "cpu")
+
+
+_DEVICES = ("cpu", "mixed", "gpu")
+
+
+def device_of(node: OpNode) -> str:
+    """Where `node` runs: ``"cpu"``, ``"mixed"`` or ``"gpu"``."""
+    if node.input_queue is not None and node.device == "gpu":
+        return "mixed"  # what was fed is uploaded there
+    return node.device
+
+
+def shares_streams(plan: Plan) -> bool:
+    """Whether streams take hardly more than the interpreter's time, so that a thread more for each
+    would bring nothing, and waking it costs more than much of what there is to do.
+
+    Decoders are another matter: their thread is to be there when they have something to do.
+    """
+    return bool(plan.streams) and all(
+        stage.device != "mixed" or node.input_queue is not None or node.schema.copies_to
+        for stage in plan.stages
+        for node in stage.batch_nodes
+    )
+
+
+def mixes_samples(stage: Stage) -> bool:
+    """Whether what one sample holds behind `stage` may come of another: of operators that see the
+    whole batch, nobody knows. Uploads and decoders take each sample by itself.
+    """
+    return stage.device != "mixed" and bool(stage.batch_nodes)
+
+
+def fed_registers(plan: Plan, stage: Stage) -> list[int]:
+    """What external sources feed to a stage on the GPU that does nothing else; else nothing."""
+    if stage.device == "cpu" or any(node.input_queue is None for node in stage.batch_nodes):
+        return []
+    return [plan.registers[id(n), k] for n in stage.batch_nodes for k in range(len(n.outputs))]

@@ -1,0 +1,144 @@
+"""Whether the samples of a pipeline are carried by threads or by worker processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from headrace.config import WORKERS
+from headrace.errors import ArgumentChoiceError
+from headrace.operators.readers.index import FileIndex
+
+if TYPE_CHECKING:
+    from headrace.executor.plan import Plan
+    from headrace.graph.nodes import OpNode
+
+CHOICES = ("threads", "processes")
+_FEWEST = 2
+"""Threads, and processors, from which on the engine takes processes by itself: two threads
+wait for one another's interpreter, and do 0.6 to 0.8 of what two processes do with images, and as
+much with audio."""
+_PROCESSES_A_PROCESSOR = 2
+"""More of them bring nothing, even where some wait for storage."""
+
+
+def check_workers(workers: str | None) -> str | None:
+    """`workers`, if a pipeline can have such.
+
+    Raises
+    ------
+    ArgumentChoiceError
+        If it cannot.
+    """
+    if workers is not None and workers not in CHOICES:
+        raise ArgumentChoiceError(
+            f'`workers` is {workers!r}; it can be "threads", "processes", or None, which leaves '
+            "the choice to the engine."
+        )
+    return workers
+
+
+def wanted(workers: str | None) -> str:
+    """What the user asks for: `workers`, else what the environment says, which may be ``"auto"``:
+    the choice is the engine's.
+    """
+    return workers or WORKERS.value()
+
+
+def processors() -> int:
+    """Number of processors that this process may use; on other systems than Linux, 1."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def process_count(num_threads: int) -> int:
+    """How many worker processes stand in for so many threads."""
+    return min(num_threads, max(_PROCESSES_A_PROCESSOR * processors(), _FEWEST))
+
+
+def why_threads(workers: str | None, plan: Plan, readers: dict[int, Any], num_threads: int) -> str:
+    """The reason for which samples are carried by threads; empty for worker processes.
+
+    Parameters
+    ----------
+    workers
+        What the user asks for.
+    plan
+        The graph.
+    readers
+        The opened reader of each reader node, by ``id(node)``.
+    num_threads
+        How many threads the user asks for.
+    """
+    choice = wanted(workers)
+    if choice == "threads":
+        return "as asked for"
+    if choice == "auto":
+        if num_threads < _FEWEST:
+            return (
+                f"`num_threads` is {num_threads}; worker processes are worth it from {_FEWEST} on"
+            )
+        if processors() < _FEWEST:
+            return (
+                f"the program may use {processors()} processor; worker processes are worth it from "
+                f"{_FEWEST} on"
+            )
+    if sys.platform != "linux" or not hasattr(os, "memfd_create"):
+        return "worker processes need Linux, for shared memory without a name"
+    if not sys.executable or getattr(sys, "frozen", False):
+        return "worker processes need a Python interpreter of their own, and there is none to start"
+    nodes = [n for s in plan.stages if s.device == "cpu" for n in s.sample_nodes]
+    if not nodes:
+        return "no operator on the CPU works on single samples"
+    if plan.streams and all(node.schema.reader for node in nodes):
+        return "nothing but reading is done on the CPU, which threads do without the interpreter"
+    return _why_not_chosen(plan, nodes, readers) if choice == "auto" else ""
+
+
+def _why_not_chosen(plan: Plan, nodes: list[OpNode], readers: dict[int, Any]) -> str:
+    """Why the engine does not take processes by itself; empty if it does."""
+    for node in nodes:
+        if not node.schema.cls.__module__.startswith("headrace."):
+            return (
+                f"`{node.schema.name}` is an operator of the program, and might use what the "
+                'program has in its memory; `workers="processes"` says that it does not'
+            )
+    for reader in readers.values():
+        kind = _kind_of_program(reader.index)
+        if kind:
+            return f"only this process may know how to read addresses that begin with {kind}://"
+    sampled = set(map(id, nodes))
+    known: set[tuple[int, int]] = set()
+    """What is worked out for whole batches, or is a column of a reader."""
+    for node in plan.nodes:
+        if node.schema.reader:
+            count = len(readers[id(node)].index.columns)
+            first = len(node.outputs) - count
+            known |= {(id(node), first + k) for k in range(count)}
+        elif node.input_queue is None and all(
+            (id(edge.source), edge.index) in known for edge in node.sources
+        ):
+            known |= {(id(node), k) for k in range(len(node.outputs))}
+        elif id(node) in sampled:
+            return ""
+    return "nothing but reading is done on the CPU, and what is worked out for whole batches"
+
+
+def _kind_of_program(index: Any) -> str:
+    """A kind of addresses, like ``memory``, that fsspec may know from this program alone."""
+    if not isinstance(index, FileIndex) or index.local is not None:
+        return ""
+    kinds = {path.partition("://")[0] for path in (index.root, *index.paths) if "://" in path}
+    kinds.discard("file")
+    if not kinds:
+        return ""
+    from fsspec.config import conf
+    from fsspec.registry import known_implementations, registry
+
+    for kind in sorted(kinds):
+        usual = known_implementations.get(kind, {}).get("class", "")
+        loaded = registry.get(kind)
+        name = usual if loaded is None else f"{loaded.__module__}.{loaded.__qualname__}"
+        if kind == "memory" or kind in conf or not usual or name != usual:
+            return kind
+    return ""

@@ -1,0 +1,174 @@
+"""The worker processes of the program, as far as one pipeline uses them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.errors import UsageError
+from headrace.executor.processes.functions import RemoteFunctions
+from headrace.executor.processes.graph import Graph, PackedGraph
+from headrace.executor.processes.pool import POOL
+from headrace.executor.processes.remote import RemoteRunner
+from headrace.executor.processes.shared_pool import SHARED_POOL
+from headrace.executor.processes.worker_process import LostWorkerError, WorkerProcess
+from headrace.tensors.pool import HostPool, PoolShare
+
+if TYPE_CHECKING:
+    from headrace.executor.affinity import Affinity
+    from headrace.executor.cpu.program import Program
+    from headrace.executor.cpu.runner import SampleRunner
+    from headrace.tensors.gpu.device import Device
+
+_SHORT_RUN_SECONDS = 2.0
+"""Of a processor, which a program uses before the engine starts processes by itself. Without them
+a short run ends sooner: 20 pipelines of four small batches took 3.3 s in threads on two processors,
+and 5.9 s where each of them had its processes."""
+
+
+class WorkerProcesses:
+    """The worker processes of the program, as far as one pipeline uses them.
+
+    Parameters
+    ----------
+    graph
+        The pipeline.
+    outputs
+        Its outputs.
+    count
+        How many processes.
+    affinity
+        The processors that they are bound to; any if there is none.
+    timeout_seconds
+        How long a process may neither answer nor compute; any time if None.
+    device
+        The GPU, for plans that have work for one.
+    is_asked_for
+        Whether the user wants processes. Where the engine has chosen them, they start when the run
+        is no short one any more; threads carry samples until they are there, and wherever threads
+        alone would have none of their faults.
+    calls_functions
+        Whether they call the functions of the user's that can be pickled.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If the graph cannot travel.
+    OSError, MemoryError
+        If there is no shared memory.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        outputs: list[Any],
+        count: int,
+        *,
+        affinity: Affinity | None,
+        timeout_seconds: float | None,
+        device: Device | None = None,
+        is_asked_for: bool = True,
+        calls_functions: bool = False,
+    ) -> None:
+        self.graph = PackedGraph(graph, outputs)
+        self.count = count
+        self.is_asked_for = is_asked_for
+        self.functions = RemoteFunctions(self) if calls_functions else None
+        self.policy = graph.policy
+        self.pool: HostPool = PoolShare(SHARED_POOL)
+        """Where memory for samples comes from."""
+        self.pool.empty((1,), np.uint8)  # which may fail, and shows it here
+        self.pinned: HostPool | None = None
+        """The same for those that a GPU reads."""
+        if device is not None:
+            from headrace.executor.processes.pinned_pool import pinned_shared_pool
+
+            self.pinned = PoolShare(pinned_shared_pool(device))
+        self.refused = ""
+        """Why processes do not take the pipeline, where they have said so."""
+        self.is_closed = False
+        """Whether the pipeline was shut down."""
+        self.copies_inputs = False
+        """Whether what they read is copied to shared memory where it is elsewhere: the system does
+        not let them read memory of the program."""
+        self.carry_lock = threading.Lock()
+        """Held while a batch is put into shared memory."""
+        self._timeout = timeout_seconds
+        self._numbers: dict[Program, int] = {}
+        self._lock = threading.Lock()
+        """Guards the numbers of programs."""
+        self._made = time.process_time()
+        self._starting = threading.Lock()
+        """Taken by the thread that starts the processes, and never released."""
+        self.has_started = False
+        """Whether the processes were started; threads carry samples until then."""
+        self._bindings: list[tuple[int, ...]] = [
+            () if affinity is None else affinity.of(k) for k in range(count)
+        ]
+
+    def start(self) -> None:
+        """Start the processes where the user wants them; do not wait for them."""
+        if self.is_asked_for:
+            POOL.enter(self.graph, self._bindings)
+            self.has_started = True
+
+    @property
+    def why_threads(self) -> str:
+        """Why threads carry samples at present; empty where processes do."""
+        if self.refused or self.has_started:
+            return self.refused
+        return (
+            f"worker processes start when the program has used a processor for "
+            f"{_SHORT_RUN_SECONDS:.0f} seconds since the pipeline was built"
+        )
+
+    def begin_if_due(self) -> bool:
+        """Whether the processes were started, which is done now if the run is no short one."""
+        if self.has_started:
+            return True
+        if time.process_time() - self._made < _SHORT_RUN_SECONDS:
+            return False
+        if not self._starting.acquire(blocking=False):
+            return False  # another thread is at it
+        try:
+            POOL.enter(self.graph, self._bindings)
+        except (OSError, MemoryError, LostWorkerError) as error:
+            self.refused = f"worker processes cannot be started here: {error}"
+            return False
+        self.has_started = True
+        return True
+
+    def runner(self, program: Program, own: SampleRunner) -> RemoteRunner:
+        """What has processes carry samples for a thread; see `RemoteRunner`."""
+        return RemoteRunner(program, self, own)
+
+    def lend(self, *, again: bool, starts: bool = True) -> WorkerProcess | None:
+        """A process for the calling thread, to be given back to `POOL`; see there."""
+        if self.is_closed:
+            raise UsageError("The pipeline was shut down.")
+        return POOL.lend(
+            self.graph,
+            self._bindings,
+            self._timeout,
+            again=again,
+            waits=starts and (self.is_asked_for or again),
+            starts=starts,
+        )
+
+    def number_of(self, program: Program) -> int:
+        """What a program is called in messages."""
+        with self._lock:
+            return self._numbers.setdefault(program, len(self._numbers))
+
+    def pids(self) -> list[int]:
+        """Numbers of the processes that have answered, to whatever pipeline."""
+        return POOL.pids()
+
+    def close(self) -> None:
+        """Do without the processes; may be called by the garbage collector."""
+        if not self.is_closed:
+            self.is_closed = True
+            POOL.leave(self.graph.number)

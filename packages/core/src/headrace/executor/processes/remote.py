@@ -1,0 +1,502 @@
+"""Has samples carried by worker processes, for the threads of an executor.
+
+A thread sends samples to a process that nobody else uses, in place of carrying them itself, and
+waits without the interpreter until they are done. All that is decided for a pipeline is decided
+here: a process knows only the samples at hand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.errors import (
+    BadSampleError,
+    ShapeError,
+    WorkerProcessError,
+    located,
+)
+from headrace.executor.packed_error import PackedError
+from headrace.executor.processes.inputs import Carried
+from headrace.executor.processes.messages import (
+    ABSENT,
+    EMPTY,
+    IN_PLACE,
+    Batch,
+    Column,
+    Done,
+    Output,
+    Refused,
+    Task,
+    Unread,
+)
+from headrace.executor.processes.pool import POOL
+from headrace.executor.processes.shared_pool import SHARED_POOL, Place
+from headrace.executor.processes.worker import shared_reads
+from headrace.executor.processes.worker_process import (
+    LostWorkerError,
+    WorkerProcess,
+    lost_error,
+    that_answer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headrace.executor.cpu.batch import BatchBuffer
+    from headrace.executor.cpu.program import Program
+    from headrace.executor.cpu.runner import SampleRunner
+    from headrace.executor.iteration import Iteration
+    from headrace.executor.processes.pipeline_processes import WorkerProcesses
+
+_Failures = list[tuple[int, BaseException]]
+
+
+class PackedBatch:
+    """A `Batch` as it travels.
+
+    Parameters
+    ----------
+    batch
+        What is packed.
+    inputs
+        What of it workers read.
+    iteration
+        Whose it is.
+    registers
+        Those that the stage reads or writes.
+    """
+
+    __slots__ = ("_buffers", "_kept", "_redrawn", "copied", "files", "is_read", "packed", "program")
+
+    def __init__(
+        self, batch: Batch, inputs: list[Carried], iteration: Iteration, registers: list[int]
+    ) -> None:
+        self._buffers = [(r, iteration.buffers[r]) for r in registers]
+        self._redrawn = iteration.skipped, iteration.redraws
+        self.program = batch.program
+        self.packed = batch.packed()
+        self._kept = inputs
+        self.is_read = any(carried.is_read for carried in inputs)
+        """Whether workers read memory of this process alone."""
+        self.copied = [carried for carried in inputs if carried.is_copied]
+        """Inputs of which each task has to copy its samples first."""
+        files = {*(i.file for i in batch.inputs), *(o.file for o in batch.outputs)}
+        self.files = [number for number in files if number is not None]
+        """Memory that a worker must have mapped."""
+
+    def is_of(self, iteration: Iteration) -> bool:
+        """Whether nothing of `iteration` has changed since."""
+        buffers = iteration.buffers
+        if self._redrawn != (iteration.skipped, iteration.redraws):
+            return False
+        return all(buffers[r] is buffer for r, buffer in self._buffers)
+
+
+class SentSamples:
+    """Samples of an iteration that a worker process has been sent, and has not answered yet.
+
+    Parameters
+    ----------
+    iteration
+        Whose they are.
+    indices
+        Their numbers.
+    """
+
+    __slots__ = ("batch", "blocks", "indices", "is_followed", "iteration", "lost", "worker")
+
+    def __init__(self, iteration: Iteration, indices: list[int]) -> None:
+        self.iteration = iteration
+        self.indices = indices
+        self.worker: WorkerProcess | None = None
+        """Who has them; `None` if the thread is to carry them itself."""
+        self.is_followed = False
+        """Whether the worker has been sent more, which it does next."""
+        self.lost: LostWorkerError | None = None
+        """What became of the worker when they were sent to it."""
+        self.batch: PackedBatch
+        """Keeps alive the inputs that the worker reads."""
+        self.blocks: list[np.ndarray] = []
+        """Memory that the worker was given for them."""
+
+
+class RemoteRunner:
+    """Has samples carried through a stage by a worker process; in place of a `SampleRunner`.
+
+    A worker may be sent the next samples while it is at some, so that it does not wait for the
+    program to deal with what it has answered.
+
+    Parameters
+    ----------
+    program
+        The stage.
+    processes
+        Those of the pipeline.
+    own
+        What carries the samples where the processes do not take the pipeline.
+    """
+
+    def __init__(self, program: Program, processes: WorkerProcesses, own: SampleRunner) -> None:
+        self._program = program
+        self._processes = processes
+        self._own = own
+        self._iteration: Any = None
+        self._reads = shared_reads(program)
+        self._writes = [r for r, _ in program.written]
+        self._registers = [*self._reads, *self._writes]
+        plan = program.plan
+        uploaded = any(plan.uploaded[r] and r not in plan.outputs for r, _ in program.written)
+        self._pool = (processes.pinned if uploaded else None) or processes.pool
+        self._hinted_bytes = sum(plan.hints.get(r, 0) for r, _ in program.written)
+        self._room_bytes = self._hinted_bytes
+        """Room that a sample takes, about; at first, what was told ahead."""
+        self.processor_seconds = 0.0
+        """What the samples last carried took of a processor elsewhere."""
+
+    def send(
+        self,
+        iteration: Iteration,
+        indices: list[int],
+        behind: SentSamples | None = None,
+        *,
+        spreads: bool = True,
+    ) -> SentSamples:
+        """Send samples of an iteration to a worker. `receive` tells what became of them, in the
+        order of the calls.
+
+        Parameters
+        ----------
+        iteration, indices
+            The samples.
+        behind
+            Samples that a worker has been sent, and which may do these then.
+        spreads
+            Whether a worker that nobody uses is to do them, if there is one.
+        """
+        sent = SentSamples(iteration, indices)
+        if not self._processes.refused and self._processes.begin_if_due():
+            self._iteration = iteration
+            try:
+                self._hand_over(sent, behind, spreads=spreads)
+            except LostWorkerError as lost:
+                sent.lost = lost
+            finally:
+                self._iteration = None
+        return sent
+
+    def wait(self, sent: Sequence[SentSamples | None], wakeup: int) -> list[int]:
+        """Wait, for a while at most, until some of the samples, of a worker each, have become
+        something, or the file `wakeup` can be read; return which have.
+        """
+        workers = [s.worker for s in sent if s is not None and s.worker is not None]
+        return that_answer(workers, wakeup)
+
+    @staticmethod
+    def is_awaited() -> bool:
+        """Whether another thread waits for a worker that somebody has sent samples."""
+        return POOL.is_awaited()
+
+    def receive(self, sent: SentSamples) -> _Failures:
+        """Wait until samples were carried through all steps; return what failed, and how.
+
+        Raises
+        ------
+        WorkerProcessError
+            If the process has ended meanwhile, and that is not to be made up for.
+        """
+        self.processor_seconds = 0.0
+        self._iteration = sent.iteration
+        try:
+            return self._received(sent)
+        finally:
+            self._iteration = None  # its buffers may belong to the user by now
+
+    def _received(self, sent: SentSamples) -> _Failures:
+        processes, indices = self._processes, sent.indices
+        if processes.refused or (sent.worker is None and sent.lost is None):
+            if sent.worker is not None:
+                POOL.discard(sent.worker)  # it may not answer
+            return self._carried_here(indices)
+        # Where those before have ended it, it has not begun with these.
+        has_begun = sent.worker is None or not sent.worker.is_discarded
+        if has_begun:
+            try:
+                if sent.lost is not None:
+                    raise sent.lost
+                return self._answered(sent)
+            except LostWorkerError as lost:
+                if not processes.is_asked_for:
+                    if lost.hung or not lost.pid:  # threads may wait for ever, and need no start
+                        processes.refused = f"worker process {lost.pid or ''} {lost}"
+                        return self._carried_here(indices)
+                elif processes.policy == "raise":
+                    raise self._lost(lost, indices) from None
+        try:  # the end of a process may have nothing to do with the samples it had
+            return self._carried_again(indices)
+        except LostWorkerError:
+            pass
+        failures: _Failures = []
+        for index in indices:
+            failures += self._carried_alone(index)
+        return failures
+
+    def _carried_alone(self, index: int) -> _Failures:
+        """Have a process carry a sample; if two end meanwhile, it is bad."""
+        try:
+            return self._carried_again([index])
+        except LostWorkerError:  # whoever ended others may have ended this one as well
+            pass
+        try:
+            return self._carried_again([index])
+        except LostWorkerError as lost:
+            bad = BadSampleError(str(self._lost(lost, [index])))
+            return [(index, self._located(bad, index))]
+
+    def _carried_here(self, indices: list[int]) -> _Failures:
+        self._own.bind(self._iteration)
+        try:
+            return self._own.run(indices)
+        finally:
+            self._own.release()
+
+    def _lost(self, lost: LostWorkerError, indices: list[int]) -> WorkerProcessError:
+        return lost_error(lost, indices, self._iteration.number)
+
+    def _located(self, error: Exception, index: int) -> BaseException:
+        step = self._program.steps[0]
+        source = None
+        if step.is_reader:
+            source = step.op.index.source(int(self._iteration.entries[id(step.node)][index]))
+        found = located(error, step.node.where(index, source))
+        found.__cause__ = error
+        return found
+
+    def _carried_again(self, indices: list[int]) -> _Failures:
+        """Have another process carry samples.
+
+        Raises
+        ------
+        LostWorkerError
+            If it ends, too.
+        """
+        sent = SentSamples(self._iteration, indices)
+        self._hand_over(sent, None, again=True)
+        return self._carried_here(indices) if sent.worker is None else self._answered(sent)
+
+    def _hand_over(
+        self,
+        sent: SentSamples,
+        behind: SentSamples | None,
+        *,
+        spreads: bool = True,
+        again: bool = False,
+    ) -> None:
+        """Send samples, if there is a worker to send them to.
+
+        Raises
+        ------
+        LostWorkerError
+            If it has ended.
+        """
+        iteration, processes, indices = self._iteration, self._processes, sent.indices
+        sent.batch = batch = self._batch_for(indices)
+        span = slice(indices[0], indices[-1] + 1)
+        readers = self._program.plan.readers
+        entries = [iteration.entries[id(node)][span].tolist() for node in readers]
+        room = self._block(self._room_bytes * len(indices), sent.blocks)
+        worker = None
+        if behind is None or spreads:
+            worker = processes.lend(again=again, starts=behind is None or POOL.is_short())
+        if worker is not None:
+            behind = None
+        elif behind is not None:
+            worker = behind.worker
+        if worker is None:
+            return
+        try:
+            self._tell(worker, batch, Task(batch.packed, indices, entries, room and tuple(room)))
+        except LostWorkerError:
+            if behind is None:
+                POOL.discard(worker)
+                raise  # else whoever waits for the samples before finds out
+        except BaseException:
+            if behind is None:
+                POOL.discard(worker)
+            raise
+        sent.worker = worker
+        if behind is not None:
+            behind.is_followed = True
+
+    def _batch_for(self, indices: list[int]) -> PackedBatch:
+        """What tasks of the iteration have in common, once workers can read these samples."""
+        iteration = self._iteration
+        batch: PackedBatch | None = iteration.packed.get(self._program)
+        is_copied = self._processes.copies_inputs
+        if batch is None or not batch.is_of(iteration) or (batch.is_read and is_copied):
+            batch = iteration.packed[self._program] = self._packed_batch()
+        span = slice(indices[0], indices[-1] + 1)  # as `Iteration.take` gives them
+        for carried in batch.copied:
+            carried.see_to(span)
+        return batch
+
+    def _tell(self, worker: WorkerProcess, batch: PackedBatch, task: Task) -> None:
+        """Send a worker a task, and first what it has to know for it."""
+        program = self._program
+        self._show(worker, batch)
+        if task.room is not None:
+            worker.show(task.room[0])
+        if not worker.knows_program(batch.program):
+            specs = {r: program.specs[r] for r in program.given}
+            worker.know_program(batch.program, (program.stage.number, specs, program.is_whole))
+        worker.send(("task", *task))
+
+    @staticmethod
+    def _show(worker: WorkerProcess, batch: PackedBatch) -> None:
+        for file in batch.files:
+            worker.show(file)
+
+    def _answered(self, sent: SentSamples) -> _Failures:
+        """Take what a worker has made of samples; return what failed.
+
+        Raises
+        ------
+        LostWorkerError
+            If it has ended.
+        """
+        processes, worker, indices = self._processes, sent.worker, sent.indices
+        assert worker is not None
+        try:
+            answer = self._answer(worker, sent)
+        except BaseException:
+            POOL.discard(worker)
+            raise
+        if not sent.is_followed:
+            POOL.give_back(worker)
+        if isinstance(answer, Refused):
+            processes.refused = answer.reason
+            return self._carried_here(indices)
+        if isinstance(answer, PackedError):
+            raise answer.unpacked()
+        good = indices if answer.good is None else answer.good
+        return self._taken(answer, good, sent.blocks)
+
+    def _answer(self, worker: WorkerProcess, sent: SentSamples) -> Done | Refused | PackedError:
+        """What a worker says of a task, once it has been given all that it asks for."""
+        while True:
+            answer: Any = worker.receive()
+            if type(answer) is tuple:
+                return Done(*answer)
+            if isinstance(answer, (Refused, PackedError)):
+                return answer
+            if isinstance(answer, Unread):
+                self._processes.copies_inputs = True
+                sent.batch = self._batch_for(sent.indices)
+                self._show(worker, sent.batch)
+                worker.send(("copies", sent.batch.packed))
+                continue
+            more = self._block(answer.size, sent.blocks)
+            if more is not None:
+                worker.show(more.file)
+            worker.send(("room", more))
+
+    def _block(self, size: int, blocks: list[np.ndarray]) -> Place | None:
+        """Room for a worker; `None` where it needs none, or there is none.
+
+        A worker that has none asks for what it needs, and then says which sample it was for.
+        """
+        if not size:
+            return None
+        try:
+            block = self._pool.empty((size,), np.uint8)
+        except MemoryError:
+            return None
+        blocks.append(block)
+        return SHARED_POOL.place_of(block)
+
+    def _input(self, register: int) -> Carried:
+        """The samples of a register that workers are to read."""
+        iteration = self._iteration
+        buffer = iteration.buffers[register]
+        is_read = not self._processes.copies_inputs
+        with self._processes.carry_lock:
+            carried: Carried | None = iteration.carried.get(register)
+            if carried is None or carried.buffer is not buffer or (carried.is_read and not is_read):
+                carried = iteration.carried[register] = Carried(buffer, is_read=is_read)
+        return carried
+
+    def _packed_batch(self) -> PackedBatch:
+        """What the iteration's tasks have in common, as long as nothing of it changes."""
+        program, iteration, processes = self._program, self._iteration, self._processes
+        inputs = [self._input(r) for r in self._reads]
+        batch = Batch(
+            (processes.graph.number, processes.number_of(program)),
+            iteration.number,
+            iteration.size,
+            [carried.whole() for carried in inputs],
+            [_output(iteration.buffers[r]) for r in self._writes],
+        )
+        return PackedBatch(batch, inputs, iteration, self._registers)
+
+    def _taken(self, answer: Done, good: list[int], blocks: list[np.ndarray]) -> _Failures:
+        """Make what a worker has made of the `good` samples those of the iteration; return what
+        failed.
+        """
+        self.processor_seconds = answer.processor_seconds
+        failures: _Failures = [(k, error.unpacked()) for k, error in answer.failures]
+        program = self._program
+        used = 0
+        for (r, _), content in zip(program.written, answer.columns, strict=True):
+            column = Column(*content)
+            buffer = self._iteration.buffers[r]
+            if column.sources is not None:
+                buffer.set_sources(good, column.sources)
+            if column.blocks is None:
+                buffer.note_rows(good)
+                continue
+            others, rows = _rows(column, buffer, good, blocks)
+            used += sum(row.nbytes for row in rows)
+            try:
+                if rows:
+                    buffer.check(rows[0].shape, buffer.dtype)
+            except ShapeError as error:
+                step = next(s for s in program.steps if r in s.outputs)
+                failures += [(index, located(error, step.node.where(index))) for index in others]
+                break
+            buffer.take_rows(others, rows)
+        if used or self._room_bytes:
+            each = used // max(len(good), 1)
+            # With the place that is lost to alignment, and to samples larger than most.
+            needed = each * 9 // 8 + 128 if each else 0
+            self._room_bytes = max(needed, self._room_bytes // 2, self._hinted_bytes)
+        return failures
+
+
+def _output(buffer: BatchBuffer) -> Output:
+    whole = buffer.expect_rows()
+    if whole is None or not whole.size:
+        return Output(None, 0, None, buffer.ndim)
+    place = SHARED_POOL.place_of(whole)
+    return Output(place.file, place.offset, whole.shape[1:], buffer.ndim)
+
+
+def _rows(
+    column: Column, buffer: BatchBuffer, indices: list[int], blocks: Sequence[np.ndarray]
+) -> tuple[list[int], list[np.ndarray]]:
+    """The samples that are not in their places; of those that are, `buffer` takes note."""
+    assert column.blocks is not None
+    dtype = buffer.dtype
+    others, rows = [], []
+    for index, block, offset, shape in zip(
+        indices, column.blocks, column.offsets, column.shapes, strict=True
+    ):
+        if block == IN_PLACE:
+            buffer.note_rows((index,))
+        elif block != ABSENT:
+            others.append(index)
+            if block == EMPTY:
+                rows.append(np.empty(shape, dtype))
+            else:
+                rows.append(np.ndarray(shape, dtype, blocks[block], offset))
+    return others, rows

@@ -1,0 +1,153 @@
+"""The server of worker processes, as the process that needs them sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing.spawn
+import os
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+
+from headrace._forking import no_fork
+from headrace.executor.processes.foreign import allow_reading
+from headrace.executor.sources.channel import Channel
+
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Libraries that would start threads when they are imported; a process with threads must not fork,
+and the workers share out the processors among themselves."""
+
+_ends: weakref.WeakSet[Channel] = weakref.WeakSet()
+
+
+class ServerProcess:
+    """Starts the server when it is first needed, and again where somebody has killed it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        """Held while the server is started, asked for a process, or ended."""
+        self._control: Channel | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_closed = False
+        """Whether the program ends."""
+
+    def start(self) -> None:
+        """Start the server, if it does not run yet; do not wait for it."""
+        with no_fork, self._lock:
+            self._start()
+
+    def _start(self) -> Channel:
+        if self._is_closed:
+            raise OSError("the program ends")
+        if self._control is not None:
+            return self._control
+        ours, theirs = Channel.pair()
+        path = [os.path.abspath(entry) for entry in sys.path]
+        code = (
+            f"import sys; sys.path[:] = {path!r}; "
+            "from headrace.executor.processes.server import main; "
+            f"main({theirs.fileno()})"
+        )
+        executable = multiprocessing.spawn.get_executable()
+        if isinstance(executable, bytes):
+            executable = os.fsdecode(executable)
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+        # A Ctrl-C waits until the new process takes no notice of it.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._process = subprocess.Popen(
+                [executable, *flags, "-P", "-c", code],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, **dict.fromkeys(_ONE_THREAD, "1")},
+            )
+        finally:
+            theirs.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        allow_reading(self._process.pid)
+        self._control = keep_from_forks(Channel(ours))
+        return self._control
+
+    def fork(self, modules: list[str]) -> Channel:
+        """A new worker, at the other end of the channel. Does not wait for it.
+
+        Parameters
+        ----------
+        modules
+            What the server imports before.
+        """
+        ours, theirs = Channel.pair()
+        try:
+            with theirs, no_fork, self._lock:
+                for _ in range(2):
+                    control = self._start()
+                    try:
+                        control.send(modules, theirs.fileno())
+                        break
+                    except OSError:  # it was killed
+                        self._end()
+        except BaseException:
+            ours.close()
+            raise
+        return keep_from_forks(Channel(ours))
+
+    def pid(self) -> int:
+        """Number of the process; 0 if there is none."""
+        process = self._process
+        return 0 if process is None else process.pid
+
+    def kill(self, pid: int) -> None:
+        """Kill the server `pid`, which does not answer, and with it all workers, if that is still
+        the one in use.
+        """
+        with self._lock:
+            if self._process is not None and self._process.pid == pid:
+                self._process.kill()
+                self._end()
+
+    def close(self) -> None:
+        """End the server, and with it all workers, for good."""
+        with self._lock:
+            self._is_closed = True
+            self._end()
+
+    def _end(self) -> None:
+        control, process = self._control, self._process
+        self._control = self._process = None
+        if control is None or process is None:
+            return
+        control.close()
+        process.kill()  # it may be importing, and notice late that nobody needs it
+        process.wait()
+
+    def forget(self) -> None:
+        """Leave the server to the process of which this one is a fork."""
+        self._lock = threading.Lock()
+        self._control = None
+        if self._process is not None:
+            self._process.returncode = 0  # not ours to wait for
+            self._process = None
+
+
+def keep_from_forks(channel: Channel) -> Channel:
+    """Have forks of this process close `channel`, so that its other end notices our end."""
+    _ends.add(channel)
+    return channel
+
+
+SERVER = ServerProcess()
+"""The server of this process."""
+
+
+def _after_fork() -> None:
+    for channel in list(_ends):
+        with contextlib.suppress(OSError):
+            channel.close()
+    _ends.clear()
+    SERVER.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

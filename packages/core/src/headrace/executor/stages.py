@@ -1,0 +1,192 @@
+"""From stage to stage: what an iteration finds in one, and where it goes from there."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.batch_step import planned_program, run_batch_step
+from headrace.executor.guards import members
+from headrace.executor.plan import fed_registers
+from headrace.executor.recovery import RESTART
+from headrace.executor.step import reads
+from headrace.tensors.gpu.device import Device
+from headrace.tensors.pool import HOST_POOL, HostPool
+
+if TYPE_CHECKING:
+    from headrace.executor.cpu.program import Program
+    from headrace.executor.guards import Guard
+    from headrace.executor.iteration import Iteration
+    from headrace.executor.plan import Plan
+    from headrace.executor.processes.functions import RemoteFunctions
+    from headrace.executor.programs import Programs
+    from headrace.executor.recovery import Recovery
+    from headrace.executor.step import Step
+
+ENTER = "enter"
+"""A stage on the CPU that is to be entered when copies from the GPU have been waited for."""
+
+
+class Stages:
+    """The stages of a plan, one behind the other.
+
+    Parameters
+    ----------
+    plan
+        The graph, cut into stages.
+    programs
+        What stages are made into.
+    recovery
+        What is done about bad samples.
+    device
+        The GPU, for plans that have work for one.
+    pool
+        Where memory for samples comes from that no GPU reads.
+    pinned
+        Where memory for others comes from; that of the GPU when not given.
+    packs
+        Whether outputs that are made in a branch have the samples of the branch only; else they
+        have a place for every sample, as batches between stages.
+    functions
+        What has worker processes call functions of the user's, if anything.
+    batch_pool
+        Where memory for what operators on whole batches make comes from.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        programs: Programs,
+        recovery: Recovery,
+        device: Device | None,
+        pool: HostPool = HOST_POOL,
+        pinned: HostPool | None = None,
+        *,
+        packs: bool = True,
+        functions: RemoteFunctions | None = None,
+        batch_pool: HostPool = HOST_POOL,
+    ) -> None:
+        self._packed: dict[int, Guard] = {}
+        """Outputs that are handed over packed, with the samples they have."""
+        if packs:
+            self._packed = {r: plan.guards[r] for r in plan.outputs if r in plan.guards}
+        self._functions = functions
+        self._batch_pool = batch_pool
+        self._plan = plan
+        self._programs = programs
+        self._recovery = recovery
+        self._pinned = device.pinned if pinned is None and device is not None else pinned
+        self._pool = pool
+        self._only_feeds = [fed_registers(plan, stage) for stage in plan.stages]
+
+    def enter(self, iteration: Iteration, number: int) -> Program:
+        """Make a stage on the CPU ready: memory, constants, what is drawn for the whole batch."""
+        size = iteration.size
+        program = planned_program(
+            partial(self._programs.on_cpu, iteration, number), iteration, self._plan.history
+        )
+        for r, _ in program.written:
+            pool = self._pool
+            if self._pinned is not None and self._plan.uploaded[r] and r not in self._plan.outputs:
+                pool = self._pinned
+            iteration.buffers[r] = program.buffer(r, size, pool)
+        iteration.stage = number
+        if number == 0:
+            iteration.first_program = program
+        if program.steps:
+            iteration.run_all()
+        else:
+            iteration.next, iteration.queue = size, []
+        return program
+
+    def complete(self, iteration: Iteration, program: Program) -> Program | str | None:
+        """Deal with failures, run batch operators; return what comes next."""
+        if iteration.failures:
+            again = self._recovery.resolve(iteration)
+            if again:
+                return self._again(iteration, again, program)
+        for step in program.batch_steps:
+            iteration.replace(reads(step))
+            self._run_batch_step(step, program, iteration)
+            if iteration.failures:
+                again = self._recovery.resolve(iteration)
+                if again:
+                    return self._again(iteration, again, program)
+        iteration.completed = iteration.stage
+        return self.following(iteration)
+
+    def _run_batch_step(self, step: Step, program: Program, iteration: Iteration) -> None:
+        run_batch_step(
+            step,
+            program,
+            iteration,
+            self._plan.history,
+            tolerant=self._recovery.tolerates,
+            functions=self._functions,
+            pool=self._batch_pool,
+        )
+
+    def mend(self, iteration: Iteration, error: BaseException) -> Program | str | None:
+        """Deal with failed samples of a stage on the GPU; return what comes next.
+
+        Raises
+        ------
+        Exception
+            `error`, or what else went wrong, where there is nothing to be done.
+        """
+        again = self._recovery.mend(iteration, error)
+        if again:
+            assert iteration.first_program is not None
+            return self._again(iteration, again, iteration.first_program)
+        return self.following(iteration)
+
+    def _again(self, iteration: Iteration, again: str, program: Program) -> Program:
+        if again == RESTART:
+            iteration.completed = -1
+            return self.enter(iteration, 0)
+        return program
+
+    def following(self, iteration: Iteration) -> Program | str | None:
+        """What comes behind a completed stage.
+
+        The program of a stage on the CPU, the name of a stream, or `ENTER` where copies from the
+        GPU must be waited for first; `None` at the end.
+        """
+        number = iteration.stage + 1
+        stages = self._plan.stages
+        while number < len(stages) and self._pass_fed(iteration, number):
+            iteration.stage = number
+            number += 1
+        if number >= len(stages):
+            iteration.replace(self._plan.outputs)
+            if self._packed:
+                self._pack(iteration)
+            return None
+        stage = stages[number]
+        if stage.device != "cpu":
+            iteration.replace(stage.reads)  # operators on the GPU take whole batches
+            return stage.device
+        if self._plan.stages[iteration.stage].device != "cpu":
+            return ENTER
+        return self.enter(iteration, number)
+
+    def _pack(self, iteration: Iteration) -> None:
+        """Hand over only the samples that outputs have which are made in a branch."""
+        iteration.replace([r for guard in self._packed.values() for r, _ in guard])
+        packed = {
+            r: iteration.buffers[r].taken(members(guard, iteration.buffers, iteration.size))
+            for r, guard in self._packed.items()
+        }
+        for r, batch in packed.items():
+            iteration.buffers[r] = batch
+
+    def _pass_fed(self, iteration: Iteration, number: int) -> bool:
+        """Hand on what was fed, if it is all that a stage does and is on the GPU already."""
+        registers, fed = self._only_feeds[number], iteration.fed
+        for r in registers:
+            if isinstance(fed[r], BatchBuffer):
+                return False
+        for r in registers:
+            iteration.buffers[r] = fed[r]
+        return bool(registers)

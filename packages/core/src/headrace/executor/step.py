@@ -1,0 +1,256 @@
+"""Steps of a stage: operators at work, with what each reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.errors import ShapeError, located
+from headrace.executor.inputs import check_argument, check_frame_arguments, checked, is_for_frames
+from headrace.executor.loader import Loader
+from headrace.executor.planning import Planner
+from headrace.graph.nodes import OpNode
+from headrace.operators.generic.merge import check_predicate
+from headrace.operators.support.schema import Spec, as_specs
+
+if TYPE_CHECKING:
+    from headrace.executor.guards import Guard
+    from headrace.executor.plan import Plan
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One operator within a stage."""
+
+    node: OpNode
+    op: Any
+    function: Callable[..., Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    tensor_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...]
+    args: dict[str, Any]
+    seed: int
+    is_reader: bool
+    """Whether it loads entries of a reader; `op` is a `Loader`."""
+    is_light: bool = False
+    """Whether the step hardly touches data: it reads a file, or hands on a lazy value."""
+    planner: Planner | None = None
+    """What works out samples ahead of their data, where the operator can."""
+    planned_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...] = ()
+    """Those of `tensor_args` that it looks at."""
+    sample_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...] = ()
+    """Those of `tensor_args` that `function` finds in its context."""
+    guard: Guard = ()
+    """The samples that it does."""
+    reduces: bool = False
+    """Whether it finds out what the operator then works with sample by sample."""
+    branches: tuple[tuple[int, Guard], ...] = ()
+    """Of a step that joins branches (see `OpSchema.merges`), the register of each, and which
+    samples take it."""
+    chunked: bool = False
+    """Whether samples go through `function` several at a time."""
+    takes_lazy: bool = False
+    """Whether these are lazy values, a list of them."""
+    read: tuple[bool, ...] = ()
+    """Of each output, whether anybody reads it."""
+    is_lazy: bool = False
+    """Whether it hands on lazy values."""
+    materialises: bool = False
+    """Whether lazy values that it returns are computed at once."""
+    origin: int = -1
+    """The register that tells where samples were read from; -1 for none."""
+    branch_origins: tuple[int, ...] = ()
+    """The same for each of `branches`."""
+
+
+class StepMaker:
+    """Makes steps of nodes, one behind the other, and finds the types of what they produce.
+
+    Parameters
+    ----------
+    plan
+        The graph.
+    specs
+        Types of the registers that are there already.
+    readers
+        The opened reader of each reader node, by ``id(node)``.
+    frames
+        What makes an operator of frames into one of sequences.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        specs: dict[int, Spec],
+        readers: dict[int, Any],
+        frames: Callable[[Any, list[Spec], dict[str, str]], Any],
+    ) -> None:
+        self.plan = plan
+        self.specs = dict(specs)
+        self._readers = readers
+        self._frames = frames
+
+    def has_types(self, node: OpNode) -> bool:
+        """Whether the types of all that `node` reads are known.
+
+        Where only the data tells a type, it is not known of a branch that no sample takes; then
+        none takes the nodes behind it, either, up to where branches join.
+        """
+        known = [self.plan.register(edge) in self.specs for edge in node.sources]
+        if node.schema.merges:
+            known[:2] = [any(known[:2])]
+        return all(known)
+
+    def make(self, node: OpNode) -> tuple[Any, tuple[Spec, ...]]:
+        """The operator of a node, and the types of its outputs."""
+        inputs, tensors = self._specs_of(node)
+        for r, _ in self.plan.guard(node):
+            check_predicate(self.specs[r])
+        op: Any = node.schema.cls.for_arguments(node.args)(node.args, tensors)
+        if is_for_frames(node.schema, inputs, tensors):
+            op = self._frames(op, inputs, {k: s.layout for k, s in tensors.items()})
+        else:
+            check_frame_arguments(node.schema, inputs, tensors)
+        return op, as_specs(op.infer(*inputs))
+
+    def _specs_of(self, node: OpNode) -> tuple[list[Spec], dict[str, Spec]]:
+        register = self.plan.register
+        registers = [register(edge) for edge in node.inputs]
+        if node.schema.merges:
+            one, other = registers[:2]
+            registers[0] = one if one in self.specs else other
+            registers[1] = other if other in self.specs else one
+        inputs = [
+            checked(node.schema, position, self.specs[r]) for position, r in enumerate(registers)
+        ]
+        tensors = {name: self.specs[register(e)] for name, e in node.tensor_args.items()}
+        for name, spec in tensors.items():
+            check_argument(node.schema.args[name], spec)
+        return inputs, tensors
+
+    def fed(self, node: OpNode) -> list[Spec]:
+        """Types of the outputs of a source."""
+        return [self.specs[self.plan.registers[id(node), k]] for k in range(len(node.outputs))]
+
+    def reading(self, node: OpNode) -> list[Step]:
+        """What a reader does: a step that loads, and one that parses where there is a parser."""
+        reader = self._readers[id(node)]
+        loader = Loader(reader.index)
+        _, reader.tensor_args = self._specs_of(node)
+        specs = reader.output_specs()
+        outputs = tuple(self.plan.register(e) for e in node.outputs)
+        if len(specs) != len(outputs):
+            raise ShapeError(
+                f"The parser and the columns make {len(specs)} outputs where the declaration says "
+                f"{len(outputs)}."
+            )
+        if not reader.parses:
+            return [self.step(node, loader, specs, loader.fetch, (), outputs)]
+        handed = self.plan.parsed[id(node)]
+        parsed = len(outputs) - len(reader.index.columns)
+        loaded = (*handed, *outputs[parsed:])
+        return [
+            self.step(node, loader, loader.specs, loader.fetch, (), loaded),
+            self.step(node, reader, specs[:parsed], reader.cpu, handed, outputs[:parsed]),
+        ]
+
+    def step(
+        self,
+        node: OpNode,
+        op: Any,
+        specs: tuple[Spec, ...],
+        function: Any,
+        inputs: tuple[int, ...] | None = None,
+        outputs: tuple[int, ...] | None = None,
+        *,
+        chunked: bool = False,
+    ) -> Step:
+        """The step in which `function` of `op` makes outputs of these types.
+
+        It reads and writes the registers of the node where no others are given. `chunked` says that
+        `function` takes several samples.
+        """
+        register = self.plan.register
+        if inputs is None:
+            inputs = tuple(register(e) for e in node.inputs)
+        if outputs is None:
+            outputs = tuple(register(e) for e in node.outputs)
+        for r, spec in zip(outputs, specs, strict=True):
+            self.specs[r] = spec
+        frame_args = () if op is None else op.frame_args
+        tensor_args = tuple(
+            (
+                name,
+                register(edge),
+                _as_is if name in frame_args else node.schema.args[name].type.sample or _as_is,
+            )
+            for name, edge in node.tensor_args.items()
+        )
+        planner = None
+        planned_args: Any = ()
+        sample_args = tensor_args
+        if op is not None and op.plan is not None:
+            arguments = SimpleNamespace(**vars(op.args))
+            planned_args = tuple(a for a in tensor_args if a[0] not in op.unplanned)
+            planner = Planner(op, arguments, specs, constant=not planned_args)
+            if op.needs_plan:
+                sample_args = tuple(a for a in tensor_args if a[0] in op.unplanned)
+        guard = self.plan.guard(node)
+        branches: tuple[tuple[int, Guard], ...] = ()
+        if node.schema.merges:
+            one, other, predicate = inputs
+            branches = ((one, (*guard, (predicate, True))), (other, (*guard, (predicate, False))))
+        return Step(
+            node=node,
+            op=op,
+            function=function,
+            inputs=inputs,
+            outputs=outputs,
+            tensor_args=tensor_args,
+            args={} if op is None else vars(op.args),
+            seed=self.plan.seeds.get(id(node), 0),
+            is_reader=isinstance(op, Loader),
+            is_light=isinstance(op, Loader),
+            planner=planner,
+            planned_args=planned_args,
+            sample_args=sample_args,
+            guard=guard,
+            branches=branches,
+            chunked=chunked,
+            read=tuple(self.plan.consumers[r] > 0 for r in outputs),
+        )
+
+
+def reads(step: Step) -> list[int]:
+    """The registers that a step reads."""
+    guards = (step.guard, *(guard for _, guard in step.branches))
+    return [
+        *step.inputs,
+        *(r for _, r, _ in step.tensor_args),
+        *dict.fromkeys(r for guard in guards for r, _ in guard),
+    ]
+
+
+def check_count(step: Step, results: tuple[Any, ...]) -> None:
+    """Check that an operator has made as many outputs as it declares."""
+    if len(results) != len(step.outputs):
+        raise ShapeError(
+            f"The operator made {len(results)} outputs where its declaration says "
+            f"{len(step.outputs)}; a tuple has one element for each of them."
+        )
+
+
+def with_place(node: OpNode, function: Callable[..., Any], *args: Any) -> Any:
+    """Call `function`, in a worker; an error from it says that it belongs to `node`."""
+    try:
+        return function(*args)
+    except BaseException as error:
+        raise located(error, node.where()) from error
+
+
+def _as_is(value: np.ndarray) -> np.ndarray:
+    return value

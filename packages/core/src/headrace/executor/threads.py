@@ -1,0 +1,130 @@
+"""The threads of an executor: how they wait for tasks, and how they end."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headrace._forking import no_fork
+
+if TYPE_CHECKING:
+    from headrace.executor.monitor import LatestFirst, Monitor
+
+    Rest = Callable[[], Any]
+    """What is left to be done of a task; it returns what is left then, or `None`."""
+    Task = tuple[Callable[[Any, Any, Any], Rest | None], Any, Any]
+    """What to call with the iteration or other work, what else it needs, and the thread that does
+    it; it returns what is left to be done."""
+
+_alive: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
+_forks = 0
+
+
+def forks() -> int:
+    """How many forks lie between this process and the one that imported the engine.
+
+    What the number of the process would tell, too, but asking for that is a call of the system.
+    """
+    return _forks
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+class TaskSource(Protocol):
+    """What threads ask for something to do."""
+
+    def find_task(self) -> Task | None:
+        """Something to do, which is then this thread's. The caller holds the lock."""
+
+
+class EngineThread(threading.Thread):
+    """A thread of the engine, for whose end the end of the program waits.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    looks_at
+        Names of the streams for which it looks for stages by itself, before it waits: nobody has
+        to be woken for them.
+    """
+
+    def __init__(self, name: str, looks_at: frozenset[str] = frozenset()) -> None:
+        super().__init__(name=name, daemon=True)
+        self.looks_at = looks_at
+        self.has_device = False
+        """Whether the GPU was made current in it."""
+        _alive.add(self)
+
+
+def serve(
+    monitor: Monitor, ready: threading.Condition | LatestFirst, sources: Sequence[weakref.ref[Any]]
+) -> None:
+    """Do in this thread what there is to do, until the executor shuts down or is gone.
+
+    A waiting thread does not keep its executor alive: what a source refers to may be the pipeline
+    itself, which could then never be deleted.
+
+    Parameters
+    ----------
+    monitor
+        Under whose lock tasks are found.
+    ready
+        What the thread waits for where there are none.
+    sources
+        The `TaskSource` objects to ask, in this order.
+    """
+    thread = threading.current_thread()
+    while (task := _next_task(monitor, ready, sources)) is not None:
+        run, iteration, argument = task
+        with no_fork:
+            rest = run(iteration, argument, thread)
+            # Nothing of a finished iteration may stay alive in a waiting thread: its memory
+            # belongs to the user, and returns to the pool when the user lets go.
+            del task, run, iteration, argument
+            while rest is not None:
+                rest = rest()
+
+
+def _next_task(
+    monitor: Monitor, ready: threading.Condition | LatestFirst, sources: Sequence[weakref.ref[Any]]
+) -> Task | None:
+    """Wait for something to do; `None` when the executor shuts down."""
+    with monitor.lock:
+        while not monitor.closed:
+            for reference in sources:
+                source: TaskSource | None = reference()
+                if source is None:
+                    return None
+                task = source.find_task()
+                if task is not None:
+                    return task
+                del source
+            ready.wait()
+        return None
+
+
+def join(threads: Iterable[threading.Thread], seconds: float) -> None:
+    """Wait until `threads` are done, but no longer than `seconds` altogether."""
+    deadline = time.monotonic() + seconds
+    for thread in list(threads):
+        if thread is not threading.current_thread() and thread.is_alive():
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def join_all(seconds: float) -> None:
+    """Wait for every thread of an executor in this process."""
+    join(_alive, seconds)

@@ -1,0 +1,157 @@
+"""Arguments of calls: which constants are the same, checks and conversions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.errors import (
+    ArgumentChoiceError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    ConversionError,
+    NotYetSupportedError,
+    did_you_mean,
+)
+from headrace.experimental.dynamic.dtypes import BY_NAME, DType
+from headrace.experimental.dynamic.invariants import plain
+from headrace.experimental.dynamic.operations import Operation
+from headrace.graph.user_line import stack_level
+from headrace.operators.support.argument_types import DataTypeArg
+from headrace.types import DALIDataType, DALIImageType, DALIInterpType, as_data_type
+
+if TYPE_CHECKING:
+    from headrace.experimental.dynamic.values import ValueReference
+    from headrace.operators.support.schema import Arg, OpSchema
+
+_NOT_ARGUMENTS = frozenset(("preserve", "seed", "bytes_per_sample_hint"))
+PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType, DType))
+"""Types of constants that are equal only where operators cannot tell them apart."""
+_NEVER_CHANGE = (np.generic, np.dtype, type)
+
+
+def key_of(value: Any) -> Any:
+    """`value` such that values which operators could tell apart are not equal."""
+    kind = type(value)
+    if kind is float:
+        return (float, value) if value else (float, str(value))  # 0.0 == -0.0
+    if kind is list or kind is tuple:
+        return kind, tuple([key_of(v) for v in value])
+    if kind is np.ndarray:
+        return kind, value.dtype, value.shape, value.tobytes()
+    # What may change without becoming another object cannot be looked up by what it is.
+    return (kind, value) if kind in PLAIN or isinstance(value, _NEVER_CHANGE) else []
+
+
+def element_type(schema: OpSchema, name: str, value: Any) -> Any:
+    """What `value` stands for, if an element type is wanted and it is one; `value` if not."""
+    arg = schema.args.get(name)
+    if arg is None or arg.type is not DataTypeArg:
+        return value
+    try:
+        return as_data_type(value)
+    except (ArgumentTypeError, ArgumentValueError):
+        return value  # the call is refused with all that is said of it
+
+
+def made(
+    schema: OpSchema,
+    device: str,
+    constants: dict[str, Any],
+    tensors: Sequence[tuple[str, ValueReference]],
+    inputs: int,
+) -> Operation:
+    """Check the arguments of a call and convert the constant ones."""
+    name = schema.name.rpartition(".")[2]
+    _check_input_count(schema, name, inputs)
+    if schema.deprecated is not None:
+        warnings.warn(
+            f"`ndd.{schema.name}` is deprecated; use `{schema.deprecated}`.",
+            DeprecationWarning,
+            stacklevel=stack_level(),
+        )
+    args = {a.name: (None if a.required else a.default) for a in schema.args.values()}
+    given = {key for key, _ in tensors}
+    for key, value in constants.items():
+        arg = _declared(schema, key, name)
+        value = plain(value)
+        if value is None or key in given:
+            continue
+        given.add(key)
+        args[key] = converted(schema, arg, value)
+    for key, _ in tensors:
+        arg = _declared(schema, key, name)
+        _check_tensor_argument(schema, arg)
+        args[key] = None
+    for arg in schema.args.values():
+        if arg.required and arg.name not in given:
+            raise ArgumentTypeError(
+                f"{name}() missing 1 required keyword-only argument: '{arg.name}'. {arg.doc}"
+            )
+    return Operation(schema, device, args)
+
+
+def _check_input_count(schema: OpSchema, name: str, count: int) -> None:
+    low = schema.min_inputs
+    high = (schema.max_inputs or 999) if schema.variadic else len(schema.inputs)
+    if count < low:
+        missing = schema.inputs[min(count, len(schema.inputs) - 1)].name
+        raise ArgumentTypeError(
+            f"{name}() missing {low - count} required positional "
+            f"argument{'' if low - count == 1 else 's'}: '{missing}'"
+        )
+    if count > high:
+        raise ArgumentTypeError(
+            f"{name}() takes {high} positional argument{'' if high == 1 else 's'}, but {count} "
+            "were given"
+        )
+
+
+def _declared(schema: OpSchema, key: str, name: str) -> Arg:
+    arg = schema.args.get(key)
+    if arg is None or key in _NOT_ARGUMENTS:
+        known = ", ".join(a for a in schema.args if a not in _NOT_ARGUMENTS)
+        raise ArgumentTypeError(
+            f"{name}() got an unexpected keyword argument '{key}'."
+            f"{did_you_mean(key, schema.args)} It takes: {known or 'none'}."
+        )
+    return arg
+
+
+def converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
+    """What an operator reads for the constant that was given for an argument.
+
+    Raises
+    ------
+    ConversionError, ArgumentChoiceError, NotYetSupportedError
+        If it is of another type, none of the choices, or not to be had yet.
+    """
+    place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
+    if arg.type is DataTypeArg and isinstance(value, str):
+        value = BY_NAME.get(value, value)
+    try:
+        converted = arg.type.constant(value)
+    except (TypeError, ValueError) as error:
+        raise ConversionError(f"{place}: {error}.") from error
+    if arg.choices and converted not in arg.choices:
+        allowed = ", ".join(repr(c) for c in arg.choices)
+        raise ArgumentChoiceError(f"{place}: {converted!r} is not one of {allowed}.")
+    if arg.unsupported is not None and converted != arg.default:
+        raise NotYetSupportedError(f"{place}: {arg.unsupported}.")
+    if arg.deprecated is not None:
+        warnings.warn(arg.deprecation(), DeprecationWarning, stacklevel=stack_level())
+    if converted is DALIDataType.NO_TYPE and arg.default is None:
+        return None
+    return converted
+
+
+def _check_tensor_argument(schema: OpSchema, arg: Arg) -> None:
+    place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
+    if not arg.per_sample:
+        raise ArgumentTypeError(
+            f"{place} must be the same for all samples: it takes {arg.type.name}, not a Tensor or "
+            "a Batch."
+        )

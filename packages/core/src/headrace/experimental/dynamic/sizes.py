@@ -1,0 +1,24 @@
+"""Sizes of batches as users give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.errors import ArgumentTypeError, MisusedArgumentError
+
+
+def checked_size(size: Any, name: str = "batch_size", least: int = 1) -> int:
+    """`size` as an integer of at least `least`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no integer; a truth value is none.
+    MisusedArgumentError
+        If it is too small.
+    """
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise ArgumentTypeError(f"`{name}` is an integer, got {size!r}.")
+    if size < least:
+        raise MisusedArgumentError(f"`{name}` is {size}; it must be at least {least}.")
+    return int(size)

@@ -1,0 +1,422 @@
+"""Turn a call of ``fn.x`` into a node: check what was given, convert constants, name the node."""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import (
+    ArgumentChoiceError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    ConversionError,
+    MisusedArgumentError,
+    NotYetSupportedError,
+    UnknownArgumentError,
+    UsageError,
+    did_you_mean,
+)
+from headrace.graph import scope
+from headrace.graph.data_node import DataNode
+from headrace.graph.guards import Guard, Term, current, guard_of
+from headrace.graph.nodes import OpNode
+from headrace.graph.user_line import stack_level, user_line, user_stack
+from headrace.operators.support.argument_types import FloatArg
+from headrace.operators.support.operator import BatchOperator
+from headrace.operators.support.registry import find
+from headrace.operators.support.schema import Arg, OpSchema
+from headrace.operators.support.signature import class_name as class_name_of
+from headrace.types import (
+    DALIDataType,
+    ScalarConstant,
+    install_constant_node,
+)
+from headrace.types.arrays import is_array
+from headrace.types.constant import constant_array, constant_dtype
+from headrace.types.dtypes import is_enum_type
+
+_detached_counter = itertools.count()
+_CONSTANT = "_constant_tensor"
+
+
+def call(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Create the node for ``fn.<schema.name>(*inputs, **kwargs)`` and return its output edges.
+
+    Lists of edges among `inputs` are multiple input sets: one node is made for each element.
+    """
+    if any(_is_input_set(i) for i in inputs):
+        if schema.calls_user:
+            raise ArgumentTypeError(
+                f"`fn.{schema.name}`, used at {user_line()}, got a list of nodes: operators that "
+                "call functions of Python do not support multiple input sets. Call it for each."
+            )
+        return _call_for_each_set(schema, inputs, kwargs)
+    node = make_node(schema, inputs, kwargs)
+    if schema.output_names is not None:
+        return dict(zip(schema.output_names(node.args), node.outputs, strict=True))
+    return node.outputs[0] if len(node.outputs) == 1 else list(node.outputs)
+
+
+def make_node(
+    schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any], input_queue: Any = None
+) -> OpNode:
+    """Check a call and add its node to the current scope."""
+    stack = user_stack()
+    line = stack[0] if stack else "an unknown line"
+    kwargs = dict(kwargs)
+    name = _checked_name(schema, kwargs.pop("name", None), line)
+    device = kwargs.pop("device", None)
+    if schema.deprecated is not None:
+        warnings.warn(
+            f"`fn.{schema.name}` is deprecated; use `{_public(schema.deprecated)}`.",
+            DeprecationWarning,
+            stacklevel=stack_level(),
+        )
+    edges = [to_edge(value, schema, position) for position, value in enumerate(inputs)]
+    _check_input_count(schema, len(edges))
+    device = _check_device(schema, device, edges)
+    if device != "cpu" and input_queue is None:
+        _check_implementation(schema, device)
+    _placed(schema, device, edges, inputs)
+    uploaded = schema.reader and device == "gpu"  # readers read on the host
+    if uploaded:
+        device = "cpu"
+    args, tensors = convert_arguments(schema, kwargs, line)
+    target = scope.current()
+    auto = ""
+    if name is None:
+        class_name = "Constant" if schema.is_constant else class_name_of(schema)
+        auto = (
+            target.auto_name(class_name)
+            if target is not None
+            else f"__{class_name}_detached_{next(_detached_counter)}"
+        )
+    node = OpNode(
+        schema=schema,
+        name=auto if name is None else name,
+        device=device,
+        inputs=edges,
+        args=args,
+        tensor_args=tensors,
+        user_stack=stack,
+        seed=args.get("seed") if schema.random else None,
+        explicit_name=name is not None,
+        preserve=schema.is_kept or bool(args.get("preserve")),
+        input_queue=input_queue,
+        owner=target,
+        guard=_guard(schema, edges, tensors),
+    )
+    count = schema.num_outputs if isinstance(schema.num_outputs, int) else schema.num_outputs(args)
+    if schema.optional_adds_output:
+        count += len(edges) - schema.min_inputs
+    node.outputs = [DataNode.of(node, index, count) for index in range(count)]
+    if uploaded:
+        node.outputs = [edge._on("gpu") for edge in node.outputs]
+    if target is not None:
+        target.add(node)
+    return node
+
+
+def _guard(schema: OpSchema, inputs: list[DataNode], tensors: dict[str, DataNode]) -> Guard:
+    if not (inputs or tensors or schema.calls_user) and issubclass(schema.cls, BatchOperator):
+        return current()  # what it makes depends on how many samples the branch has
+    branches = {}
+    if schema.merges:
+        branches = {0: Term(inputs[2], True), 1: Term(inputs[2], False)}
+    return guard_of([*inputs, *tensors.values()], branches, f"Operator `fn.{schema.name}`")
+
+
+def _checked_name(schema: OpSchema, name: Any, line: str) -> str | None:
+    if name is not None and not isinstance(name, str):
+        raise ArgumentTypeError(
+            f"The name of `fn.{schema.name}`, used at {line}, must be a string, got {name!r}."
+        )
+    return name
+
+
+def convert_arguments(
+    schema: OpSchema, kwargs: dict[str, Any], line: str
+) -> tuple[dict[str, Any], dict[str, DataNode]]:
+    """Split keyword arguments into converted constants and tensor arguments."""
+    constants = {a.name: (None if a.required else a.default) for a in schema.args.values()}
+    tensors: dict[str, DataNode] = {}
+    for key, value in kwargs.items():
+        if value is None:
+            continue
+        arg = _known_argument(schema, key, line)
+        if arg is None:
+            _warn_of_useless_seed(schema)
+            continue
+        if arg.deprecated is not None:
+            if arg.deprecated and kwargs.get(arg.deprecated) is not None:
+                raise ArgumentTypeError(
+                    f"Operator `fn.{schema.name}`, used at {line}, got an unexpected `{key}` "
+                    f"beside `{arg.deprecated}`: the former is an old name of the latter. Leave "
+                    "it out."
+                )
+            warnings.warn(arg.deprecation(), DeprecationWarning, stacklevel=stack_level())
+        if isinstance(value, DataNode):
+            tensors[key] = _check_tensor_argument(schema, arg, value, line)
+            constants[key] = None
+            continue
+        converted = _convert_constant(schema, arg, value, line)
+        if converted is DALIDataType.NO_TYPE and arg.default is None:
+            converted = None  # DALI's own word for a type that is not given.
+        constants[key] = converted
+    for arg in schema.args.values():
+        if arg.required and kwargs.get(arg.name) is None:
+            raise UsageError(
+                f"Not all required arguments were specified: operator `fn.{schema.name}`, used at "
+                f"{line}, needs the argument `{arg.name}`: {arg.doc}"
+            )
+    return constants, tensors
+
+
+def check_constants(schema: OpSchema, arguments: dict[str, Any]) -> None:
+    """Check what the constructor of an operator's class is given, before there is a node.
+
+    Raises
+    ------
+    UnknownArgumentError, ArgumentTypeError, ArgumentValueError
+        As a call would.
+    """
+    line = user_line()
+    _checked_name(schema, arguments.get("name"), line)
+    for key, value in arguments.items():
+        if value is None or key in ("name", "device"):
+            continue
+        arg = _known_argument(schema, key, line)
+        if arg is None:
+            continue
+        if isinstance(value, DataNode):
+            _check_tensor_argument(schema, arg, value, line)
+        else:
+            _convert_constant(schema, arg, value, line)
+
+
+def _known_argument(schema: OpSchema, name: str, line: str) -> Arg | None:
+    """The declaration of an argument; `None` for a seed that has no use."""
+    arg = schema.args.get(name)
+    if arg is None and name != "seed":
+        raise UnknownArgumentError(
+            f'Argument "{name}" is not defined for operator `fn.{schema.name}`, used at {line}.'
+            f"{did_you_mean(name, schema.args)} It takes: {', '.join(schema.args)}."
+        )
+    return arg
+
+
+def _warn_of_useless_seed(schema: OpSchema) -> None:
+    # Up to version 1.x every operator of DALI took a seed, and programs still give one.
+    warnings.warn(
+        f"`fn.{schema.name}` draws no random numbers: its argument `seed` is deprecated and has "
+        "no effect.",
+        DeprecationWarning,
+        stacklevel=stack_level(),
+    )
+
+
+def _convert_constant(schema: OpSchema, arg: Arg, value: Any, line: str) -> Any:
+    place = f"Argument `{arg.name}` of operator `fn.{schema.name}`, used at {line}"
+    try:
+        converted = arg.type.constant(value)
+    except (TypeError, ValueError) as error:
+        hint = ""
+        if arg.per_sample and arg.type.constant is FloatArg.constant and _is_pair(value):
+            low, high = value
+            hint = (
+                " A value for each sample is drawn by "
+                f"`{arg.name}=fn.random.uniform(range=[{low}, {high}])`."
+            )
+        raise ConversionError(f"{place}: {error}.{hint}") from error
+    if arg.choices and converted not in arg.choices:
+        allowed = ", ".join(repr(c) for c in arg.choices)
+        raise ArgumentChoiceError(f"{place}: {converted!r} is not one of {allowed}.")
+    if arg.unsupported is not None and converted != arg.default:
+        raise NotYetSupportedError(f"{place}: {arg.unsupported}.")
+    return converted
+
+
+def _is_pair(value: Any) -> bool:
+    """Whether `value` looks like a range of random values."""
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) == 2
+        and all(isinstance(v, numbers.Real) for v in value)
+    )
+
+
+def _check_tensor_argument(schema: OpSchema, arg: Arg, value: DataNode, line: str) -> DataNode:
+    place = f"Argument `{arg.name}` of operator `fn.{schema.name}`, used at {line}"
+    if not arg.per_sample:
+        raise ArgumentTypeError(
+            f"{place} must be the same for all samples: it should not be a `DataNode` but "
+            f"a {arg.type.name}."
+        )
+    if value.device != "cpu":
+        raise MisusedArgumentError(
+            f'{place}: Invalid device "{value.device}". Named arguments must be on CPU; `.cpu()` '
+            "moves it there."
+        )
+    return value
+
+
+def _check_input_count(schema: OpSchema, count: int) -> None:
+    low = schema.min_inputs
+    high = (schema.max_inputs or 999) if schema.variadic else len(schema.inputs)
+    if not low <= count <= high:
+        expected = str(low) if low == high else f"from {low} to {high}"
+        hint = ""
+        if count > high and schema.args:
+            names = "".join(f"{i.name}, " for i in schema.inputs)
+            hint = (
+                " Only inputs are given by position, arguments are given by name: "
+                f"`fn.{schema.name}({names}{_example_argument(schema)}=...)`."
+            )
+        raise ArgumentValueError(
+            f"Operator `fn.{schema.name}`, used at {user_line()}, expects {expected} "
+            f"input{'' if expected == '1' else 's'}, but received {count}.{hint}"
+        )
+
+
+def _example_argument(schema: OpSchema) -> str:
+    """The argument that one would give first."""
+    required = [a.name for a in schema.args.values() if a.required]
+    usual = [a.name for a in schema.args.values() if a.name in ("size", "crop", "angle", "axes")]
+    return next(iter((*required, *usual, *schema.args)))
+
+
+def _check_device(schema: OpSchema, device: str | None, edges: list[DataNode]) -> str:
+    if device is None:
+        device = "gpu" if any(e.device == "gpu" for e in edges) else "cpu"
+    if device not in ("cpu", "gpu", "mixed"):
+        raise MisusedArgumentError(
+            f'Unsupported device type: "{device}" for `fn.{schema.name}`, used at {user_line()}. '
+            'It can be "cpu", "gpu" or "mixed".'
+        )
+    if device not in schema.devices:
+        raise MisusedArgumentError(
+            f'Operator `fn.{schema.name}`, used at {user_line()}, has no "{device}" variant; it '
+            f"runs on: {', '.join(schema.devices)}."
+        )
+    return device
+
+
+def _check_implementation(schema: OpSchema, device: str) -> None:
+    if not schema.cls.has_gpu():
+        raise NotYetSupportedError(
+            f'`fn.{schema.name}` with device="{device}", used at {user_line()}, is to come; this '
+            'version has it on the CPU. Use device="cpu" and `.gpu()` behind it.'
+        )
+
+
+def _placed(schema: OpSchema, device: str, edges: list[DataNode], given: Sequence[Any]) -> None:
+    """Put each input where an operator on `device` wants it, in the list `edges` itself.
+
+    What stands for constants goes wherever it is wanted. An edge is on the device where the user
+    put it, and an error where the operator cannot take it there.
+    """
+    for position, edge in enumerate(edges):
+        wanted = wanted_device(schema, device, position)
+        if wanted == "any" or edge.device == wanted:
+            continue
+        literal = not isinstance(given[position], DataNode)
+        if literal or schema.takes_any_device or (wanted == "cpu" and device == "gpu"):
+            edges[position] = edge._on(wanted)
+            continue
+        move = "`.gpu()` moves it there" if wanted == "gpu" else "`.cpu()` moves it there"
+        raise MisusedArgumentError(
+            f"The input {position} for {device} operator `fn.{schema.name}`, used at "
+            f'{user_line()}, is stored on incompatible device "{edge.device}". Valid device is '
+            f'"{wanted}"; {move}.'
+        )
+
+
+def wanted_device(schema: OpSchema, device: str, position: int) -> str:
+    """Where an operator on `device` wants its input: ``"cpu"``, ``"gpu"`` or ``"any"``."""
+    if device == "cpu":
+        return "any" if schema.reads_metadata else "cpu"
+    declared = schema.inputs[min(position, len(schema.inputs) - 1)].device
+    if declared is not None:
+        return declared
+    return "cpu" if device == "mixed" else "gpu"
+
+
+def to_edge(value: Any, schema: OpSchema, position: int) -> DataNode:
+    """An edge for positional input `value`: numbers, lists and arrays become constants."""
+    if isinstance(value, DataNode):
+        return value
+    target = scope.current()
+    edge = None if target is None else target.edge_of(value)
+    if edge is None:
+        edge = constant_input(value)
+    if edge is None:
+        raise ArgumentTypeError(
+            f"Input {position} of `fn.{schema.name}`, used at {user_line()}, should be a "
+            f"`DataNode` or something that can be made a constant, got {type(value).__name__}."
+        )
+    return edge
+
+
+def constant_input(value: Any) -> DataNode | None:
+    """A constant edge for what `value` stands for, or `None` if it is not made of numbers."""
+    if isinstance(value, ScalarConstant):
+        return constant_node(constant_array(value.value, value.dtype, ()), value.dtype)
+    if isinstance(value, (bool, np.bool_)):
+        return constant_node(np.asarray(bool(value)))
+    if isinstance(value, (int, float, list, tuple, np.generic)) or is_array(value):
+        try:
+            dtype = constant_dtype(value)
+            return constant_node(constant_array(value), dtype if is_enum_type(dtype) else None)
+        except TypeError:
+            return None
+    return None
+
+
+def constant_node(
+    array: np.ndarray,
+    dtype: DALIDataType | None = None,
+    layout: str | None = None,
+    device: str | None = None,
+    **arguments: Any,
+) -> DataNode:
+    """An edge that gives every sample the same `array`."""
+    given = {"value": array, "dtype": dtype, "layout": layout, "device": device, **arguments}
+    return make_node(find(_CONSTANT), [], given).outputs[0]
+
+
+install_constant_node(constant_node)
+
+
+def _is_input_set(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, DataNode) for v in value)
+
+
+def _call_for_each_set(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    lengths = {len(i) for i in inputs if _is_input_set(i)}
+    if len(lengths) != 1:
+        raise ArgumentValueError(
+            "All argument lists for multiple input sets used with operator "
+            f"`fn.{schema.name}` must have the same length, got {sorted(lengths)} at {user_line()}."
+        )
+    count = lengths.pop()
+    name = kwargs.get("name")
+    results = []
+    for k in range(count):
+        if k and isinstance(name, str):
+            kwargs = {**kwargs, "name": f"{name}_{k}"}
+        results.append(call(schema, [i[k] if _is_input_set(i) else i for i in inputs], kwargs))
+    if count == 1:
+        return results[0]
+    if results and isinstance(results[0], list):
+        return [list(column) for column in zip(*results, strict=True)]
+    return results
+
+
+def _public(name: str) -> str:
+    """How the replacement of a deprecated operator is typed: not all are operators."""
+    return name if name.startswith("DataNode.") else f"fn.{name}"

@@ -1,0 +1,71 @@
+"""Seeds of random streams: one for each random operator, from the seed of the pipeline."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from typing import TYPE_CHECKING
+
+from headrace.operators.readers.standard_shuffle import seed_sequence
+
+if TYPE_CHECKING:
+    from headrace.graph.nodes import OpNode
+
+_WORD = (1 << 64) - 1
+
+
+def _mixed(value: int) -> int:
+    """A bijection of 64-bit words that spreads neighbours far apart.
+
+    The finaliser of SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number
+    generators", OOPSLA 2014.
+    """
+    value = (value + 0x9E3779B97F4A7C15) & _WORD
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _WORD
+    return value ^ (value >> 31)
+
+
+@functools.lru_cache(maxsize=16)
+def _dali_words(pipeline_seed: int) -> list[int]:
+    """The seeds that DALI derives from a pipeline's for its operators, in their order."""
+    return seed_sequence([pipeline_seed & 0xFFFFFFFF], 1024)
+
+
+def assign_seeds(
+    nodes: list[OpNode], pipeline_seed: int | None, *, as_dali: bool = False
+) -> dict[int, int]:
+    """The seed of every random operator, by ``id(node)``: its own, or one from the pipeline's.
+
+    A pipeline without a seed gets a different one in each run.
+
+    Operators are numbered as they come in `nodes`, which is how the outputs need them; those that
+    draw nothing and those with a seed of their own do not count. DALI does the same. Readers get
+    DALI's seeds, too, so that they shuffle as DALI's do: a training run sees its files in the
+    same order.
+
+    Parameters
+    ----------
+    nodes
+        The nodes to run, each behind what it reads.
+    pipeline_seed
+        The seed of the pipeline, if it has one.
+    as_dali
+        Whether all operators get the seeds that DALI would give them.
+    """
+    base = secrets.randbits(63) if pipeline_seed is None else pipeline_seed
+    seeds: dict[int, int] = {}
+    number = 0
+    for node in nodes:
+        if not node.schema.random:
+            continue
+        if node.seed is not None:
+            seeds[id(node)] = node.seed
+            continue
+        if as_dali or node.schema.reader:
+            words = _dali_words(base)
+            seeds[id(node)] = words[number % len(words)]
+        else:
+            seeds[id(node)] = _mixed(_mixed(base & _WORD) + number) >> 1
+        number += 1
+    return seeds

@@ -1,0 +1,69 @@
+"""Which line of the user's program is calling into the library."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+
+from headrace.tracebacks import own_folders
+
+MOST_FRAMES = 12
+_INSTALLED = "-packages"
+"""What the folders that packages are installed in have in common: ``site-packages`` and so on."""
+
+
+def stack_level() -> int:
+    """The `stacklevel` with which a warning, given by the caller, points at the user's line."""
+    frame, level = sys._getframe(1), 1
+    while frame is not None and _is_own(frame):
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
+    return level
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Whether a call is the library's, or one that `dataclasses` has written for it."""
+    name = frame.f_code.co_filename
+    if name == "<string>":
+        return str(frame.f_globals.get("__name__")).startswith("headrace.")
+    return name.startswith(own_folders())
+
+
+def leaves_program(file: str, inner: str) -> bool:
+    """Whether a call from `file` of what is in the file `inner` is not one of the user's."""
+    installed = _INSTALLED in file and inner != "" and _INSTALLED not in inner
+    return installed or file.startswith(own_folders())
+
+
+def user_line() -> str:
+    """``file:line in function`` of the innermost caller outside of the library.
+
+    Where that is an installed package, such as NumPy, it is who called that, if it is none.
+    """
+    stack = user_stack()
+    return next((line for line in stack if _INSTALLED not in line), (*stack, "an unknown line")[0])
+
+
+def user_stack() -> tuple[str, ...]:
+    """The user's calls that led here, innermost first, each as ``file:line in function``.
+
+    They end where a pipeline's definition begins, at the top of a script or of a notebook's cell,
+    or where an installed package, such as a test runner, calls the user's code.
+
+    There are `MOST_FRAMES` of them at most.
+    """
+    own = own_folders()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(own):
+        frame = frame.f_back
+    found: list[str] = []
+    inner = ""
+    while frame is not None and len(found) < MOST_FRAMES:
+        code = frame.f_code
+        if leaves_program(code.co_filename, inner):
+            break
+        inner = code.co_filename
+        found.append(f"{code.co_filename}:{frame.f_lineno} in {code.co_name}")
+        if code.co_name == "<module>":
+            break
+        frame = frame.f_back
+    return tuple(found)

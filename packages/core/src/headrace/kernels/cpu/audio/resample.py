@@ -1,0 +1,74 @@
+"""Resampling of audio by a windowed sinc."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from headrace.kernels.cpu.audio import resample_loops
+from headrace.kernels.cpu.audio.sinc_window import SincWindow
+from headrace.kernels.cpu.audio.widening import widen
+
+Allocate = Callable[[tuple[int, ...], np.dtype], np.ndarray]
+
+_FLOAT = np.dtype(np.float32)
+
+
+def resampled_length(length: int, in_rate: float, out_rate: float) -> int:
+    """How many samples `length` samples become."""
+    return int(np.ceil(length * out_rate / in_rate))
+
+
+def resample(
+    source: np.ndarray,
+    step: float,
+    window: SincWindow,
+    out: np.ndarray,
+    temp: Allocate,
+    *,
+    scaled: bool,
+) -> None:
+    """Fill `out` with samples at the places ``0, step, 2 * step, ...`` of `source`.
+
+    Parameters
+    ----------
+    source
+        ``(frames,)`` or ``(frames, channels)``: integers of up to 32 bits or float32.
+    step
+        How many samples of `source` a sample of `out` is.
+    window
+        See `sinc_window`.
+    out
+        With as many axes and channels: integers of up to 32 bits or float32, C-contiguous.
+    temp
+        Makes scratch memory.
+    scaled
+        Whether the largest number of one type becomes that of the other, and silence silence; else
+        numbers are numbers. In unsigned types there is then no silence beyond the ends but 0.
+    """
+    if not out.size:
+        return
+    channels = out.shape[1] if out.ndim == 2 else 1
+    source = source.reshape(-1, channels)
+    if (
+        source.dtype != _FLOAT
+        or not source.flags.c_contiguous
+        or (scaled and out.dtype.kind == "u")
+    ):
+        wide = temp(source.shape, _FLOAT)
+        if scaled:
+            widen(source, out.dtype, wide)
+        else:
+            np.copyto(wide, source)
+        source = wide
+    resample_loops.resample(
+        source,
+        float(step),
+        window.lobes,
+        window.taps,
+        window.weights,
+        window.steps,
+        scaled,
+        out.reshape(-1, channels),
+    )

@@ -1,0 +1,279 @@
+"""Windows that are drawn until boxes lie in them well enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headrace.kernels.compilation import njit
+from headrace.kernels.cpu import philox
+
+LEFT, FOUND, WHOLE, EXHAUSTED = range(4)
+"""What came of some attempts: more are left, a window was found, no crop was chosen, or there are
+no more and the best window is given."""
+
+_AHEAD = 2
+"""Attempts whose numbers are drawn together, where they are drawn as they are needed."""
+
+
+@njit(nogil=True)
+def _common(boxes: np.ndarray, b: int, low: np.ndarray, high: np.ndarray) -> Any:
+    """The volumes of a box and of its part within a window."""
+    ndim = len(low)
+    common, own = np.float32(1), np.float32(1)
+    for d in range(ndim):
+        begin, end = boxes[b, d], boxes[b, ndim + d]
+        own *= end - begin
+        common *= max(min(end, high[d]) - max(begin, low[d]), np.float32(0))
+    return own, common
+
+
+@njit(nogil=True)
+def _keep(
+    boxes: np.ndarray, low: np.ndarray, high: np.ndarray, prune: float, kept: np.ndarray
+) -> int:
+    """Mark the boxes that stay with a window, by their middles, or their shares with `prune`."""
+    ndim, count = len(low), 0
+    for b in range(len(boxes)):
+        inside = True
+        if prune >= 0:
+            own, common = _common(boxes, b, low, high)
+            inside = common > 0 and common >= prune * own
+        else:
+            for d in range(ndim):
+                middle = (boxes[b, d] + boxes[b, ndim + d]) * np.float32(0.5)
+                inside = inside and low[d] <= middle <= high[d]
+        kept[b] = inside
+        count += inside
+    return count
+
+
+@njit(nogil=True)
+def _shaped(window: np.ndarray, data: np.ndarray, aspects: np.ndarray) -> bool:
+    """Whether the aspect ratios of a window, relative extents, are allowed.
+
+    Where only one ratio is, the smaller extent follows the larger one.
+    """
+    pair = 0
+    for i in range(len(window)):
+        for j in range(i + 1, len(window)):
+            low, high = aspects[pair]
+            one, other = window[i] * data[i], window[j] * data[j]
+            if low == high:
+                largest = max(one, other)
+                window[i] = (largest if low >= 1 else largest * low) / data[i]
+                window[j] = (largest / low if low >= 1 else largest) / data[j]
+            elif not low * other <= one <= high * other:
+                return False
+            pair += 1
+    return True
+
+
+@njit(nogil=True)
+def _draw_window(
+    boxes: np.ndarray,
+    units: np.ndarray,
+    packed: bool,
+    first: int,
+    attempts: int,
+    total: int,
+    options: np.ndarray,
+    state: np.ndarray,
+    scaling: np.ndarray,
+    aspects: np.ndarray,
+    data: np.ndarray,
+    crop: np.ndarray,
+    overlap: bool,
+    every: bool,
+    prune: float,
+    window: np.ndarray,
+    kept: np.ndarray,
+) -> int:
+    """Try windows, `len(units) // (1 + 2 * ndim)` of them.
+
+    Parameters
+    ----------
+    boxes
+        float32 ``(boxes, 2 * ndim)``: where they begin, and where they end.
+    units
+        float64 ``(attempts * (1 + 2 * ndim),)``: numbers from 0 to 1.
+    packed
+        Whether windows are DALI's: an attempt takes the numbers behind those that the one before it
+        needed, in place of numbers of its own; the last window found with an option is taken, not
+        the first; and `total` counts when an option is to be chosen. `units` are for all attempts
+        with an option then, or for several times as many.
+    first
+        How many attempts there have been.
+    attempts, total
+        After how many another option is chosen, and after how many the best is taken; -1: never.
+    options
+        Thresholds to choose from; a negative one stands for no crop.
+    state
+        float32 ``(3 + 2 * ndim,)``: the option, the best window's metric, the window, and how many
+        numbers were taken.
+    scaling, aspects
+        Ranges of extents, ``(2,)``, and of their ratios, ``(pairs, 2)``.
+    data, crop
+        float32 ``(ndim,)``: extents of the data, and of the window, whose first is 0 where it is
+        to be drawn.
+    overlap, every
+        Whether the metric is the share of a box, and whether every box must reach the threshold.
+    prune
+        As of `_keep`; negative for middles.
+    window, kept
+        The window, begins and extents relative to the data, and which boxes stay with it.
+    """
+    ndim = len(data)
+    low, high, size = np.empty((3, ndim), np.float32)
+    numbers = 1 + 2 * ndim
+    at = 0
+    is_found = False
+    attempted = len(units) // numbers
+    for row in range(attempted + 1):
+        chooses = (first + row) % attempts == 0
+        if is_found and (row == attempted or chooses):
+            _keep(boxes, window[:ndim], window[:ndim] + window[ndim:], prune, kept)
+            return FOUND
+        if row == attempted:
+            break
+        if not packed:
+            at = row * numbers
+        state[-1] = at
+        if total >= 0 and first + row >= total and (chooses or not packed):
+            window[:] = state[2:-1]
+            best = state[2 : 2 + ndim]
+            _keep(boxes, best, best + state[2 + ndim : -1], prune, kept)
+            return EXHAUSTED
+        if chooses:
+            choice = min(int(units[at] * len(options)), len(options) - 1)
+            state[0] = options[choice]
+            at += 1
+        elif not packed:
+            at += 1
+        if state[0] < 0:
+            window[:ndim], window[ndim:] = 0, 1
+            kept[:] = True
+            return WHOLE
+        if crop[0] > 0:
+            for d in range(ndim):
+                gap = data[d] - crop[d]
+                size[d] = crop[d] / data[d]
+                if not packed:
+                    places = np.floor(units[at + ndim + d] * (abs(gap) + 1))
+                    low[d] = (places if gap > 0 else 0.0 - places) / data[d]
+                elif gap == 0:
+                    low[d] = 0
+                else:
+                    low[d] = (min(gap, 0) + np.floor(units[at] * (abs(gap) + 1))) / data[d]
+                    at += 1
+            state[-1] = at
+        else:
+            for d in range(ndim):
+                size[d] = scaling[0] + units[at + d] * (scaling[1] - scaling[0])
+            at += ndim
+            state[-1] = at
+            if not _shaped(size, data, aspects):
+                continue
+            for d in range(ndim):
+                low[d] = units[at + d] * (1 - size[d])
+            at += ndim
+            state[-1] = at
+        volume = np.float32(1)
+        for d in range(ndim):
+            high[d] = low[d] + size[d]
+            volume *= size[d]
+        least, most = np.float32(np.inf), np.float32(-1)
+        for b in range(len(boxes)):
+            own, common = _common(boxes, b, low, high)
+            metric = common / own if overlap else common / (own + volume - common)
+            least, most = min(least, metric), max(most, metric)
+            if total < 0 and (not least >= state[0] if every else most >= state[0]):
+                break  # the others change nothing, where nobody asks for the best window
+        metric = least if every else most
+        if len(boxes) and not metric >= state[0]:
+            good = False
+        else:
+            # In DALI, a window without a box also drops what was found before.
+            is_found = good = _keep(boxes, low, high, prune, kept) > 0 or len(boxes) == 0
+        if good:
+            window[:ndim], window[ndim:] = low, size
+            if not packed:
+                return FOUND
+        if metric > state[1]:
+            state[1] = metric
+            state[2 : 2 + ndim], state[2 + ndim : -1] = low, size
+    return LEFT
+
+
+@njit(nogil=True)
+def draw_windows(
+    left: np.ndarray,
+    boxes: np.ndarray,
+    firsts: np.ndarray,
+    units: np.ndarray,
+    samples: np.ndarray,
+    key: philox.Key,
+    packed: bool,
+    first: int,
+    block: int,
+    attempts: int,
+    total: int,
+    options: np.ndarray,
+    states: np.ndarray,
+    scaling: np.ndarray,
+    aspects: np.ndarray,
+    data: np.ndarray,
+    crop: np.ndarray,
+    overlap: bool,
+    every: bool,
+    prune: float,
+    windows: np.ndarray,
+    kept: np.ndarray,
+    found: np.ndarray,
+) -> None:
+    """`_draw_window` for some samples; those of boxes are from row ``firsts[k]`` on.
+
+    Parameters
+    ----------
+    left
+        int64: the samples that have no window yet; `units` has a row for each of them.
+    units
+        As of `_draw_window`; without columns, numbers are drawn as they are needed.
+    samples, key
+        Whose numbers these are: positions in the batch, int64, and the generator's key.
+    block
+        How many attempts there are.
+    found
+        What came of it, for each sample.
+    """
+    for place in range(len(left)):
+        k = left[place]
+        begin, end = firsts[k], firsts[k + 1]
+        at, own = first, units[place]
+        found[k] = LEFT
+        while found[k] == LEFT and at < first + block:
+            tried = block
+            if not units.shape[1]:
+                tried, numbers = min(_AHEAD, first + block - at), 1 + 2 * data.shape[1]
+                own = philox.uniforms(tried * numbers, at * numbers, samples[k], key)
+            found[k] = _draw_window(
+                boxes[begin:end],
+                own,
+                packed,
+                at,
+                attempts,
+                total,
+                options,
+                states[k],
+                scaling,
+                aspects,
+                data[k],
+                crop[k],
+                overlap,
+                every,
+                prune,
+                windows[k],
+                kept[begin:end],
+            )
+            at += tried

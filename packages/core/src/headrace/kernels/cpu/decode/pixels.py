@@ -1,0 +1,128 @@
+"""Decode an image, or a region of it, to the colour space and element type that is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.errors import BadSampleError
+from headrace.kernels.cpu.decode import convert
+from headrace.kernels.cpu.decode.backend import has_nvimagecodec
+from headrace.kernels.cpu.decode.exif import UPRIGHT, stored_region, turned
+from headrace.kernels.cpu.decode.image_header import U8, ImageHeader
+from headrace.kernels.cpu.decode.rotate import rotate_into
+from headrace.kernels.cpu.decode.stored import Allocator, Region, decode_stored
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What decoded pixels are to be like."""
+
+    color: str
+    """``"RGB"``, ``"BGR"``, ``"GRAY"``, ``"YCbCr"`` or, for the image's own, ``"ANY_DATA"``."""
+    dtype: np.dtype
+    adjust_orientation: bool = True
+    fast_idct: bool = False
+
+    def shape(self, header: ImageHeader) -> tuple[int, int, int]:
+        """Height, width and channels of the decoded image."""
+        height, width = header.size(self.adjust_orientation)
+        if self.color == "ANY_DATA":
+            return height, width, header.channels
+        return height, width, 1 if self.color == "GRAY" else 3
+
+    def stored_color(self, channels: int) -> str:
+        """What to decode an image to in order to get there: ``"RGB"``, ``"BGR"``, ``"GRAY"``, or
+        ``"NATIVE"`` for its channels as they are.
+        """
+        if self.color == "ANY_DATA":
+            return {1: "GRAY", 3: "RGB"}.get(channels, "NATIVE")
+        return "RGB" if self.color == "YCbCr" else self.color
+
+    def is_as_stored(self, header: ImageHeader) -> bool:
+        """Whether nvImageCodec makes these pixels of a JPEG file by itself."""
+        return (
+            header.codec == "jpeg"
+            and self.dtype == U8 == header.dtype
+            and header.variant in ("", "rgb")
+            and not header.unsupported
+            and (header.orientation == UPRIGHT or not self.adjust_orientation)
+            and self.color != "YCbCr"
+            and has_nvimagecodec()
+        )
+
+
+def decode(
+    data: np.ndarray,
+    header: ImageHeader,
+    wanted: Wanted,
+    region: Region | None,
+    empty: Allocator,
+    temp: Allocator,
+) -> np.ndarray:
+    """Pixels of the image in `data`, HWC, or of `region` of the upright image.
+
+    Parameters
+    ----------
+    data
+        The encoded image: contiguous 1-D uint8.
+    header
+        What `read_header` said of it.
+    region
+        First row and column, and one past the last; not empty; `None` for the whole image.
+    empty, temp
+        Where memory for the result and for steps on the way to it comes from. The result may lie
+        in either, or in memory of a decoder's.
+
+    Raises
+    ------
+    BadSampleError
+        If the image is cut off, damaged, or of a kind that cannot be decoded.
+    """
+    native = header.dtype
+    if native is None or header.unsupported:
+        raise BadSampleError(f"The data is {header.unsupported}, which cannot be decoded.")
+    try:
+        return _decode(data, header, native, wanted, region, empty, temp)
+    except MemoryError as error:
+        raise BadSampleError(
+            f"There is not enough memory for an image of {header.height} x {header.width} pixels."
+        ) from error
+
+
+def _decode(
+    data: np.ndarray,
+    header: ImageHeader,
+    native: np.dtype,
+    wanted: Wanted,
+    region: Region | None,
+    empty: Allocator,
+    temp: Allocator,
+) -> np.ndarray:
+    height, width, channels = wanted.shape(header)
+    if region == (0, 0, height, width):
+        region = None
+    stored_color = wanted.stored_color(channels)
+    converts = wanted.color == "YCbCr" or native != wanted.dtype
+    orientation = header.orientation if wanted.adjust_orientation else UPRIGHT
+    if orientation == UPRIGHT:
+        memory = temp if converts else empty
+        pixels = decode_stored(data, header, stored_color, wanted.fast_idct, region, memory, temp)
+    else:
+        if region is not None:
+            region = stored_region(region, height, width, orientation)
+        # DALI decodes images that it turns by another way, which knows no fast transform.
+        stored = decode_stored(data, header, stored_color, False, region, temp, temp)
+        rows, columns = stored.shape[:2]
+        shape = (columns, rows, channels) if turned(orientation) else (rows, columns, channels)
+        pixels = (temp if converts else empty)(shape, native)
+        rotate_into(pixels, stored, orientation)
+    if not converts:
+        return pixels
+    out = empty(pixels.shape, wanted.dtype)
+    if wanted.color == "YCbCr":
+        convert.ycbcr(pixels, out)
+    else:
+        convert.rescale(pixels, out)
+    return out

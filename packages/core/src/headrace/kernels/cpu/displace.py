@@ -1,0 +1,52 @@
+"""Pixels that are taken from elsewhere in their image."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.kernels.compilation import njit
+
+
+@njit(nogil=True)
+def displace(
+    image: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    linear: bool,
+    fill: np.float32,
+    out: np.ndarray,
+) -> None:
+    """Fill `out` with the pixels at other places of an image.
+
+    Parameters
+    ----------
+    image, out
+        ``(height, width, channels)``, uint8 or float32.
+    x, y
+        float32 ``(height, width)``: where to take each pixel, in pixels from the upper left corner.
+    linear
+        Whether to interpolate between the four nearest pixels, instead of taking the nearest.
+    fill
+        What there is outside of the image.
+    """
+    height, width, channels = image.shape
+    for row in range(height):
+        for column in range(width):
+            u, v = x[row, column], y[row, column]
+            if linear:
+                u -= np.float32(0.5)
+                v -= np.float32(0.5)
+            left, top = np.floor(u), np.floor(v)
+            p, q = u - left, v - top
+            for c in range(channels):
+                total = np.float32(0)
+                for k in range(4 if linear else 1):
+                    a, b = left + np.float32(k % 2), top + np.float32(k // 2)
+                    value = fill
+                    if 0 <= a < width and 0 <= b < height:
+                        value = np.float32(image[np.int64(b), np.int64(a), c])
+                    if linear:
+                        value *= p if k % 2 else np.float32(1) - p
+                        value *= q if k // 2 else np.float32(1) - q
+                    total += value
+                out[row, column, c] = total

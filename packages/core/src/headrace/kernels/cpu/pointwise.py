@@ -1,0 +1,64 @@
+"""Functions of single elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import types
+
+from headrace.kernels.compilation import njit
+from headrace.kernels.cpu import pointwise_loops
+from headrace.kernels.cpu.once import once
+from headrace.kernels.cpu.rows import as_rows
+
+
+class ScaleAndShift:
+    """Fills arrays with ``source * scale + offset``.
+
+    Parameters
+    ----------
+    source, out
+        Element types: uint8, int16, int32 or float32.
+    """
+
+    def __init__(self, source: np.dtype, out: np.dtype) -> None:
+        self._types = source, out
+        self._loops: dict[int, Any] = {}
+        """By the number of axes of contiguous arrays."""
+
+    def __call__(self, source: np.ndarray, out: np.ndarray, scale: float, offset: float) -> None:
+        """Fill an array.
+
+        Parameters
+        ----------
+        source
+            Any shape and strides.
+        out
+            Contiguous, of the shape of `source`. The arithmetic is float32; integers are rounded,
+            halves away from zero, and saturate.
+        """
+        flags = source.flags
+        if flags.c_contiguous and flags.aligned:
+            ndim = source.ndim
+            loop = self._loops.get(ndim)
+            if loop is None:
+                loop = self._loops[ndim] = _compiled(*self._types, ndim)
+            loop(source, 1, source.size, 0, out, scale, offset)
+            return
+        flat, *rows = as_rows(source if flags.aligned else source.copy())
+        _compiled(*self._types, 1)(flat, *rows, out.reshape(-1), scale, offset)
+
+
+@once
+def _compiled(source: np.dtype, out: np.dtype, ndim: int) -> Any:
+    """The loop, compiled once for inputs that can be written to and for others."""
+    long, number = types.int64, types.float64
+    signature = types.void(
+        types.Array(numba.from_dtype(source), ndim, "C", readonly=True),
+        *(long, long, long),
+        types.Array(numba.from_dtype(out), ndim, "C"),
+        *(number, number),
+    )
+    return njit(signature=signature, nogil=True)(pointwise_loops.scale_and_shift)

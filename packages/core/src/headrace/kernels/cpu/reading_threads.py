@@ -1,0 +1,316 @@
+"""Extents of local files, read in the thread that asks or by others; see `reading_loop`."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from headrace.kernels.cpu import reading_loop as loop
+from headrace.kernels.cpu.decode.jpeg_scan import ScannedJpegs
+from headrace.kernels.cpu.semaphores import semaphores
+
+_TRIES = 4
+"""Files may grow while they are looked at; not for ever."""
+_POLL_SECONDS = 2e-3
+"""A thread calls others when it has read a file and sees how long the rest will take. It may not
+come to that: files may be far away.
+"""
+_NO_MEMORY = np.empty(0, np.uint8)
+
+
+_EVERYTHING = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """Local files, or parts of them, as they are handed to the system.
+
+    Attributes
+    ----------
+    text
+        uint8: the names of all files, each with a NUL behind it.
+    begins
+        int64: where in `text` each begins.
+    root
+        uint8: what is to be put before names that do not begin with a slash.
+    longest
+        How long a path may get, in bytes.
+    files, offsets, sizes
+        int64, one for each extent: its file, and its place there in bytes; a size that is negative
+        reaches to the end of the file. `None`: extent ``k`` is file ``k``; extents begin where the
+        file does; they all reach to its end.
+    largest
+        Extents of more bytes are not read.
+    """
+
+    text: np.ndarray
+    begins: np.ndarray
+    root: np.ndarray
+    longest: int
+    files: np.ndarray | None = None
+    offsets: np.ndarray | None = None
+    sizes: np.ndarray | None = None
+    largest: int = _EVERYTHING
+    job: np.ndarray = field(init=False)
+    """A job that is to be completed by `reading_loop.fill_in`."""
+
+    def __post_init__(self) -> None:
+        names = [part.ctypes.data for part in (self.text, self.begins, self.root)]
+        places = [
+            0 if part is None else part.ctypes.data
+            for part in (self.files, self.offsets, self.sizes)
+        ]
+        job = np.zeros(loop.JOB_NUMBERS, np.int64)
+        job[: loop.NUMBERS] = (*names, len(self.root), self.longest, *places, self.largest)
+        object.__setattr__(self, "job", job)
+
+    @classmethod
+    def of(cls, names: Sequence[str], root: str, **extents: Any) -> Self | None:
+        """Extents of files with these names; `None` if there are others than local ones.
+
+        Parameters
+        ----------
+        names
+            Paths, or addresses.
+        root
+            What incomplete names are below; empty for the working directory.
+        **extents
+            `files`, `offsets`, `sizes` and `largest`.
+        """
+        together = "\0".join((*names, ""))
+        if not hasattr(os, "preadv") or "://" in together or "://" in root or "\0" in root:
+            return None
+        try:
+            text = np.frombuffer(os.fsencode(together), np.uint8)
+            begin = os.fsencode(root if not root or root.endswith("/") else f"{root}/")
+        except UnicodeEncodeError:
+            return None
+        ends = np.flatnonzero(text == 0)
+        if len(ends) != len(names):
+            return None  # a name has a NUL in it
+        begins = np.zeros(len(names), np.int64)
+        begins[1:] = ends[:-1] + 1
+        longest = int((ends - begins).max(initial=0)) + len(begin)
+        return cls(text, begins, np.frombuffer(begin, np.uint8), longest, **extents)
+
+
+class BeingRead:
+    """Extents that are being read, one behind the other, into memory that they share.
+
+    Parameters
+    ----------
+    threads
+        What reads them; `None` to have them read now, by the thread that calls.
+    extents
+        All that there are.
+    numbers
+        int64: which of them to read.
+    empty
+        Called as ``empty(shape, dtype)`` for memory.
+    guess
+        How much memory to take before their sizes are known, in bytes.
+    scans
+        Whether to look at headers of JPEG files, too.
+    """
+
+    def __init__(
+        self,
+        threads: ReadingThreads | None,
+        extents: Extents,
+        numbers: np.ndarray,
+        empty: Callable[[tuple[int], type], np.ndarray],
+        guess: int,
+        scans: bool = False,
+    ) -> None:
+        self._scans = scans
+        self._threads = threads
+        self._extents = extents
+        self._numbers = numbers
+        self._empty = empty
+        self._memory = empty((guess,), np.uint8) if guess else _NO_MEMORY
+        self._job, self._found, self._facts = self._begin(numbers, self._memory)
+
+    def _begin(
+        self, numbers: np.ndarray, memory: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        count = len(numbers)
+        found = np.empty((count, 2), np.int64)
+        facts = np.zeros((count if self._scans else 0, 5), np.int64)
+        job = self._extents.job.copy()
+        loop.fill_in(job, numbers, found, facts, memory)
+        if self._threads is None:
+            loop.read_now(job)
+        else:
+            self._threads.submit(job, (self._extents, numbers, found, facts, memory))
+        return job, found, facts
+
+    def stop(self) -> None:
+        """Leave out what was not read yet."""
+        if self._threads is not None:
+            self._threads.stop(self._job)
+
+    def _wait(self) -> None:
+        if self._threads is not None:
+            self._threads.wait(self._job)
+
+    def wait(self) -> FilesRead:
+        """Wait, without the interpreter, until nothing is being read any more."""
+        found, facts, memory, numbers = self._found, self._facts, self._memory, self._numbers
+        memories = [memory]
+        of_memory = np.zeros(len(found), np.int64)
+        addresses, sizes = np.empty((2, len(found)), np.int64)
+        self._wait()
+        counts = loop.sum_up(found, facts, addresses, sizes)
+        tries = 0
+        while counts[1] and tries < _TRIES:
+            tries += 1
+            left = np.flatnonzero(found[:, 0] == loop.TOO_LARGE)
+            needed = int((-(-sizes[left] // 64) * 64).sum())
+            try:
+                memory = self._empty((needed,), np.uint8)
+            except MemoryError:  # whoever reads them one by one meets it again
+                break
+            self._job, more, told = self._begin(numbers[left], memory)
+            self._wait()
+            found[left] = more
+            if self._scans:
+                facts[left] = told
+            of_memory[left] = len(memories)
+            memories.append(memory)
+            counts = loop.sum_up(found, facts, addresses, sizes)
+        unread, _, empty, total, plain = counts
+        scanned = None
+        if self._scans:
+            scanned = ScannedJpegs(addresses.view(np.uint64), sizes.view(np.uint64), facts, plain)
+        return FilesRead(memories, of_memory, addresses, sizes, unread, empty, total, scanned)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRead:
+    """Contents of files.
+
+    Attributes
+    ----------
+    memories
+        What they lie in: uint8.
+    of_memory
+        For each file, in which of these.
+    addresses
+        int64: where each begins; -1 where it could not be read.
+    sizes
+        int64: its length, in bytes.
+    unread, empty
+        How many could not be read, and how many of the others have no bytes.
+    size_bytes
+        Of all.
+    scanned
+        What headers tell, where they were looked at; valid where all files are read.
+    """
+
+    memories: list[np.ndarray]
+    of_memory: np.ndarray
+    addresses: np.ndarray
+    sizes: np.ndarray
+    unread: int
+    empty: int
+    size_bytes: int
+    scanned: ScannedJpegs | None
+
+    def rows(self) -> list[np.ndarray | None]:
+        """Each file as an array; `None` where it could not be read."""
+        bases = [memory.ctypes.data for memory in self.memories]
+        return [
+            None
+            if address < 0
+            else self.memories[k][address - bases[k] : address - bases[k] + size]
+            for k, address, size in zip(
+                self.of_memory.tolist(), self.addresses.tolist(), self.sizes.tolist(), strict=True
+            )
+        ]
+
+
+class ReadingThreads:
+    """Threads that read files for one owner, who has to `close` them.
+
+    Parameters
+    ----------
+    count
+        How many files may be on their way at once.
+    processors
+        For each thread those that it is bound to; they may use any without.
+
+    Raises
+    ------
+    RuntimeError
+        If the system lacks what that takes.
+    """
+
+    def __init__(self, count: int, processors: Sequence[tuple[int, ...]] | None = None) -> None:
+        self._board = np.zeros(loop.BOARD_NUMBERS, np.int64)
+        self._board[loop.THREADS] = count
+        semaphores().make(self._board[loop.WAKE :].ctypes.data)
+        if ctypes.PyDLL(None).pthread_mutex_init(
+            ctypes.c_void_p(self._board[loop.MUTEX :].ctypes.data), None
+        ):
+            raise RuntimeError("The system makes no mutexes.")
+        self._kept: dict[int, object] = {}
+        """What jobs are about, until they are done."""
+        self.threads = [
+            threading.Thread(
+                target=_run,
+                args=(self._board, self._kept, processors[k] if processors else ()),
+                name=f"headrace-files-{k}",
+                daemon=True,
+            )
+            for k in range(count)
+        ]
+        try:
+            for thread in self.threads:
+                thread.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def submit(self, job: np.ndarray, keep: object) -> None:
+        """Have the files of a job read; `keep` lives until that is done.
+
+        Where there is no more place for jobs, or the threads were closed, none is read.
+        """
+        address = job.ctypes.data
+        semaphores().make(address + 8 * loop.DONE)
+        self._kept[address] = (job, keep)
+        if not loop.put_up(self._board, address):
+            semaphores().post(address + 8 * loop.DONE)
+
+    def stop(self, job: np.ndarray) -> None:
+        """Leave out files of a job that were not read yet."""
+        loop.stop(self._board, job.ctypes.data)
+
+    def wait(self, job: np.ndarray) -> None:
+        """Wait, without the interpreter, until no file of a job is being read any more."""
+        address = job.ctypes.data
+        done = address + 8 * loop.DONE
+        if not semaphores().wait_for(done, _POLL_SECONDS):
+            loop.call_all(self._board, address)
+            semaphores().wait(done)
+        del self._kept[address]
+
+    def close(self) -> None:
+        """Stop all jobs and let the threads go, without waiting for them."""
+        loop.close(self._board)
+
+
+def _run(board: np.ndarray, kept: dict[int, object], processors: tuple[int, ...]) -> None:
+    """Read until the board is closed; what is read into lives as long as the threads do."""
+    if processors:
+        with contextlib.suppress(OSError):  # taken away meanwhile
+            os.sched_setaffinity(0, processors)
+    loop.serve(board)
+    del kept

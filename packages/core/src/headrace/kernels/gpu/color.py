@@ -1,0 +1,209 @@
+"""Functions of pixels, one generated kernel for any chain of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from headrace.kernels.gpu.records import THREADS, launch_counted
+from headrace.kernels.gpu.shared import record
+from headrace.kernels.plan.compiled import compiled
+from headrace.tensors.gpu.batch import (
+    DeviceBatch,
+    StridedBatch,
+    contiguous_strides,
+    rows_in_common,
+    shape_rows,
+)
+from headrace.tensors.gpu.queue import Queue
+
+if TYPE_CHECKING:
+    from headrace.kernels.gpu.color_text import ColorKernel
+
+_MOST_TURNS = 4
+_BLOCKS = 8
+"""Blocks for each multiprocessor, before they are given more work instead."""
+_PLACE = record("""color:ColorPlace {
+    uint32 first_block;
+    int32 shift;  // pixels of the first tile that are in front of the sample
+    const char* source;  // of the first pixel
+    char* out;  // one run of memory
+    int64 pixels;
+    // Of a view: where its first byte is, and the end of its last.
+    const char* low;
+    const char* high;
+    int64 outer;  // bytes between neighbours, as the next three
+    int64 row;
+    int32 pixel, channel, height, width;
+    int32 turns;  // tiles of a block
+    int32 padding;  // so that numbers begin behind the record in C++, too
+}""")
+
+
+@lru_cache(maxsize=1024)
+def _row(numbers: np.dtype) -> np.dtype:
+    return np.dtype([("place", _PLACE), ("numbers", numbers)], align=True)
+
+
+class PixelColors(NamedTuple):
+    """Functions of the pixels that another kernel reads."""
+
+    kernel: ColorKernel
+    """The functions; what comes out takes the place of what went in."""
+    numbers: Sequence[np.ndarray]
+    """For each array of numbers of the kernel one row a sample."""
+
+    def table(self, queue: Queue) -> np.uint64:
+        """Address of the numbers for the kernel that is launched next, a row a sample."""
+        if not self.numbers:
+            return np.uint64(0)
+        table = np.zeros(len(self.numbers[0]), self.kernel.numbers)
+        for name, values in zip(self.kernel.numbers.names or (), self.numbers, strict=True):
+            table[name] = values
+        return queue.upload(table)
+
+
+def is_view(batch: DeviceBatch | StridedBatch) -> bool:
+    """Whether samples are not known to be runs of memory."""
+    if not isinstance(batch, StridedBatch):
+        return False
+    shapes, strides = rows_in_common(batch.shapes, batch.strides)
+    expected = contiguous_strides(shapes, batch.dtype.itemsize)
+    return not ((strides == expected) | (shapes == 1)).all()
+
+
+def fits(source: StridedBatch) -> bool:
+    """Whether samples seen through strides can be read as the kernel does: in frames of rows."""
+    if source.ndim > 4 or not len(source):
+        return source.ndim <= 4
+    return bool((np.abs(source.strides[:, -2:]) < 1 << 31).all())
+
+
+def compute(
+    queue: Queue,
+    kernel: ColorKernel,
+    source: DeviceBatch | StridedBatch,
+    numbers: Sequence[np.ndarray],
+    out: DeviceBatch,
+) -> None:
+    """Queue the computation of every pixel of every sample of `out`.
+
+    Parameters
+    ----------
+    kernel
+        For views if `source` is one.
+    source
+        Pixels ``(..., H, W, C)``; through strides, it `fits`.
+    numbers
+        For each array of numbers of the kernel one row a sample.
+    out
+        Of the same extents, but maybe another number of channels.
+    """
+    if not len(out):
+        return
+    table = np.zeros(len(out), _row(kernel.numbers))
+    for name, values in zip(kernel.numbers.names or (), numbers, strict=True):
+        table["numbers"][name] = values
+    # The places within the table, written to where they are.
+    places = np.ndarray(len(out), _PLACE, table, strides=table.strides)  # type: ignore[call-overload]
+    shapes = shape_rows(source)
+    strides = _NONE
+    if kernel.is_for_views:
+        assert isinstance(source, StridedBatch)
+        shapes, strides = rows_in_common(source.shapes, source.strides)
+    blocks, each = _describe(
+        places,
+        source.pointers,
+        shapes,
+        strides,
+        source.dtype.itemsize,
+        out.pointers,
+        kernel.out_channels * kernel.out_dtype.itemsize,
+        THREADS * kernel.each,
+        _BLOCKS * queue.runtime.multiprocessors,
+        _MOST_TURNS,
+    )
+    launch_counted(queue, kernel, table, blocks, each)
+
+
+_NONE = np.empty((0, 0), np.int64)
+
+
+@compiled
+def _describe(
+    places: np.ndarray,
+    pointers: np.ndarray,
+    shapes: np.ndarray,
+    strides: np.ndarray,
+    itemsize: int,
+    out: np.ndarray,
+    out_pixel: int,
+    tile: int,
+    least_blocks: int,
+    most_turns: int,
+) -> tuple[int, int]:
+    """Fill `places`.
+
+    Parameters
+    ----------
+    pointers, shapes, strides
+        Of the source; strides in bytes, none for samples without gaps. Shapes and strides have a
+        row a sample, or one for all.
+    itemsize
+        Bytes of an element of the source.
+    out, out_pixel
+        Where the output begins, and bytes of its pixels.
+    tile
+        Pixels that a block makes at a time.
+    least_blocks, most_turns
+        How many tiles a block makes: as many as leave so many blocks, up to this number.
+
+    Returns
+    -------
+    tuple of int
+        Number of blocks; and that of each sample, if all have as many, else 0.
+    """
+    blocks, each, tiles = 0, 0, 0
+    ndim = shapes.shape[1]
+    for i in range(len(places)):
+        place = places[i]
+        shape = shapes[i if len(shapes) > 1 else 0]
+        pixels = 1
+        for axis in range(ndim - 1):
+            pixels *= shape[axis]
+        channels = shape[ndim - 1]
+        place.source, place.out = pointers[i], out[i]
+        place.pixels = pixels
+        if len(strides):
+            step = strides[i if len(strides) > 1 else 0]
+            place.channel, place.pixel = step[ndim - 1], step[ndim - 2]
+            place.row = step[ndim - 3] if ndim > 2 else 0
+            place.outer = step[ndim - 4] if ndim > 3 else 0
+            low, high = np.int64(pointers[i]), np.int64(pointers[i]) + itemsize
+            for axis in range(ndim):
+                reach = max(shape[axis] - 1, 0) * step[axis]
+                low += min(reach, 0)
+                high += max(reach, 0)
+            place.low, place.high = low, high
+            place.width = max(shape[ndim - 2], 1)
+            place.height = max(shape[ndim - 3], 1) if ndim > 2 else 1
+        # The first tile begins where accesses of 16 bytes do.
+        shift = 0
+        begin = np.int64(out[i] & np.uint64(15))
+        while shift < 16 and (begin - shift * out_pixel) % 16:
+            shift += 1
+        place.shift = shift if shift < 16 else 0
+        place.first_block = -(-(pixels + place.shift) // tile) if pixels and channels else 0
+        tiles += place.first_block
+    turns = min(max(tiles // least_blocks, 1), most_turns)
+    for i in range(len(places)):
+        place = places[i]
+        place.turns = turns
+        own = int(-(-np.int64(place.first_block) // turns))
+        place.first_block = blocks
+        each = own if i == 0 or own == each else 0
+        blocks += own
+    return blocks, each

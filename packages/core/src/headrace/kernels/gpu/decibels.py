@@ -1,0 +1,69 @@
+"""Decibels: logarithms of ratios to a reference."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headrace.kernels.gpu.program import kernel
+from headrace.kernels.gpu.records import THREADS, launch_evenly
+from headrace.kernels.gpu.shared import constant, record
+from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.gpu.queue import Queue
+
+if TYPE_CHECKING:
+    from headrace.kernels.cpu.decibels import DecibelScale
+
+_EACH = constant(__name__, "EACH", 8)
+"""Elements that a thread makes."""
+DECIBEL_SCALE = record("""decibels:DecibelScale {
+    float reference;  // 0 for the largest number
+    float smallest, factor;
+}""")
+_SAMPLE = record("decibels:Sample { uint64 source, out, largest; int64 size; }")
+
+
+def zeros(queue: Queue, count: int) -> np.ndarray:
+    """Addresses of `count` float32 zeros for work that is queued from the next kernel on."""
+    # They go over with what else that kernel is told: no call of its own.
+    first = queue.upload(np.zeros(count, np.float32))
+    return first + _places(count)
+
+
+@lru_cache(maxsize=256)
+def _places(count: int) -> np.ndarray:
+    return 4 * np.arange(count, dtype=np.uint64)
+
+
+def to_decibels(
+    queue: Queue,
+    data: DeviceBatch,
+    scale: DecibelScale,
+    out: DeviceBatch,
+    largest: np.ndarray | None = None,
+) -> None:
+    """Fill `out` with `data` in decibels.
+
+    Parameters
+    ----------
+    data
+        float32, any shapes.
+    out
+        float32, of the same shapes; may be the same memory.
+    largest
+        uint64 ``(samples,)``: where the largest number of each sample is, if that is known.
+    """
+    sizes = out.sizes()
+    if not sizes.any():
+        return
+    samples = np.zeros(len(data), _SAMPLE)
+    samples["source"], samples["out"], samples["size"] = data.pointers, out.pointers, sizes
+    most = -(-int(sizes.max()) // (THREADS * _EACH))
+    if largest is not None:
+        samples["largest"] = largest
+    elif scale.reference == 0:
+        samples["largest"] = zeros(queue, len(data))
+        launch_evenly(queue, kernel("decibels.cu", "largest"), samples, most)
+    launch_evenly(queue, kernel("decibels.cu", "decibels"), samples, most, *scale)

@@ -1,0 +1,220 @@
+"""The thread that decodes by the JPEG engines of a device, for all pipelines of the process."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from headrace.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, semaphores
+from headrace.kernels.gpu.decode.engine_loop import (
+    DONE,
+    JOB_NUMBERS,
+    KIND,
+    OTHER,
+    RING,
+    STATUS,
+    serve,
+)
+from headrace.kernels.gpu.decode.turns import path_of, turns_at
+from headrace.tensors.gpu.runtime import Runtime
+
+Result = TypeVar("Result")
+_POLL_SECONDS = 0.01
+
+
+class Running:
+    """A batch that the engines decode, or will.
+
+    Parameters
+    ----------
+    job
+        Its numbers.
+    owner
+        What has the thread.
+    """
+
+    __slots__ = ("_job", "_owner", "_status")
+
+    def __init__(self, job: np.ndarray, owner: _Shared) -> None:
+        self._job = job
+        self._owner = owner
+        self._status: int | None = None
+
+    def wait(self) -> int:
+        """What nvJPEG said to it; waits, without the interpreter, until it is queued."""
+        if self._status is None:
+            semaphores().wait(self._job.ctypes.data + 8 * DONE)
+            self._owner.ended(self._job)
+            self._status = int(self._job[STATUS])
+        return self._status
+
+    def __del__(self) -> None:
+        if self._status is None:  # an error came in between
+            self._owner.abandoned.append(self._job)
+
+
+class _Shared:
+    """What the thread and those that have work for it share."""
+
+    def __init__(self, lock: np.ndarray) -> None:
+        self.ring = np.zeros(RING, np.uint64)
+        self.wake = np.zeros(SEMAPHORE_NUMBERS, np.uint64)
+        semaphores().make(self.wake.ctypes.data)
+        self.lock = lock
+        self.calls: deque[tuple[Future[Any], Callable[[], Any]] | None] = deque()
+        """What jobs of another kind are to find; `None` ends the thread."""
+        self.abandoned: deque[np.ndarray] = deque()
+        """Jobs that nobody will wait for."""
+        self._kept: dict[int, Any] = {}
+        self._room = threading.BoundedSemaphore(RING)
+        self._order = threading.Lock()
+        self._end = 0
+
+    def submit(self, job: np.ndarray, keep: Any, call: Any = None) -> None:
+        """Queue a job; `keep` lives until it is done."""
+        self._sweep()
+        while not self._room.acquire(timeout=_POLL_SECONDS):
+            self._sweep()
+        address = job.ctypes.data
+        with self._order:
+            self._kept[address] = (job, keep)
+            if job[KIND] == OTHER:
+                self.calls.append(call)
+            self.ring[self._end % RING] = address
+            self._end += 1
+            semaphores().post(self.wake.ctypes.data)
+
+    def _sweep(self) -> None:
+        """End jobs that are done and that nobody waits for."""
+        for _ in range(len(self.abandoned)):
+            job = self.abandoned.popleft()
+            if semaphores().take(job.ctypes.data + 8 * DONE):
+                self.ended(job)
+            else:
+                self.abandoned.append(job)
+
+    def ended(self, job: np.ndarray) -> None:
+        """A job is done."""
+        del self._kept[job.ctypes.data]
+        self._room.release()
+
+
+class EngineThread:
+    """Decodes batches one after the other, and makes other calls that must not come in between.
+
+    Parameters
+    ----------
+    runtime
+        The device.
+    lock
+        What processes take turns by, of `turns_at`.
+
+    Raises
+    ------
+    RuntimeError
+        If the system lacks what that takes.
+    """
+
+    def __init__(self, runtime: Runtime, lock: np.ndarray) -> None:
+        self._shared = _Shared(lock)
+        threading.Thread(
+            target=_run,
+            args=(self._shared, weakref.ref(runtime)),
+            name="headrace-engines",
+            daemon=True,
+        ).start()
+        weakref.finalize(self, self._shared.submit, _other(), None).atexit = False
+
+    def submit(self, job: np.ndarray, keep: Any) -> Running:
+        """Have a batch decoded when those before it are.
+
+        Parameters
+        ----------
+        job
+            Its numbers, uint64 ``(JOB_NUMBERS,)``; see `engine_loop`.
+        keep
+            What must live until then.
+        """
+        semaphores().make(job.ctypes.data + 8 * DONE)
+        self._shared.submit(job, keep)
+        return Running(job, self._shared)
+
+    def call(self, function: Callable[[], Result]) -> Result:
+        """The result of `function`, which the thread calls between two batches."""
+        future: Future[Result] = Future()
+        self._shared.submit(_other(), None, (future, function))
+        try:
+            return future.result()
+        finally:
+            del future  # an error's frames would keep what it is about
+
+
+def _other() -> np.ndarray:
+    job = np.zeros(JOB_NUMBERS, np.uint64)
+    job[KIND] = OTHER
+    return job
+
+
+def _run(shared: _Shared, runtime: weakref.ref[Runtime]) -> None:
+    found = runtime()
+    if found is None:
+        return
+    found.activate()
+    del found
+    position = 0
+    while True:
+        position = serve(shared.ring, shared.wake, position, shared.lock)
+        job, _ = shared._kept[int(shared.ring[(position - 1) % RING])]
+        call = shared.calls.popleft()
+        if call is None:
+            return
+        _answer(*call)
+        shared.ended(job)
+        del job, call
+
+
+def _answer(future: Future[Any], function: Callable[[], Any]) -> None:
+    try:
+        future.set_result(function())
+    except BaseException as error:  # whatever it is, somebody waits for it
+        future.set_exception(error)
+
+
+_threads: WeakKeyDictionary[Runtime, EngineThread] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def engine_thread(runtime: Runtime) -> EngineThread:
+    """The one of a device.
+
+    Raises
+    ------
+    RuntimeError
+        If the system lacks what it takes.
+    """
+    with _lock:
+        found = _threads.get(runtime)
+        if found is None:
+            name = _name(runtime)
+            lock = turns_at(None if name is None else path_of(name))
+            found = _threads[runtime] = EngineThread(runtime, lock)
+        return found
+
+
+def _name(runtime: Runtime) -> str | None:
+    """What the device is called in all processes, since numbers of devices are a process's own.
+
+    `None` for what is no device of CUDA's, which other processes do not see.
+    """
+    try:
+        name: str = runtime.xp.cuda.runtime.deviceGetPCIBusId(runtime.device_id)
+    except AttributeError:
+        return None
+    return name

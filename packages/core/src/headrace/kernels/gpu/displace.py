@@ -1,0 +1,42 @@
+"""Pixels taken from elsewhere: the GPU's side of `headrace.kernels.cpu.displace`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.kernels.gpu.program import kernel
+from headrace.kernels.gpu.records import THREADS, launch_records, quotient_up
+from headrace.kernels.gpu.shared import record
+from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.gpu.queue import Queue
+
+_IMAGE = record("""displace:Displaced {
+    uint32 first_block, changed;
+    uint64 source, out;
+    int64 height, width, channels;
+    float fill, numbers[6];
+}""")
+
+
+def displace(
+    queue: Queue,
+    images: DeviceBatch,
+    changed: np.ndarray,
+    numbers: tuple[float, ...],
+    linear: bool,
+    fill: np.float32,
+    out: DeviceBatch,
+) -> None:
+    """Fill `out` with the displaced images, and those that are not `changed`, bool ``(samples,)``.
+
+    `numbers` are amplitude, frequency and phase along x and y of a wave, or none of a sphere.
+    """
+    records = np.zeros(len(out), _IMAGE)
+    records["changed"], records["fill"] = changed, fill
+    records["source"], records["out"] = images.pointers, out.pointers
+    records["height"], records["width"], records["channels"] = out.shapes.T
+    if numbers:
+        records["numbers"] = numbers
+    pixels = records["height"] * records["width"]
+    name = kernel("displace.cu", "displace", out.dtype, bool(numbers), linear)
+    launch_records(queue, name, records, quotient_up(pixels, THREADS))

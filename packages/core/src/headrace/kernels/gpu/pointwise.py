@@ -1,0 +1,147 @@
+"""Functions of single elements, one generated kernel for any chain or tree of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from headrace.kernels.gpu.pointwise_reading import Reading, reading
+from headrace.kernels.gpu.pointwise_terms import Call, Term, number, source
+from headrace.kernels.gpu.pointwise_text import pointwise_kernel
+from headrace.kernels.gpu.program import C_TYPES
+from headrace.kernels.gpu.records import THREADS
+from headrace.kernels.gpu.windows import element_counts
+from headrace.kernels.plan.compiled import compiled
+from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch, shape_rows
+from headrace.tensors.gpu.queue import Queue
+
+_float32 = np.dtype(np.float32)
+
+
+@cache
+def scale_and_shift(data: np.dtype, target: np.dtype) -> Term:
+    """`source` 0 times `number` 0 plus `number` 1, both float32, rounded to `target`."""
+    operands = (source(0, data), number(0, _float32), number(1, _float32))
+    return Call(f"scale_and_shift<{C_TYPES[target]}>", operands, target)
+
+
+def compute(
+    queue: Queue,
+    term: Term,
+    sources: Sequence[DeviceBatch | StridedBatch],
+    numbers: Sequence[np.ndarray],
+    out: DeviceBatch,
+    faults: int = 0,
+) -> None:
+    """Queue the computation of `term` for every element of every sample of `out`.
+
+    Parameters
+    ----------
+    sources
+        The batches that it reads; their shapes broadcast to those of `out`.
+    numbers
+        For each number that it reads one value a sample, of the number's type.
+    faults
+        Address of an int32 for each `Fault` of the term, if it has any.
+    """
+    rows = shape_rows(out)
+    sizes = np.empty(len(rows), np.int64)
+    if not len(out) or not element_counts(rows, sizes):
+        return
+    shape = out.uniform_shape
+    found = reading(out.shapes, sizes, shape, sources)
+    kernel = pointwise_kernel(term, found.accesses, found.axes, wide=found.wide)
+    together = shape is not None and not faults and _one_sample(out, sources, numbers, found)
+    count = len(out)
+    if together:
+        sizes, count = sizes * count, 1
+    table, fields = np.empty(count, kernel.row), kernel.row.names or ()
+    table["size"] = sizes
+    table["out"] = out.pointers[:count]
+    for k, (batch, strides) in enumerate(zip(sources, found.strides, strict=True)):
+        if f"source{k}" in fields:
+            table[f"source{k}"] = batch.pointers[:count]
+        if strides is not None and f"strides{k}" in fields:
+            table[f"strides{k}"] = strides
+    if found.extents is not None and "extents" in fields:
+        table["extents"] = found.extents
+    for k, values in enumerate(numbers):
+        if f"number{k}" in fields:
+            table[f"number{k}"] = values[:count]
+    shifts, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
+    tiles, tiles_each = _lay_tiles(
+        out.pointers, sizes, out.dtype.itemsize, kernel.length, kernel.tile, shifts, firsts
+    )
+    table["shift"], table["first_tile"] = shifts, firsts
+    queue.launch(
+        kernel,
+        (tiles, 1, 1),
+        (THREADS, 1, 1),
+        queue.upload(table),
+        np.int32(count),
+        np.uint32(tiles_each),
+        np.uint64(faults),
+    )
+
+
+def _one_sample(
+    out: DeviceBatch,
+    sources: Sequence[DeviceBatch | StridedBatch],
+    numbers: Sequence[np.ndarray],
+    found: Reading,
+) -> bool:
+    """Whether the whole batch can be computed as if it were one sample."""
+    return (
+        all(access is None for access in found.accesses)
+        and all(not v.strides[0] or bool(v[0] == v[-1] and (v == v[0]).all()) for v in numbers)
+        and out.is_dense
+        and all(getattr(batch, "is_dense", False) for batch in sources)
+    )
+
+
+@compiled
+def _lay_tiles(
+    pointers: np.ndarray,
+    sizes: np.ndarray,
+    itemsize: int,
+    length: int,
+    tile: int,
+    shifts: np.ndarray,
+    firsts: np.ndarray,
+) -> tuple[int, int]:
+    """Find out which tile begins which sample.
+
+    Parameters
+    ----------
+    pointers
+        Addresses of the outputs.
+    sizes
+        Numbers of elements, one a sample or one for all.
+    itemsize, length, tile
+        Bytes of an element, and elements of an access and of a tile.
+    shifts
+        Filled with the elements of the first access that are in front of each sample.
+    firsts
+        Filled with the number of each sample's first tile.
+
+    Returns
+    -------
+    tuple of int
+        Number of tiles; and that of each sample, if all have as many, else 0.
+    """
+    most, end, equal = 0, 0, True
+    for i in range(len(shifts)):
+        size = sizes[i if len(sizes) > 1 else 0]
+        shifts[i] = np.int64(pointers[i] // np.uint64(itemsize) % np.uint64(length))
+        own = -(-(size + shifts[i]) // tile)
+        most = max(most, own)
+        firsts[i] = end
+        end += own if size else 0
+        equal &= size == sizes[0]
+    if not equal:
+        return end, 0
+    for i in range(len(shifts)):
+        firsts[i] = i * most
+    return most * len(shifts), most

@@ -1,0 +1,127 @@
+"""Tables of records, one a sample, for kernels whose samples need different numbers of blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headrace.kernels.gpu.shared import constant
+from headrace.tensors.gpu.queue import Kernel, Queue
+
+THREADS = constant(__name__, "THREADS", 256)
+"""Of a block, where nothing else is said."""
+_MOST_BLOCKS = 1 << 28
+"""So that numbers of what each of 8 warps does are below 2**31."""
+
+
+def launch_records(
+    queue: Queue,
+    kernel: Kernel,
+    records: np.ndarray,
+    blocks: np.ndarray,
+    *args: Any,
+    shared_bytes: int = 0,
+) -> None:
+    """Queue a kernel on samples that need `blocks` blocks of `THREADS` threads each.
+
+    Parameters
+    ----------
+    kernel
+        Its first parameters are the address of the records, their pitch, the number of samples,
+        and the number of blocks of a sample if it is the same for all (otherwise 0).
+    records
+        One a sample; the first field, ``first_block``, is filled in here.
+    blocks
+        int64 ``(samples,)``.
+    *args
+        The kernel's further arguments.
+
+    Raises
+    ------
+    ValueError
+        If there are more blocks than a launch can have: for batches of some terabytes.
+    """
+    ends = np.cumsum(blocks)
+    records["first_block"] = ends - blocks
+    total = int(ends[-1]) if len(ends) else 0
+    uniform = int(blocks[0]) if total and (blocks == blocks[0]).all() else 0
+    launch_counted(queue, kernel, records, total, uniform, *args, shared_bytes=shared_bytes)
+
+
+def launch_counted(
+    queue: Queue,
+    kernel: Kernel,
+    records: np.ndarray,
+    blocks: int,
+    blocks_each: int,
+    *args: Any,
+    shared_bytes: int = 0,
+    threads: int = THREADS,
+) -> None:
+    """`launch_records` where ``first_block`` is filled in already.
+
+    Parameters
+    ----------
+    records
+        One a sample, or the rows of an array of words.
+    blocks
+        The number of blocks of all samples.
+    blocks_each
+        That of each sample if all have as many, else 0.
+    threads
+        Of a block.
+    """
+    if blocks == 0:
+        return
+    if blocks > _MOST_BLOCKS:
+        raise ValueError(
+            f"A batch needs {blocks} blocks of threads, and the GPU takes {_MOST_BLOCKS} at a time."
+        )
+    queue.launch(
+        kernel,
+        (blocks, 1, 1),
+        (threads, 1, 1),
+        queue.upload(records),
+        np.uint32(records.strides[0]),
+        np.uint32(len(records)),
+        np.uint32(blocks_each),
+        *args,
+        shared_bytes=shared_bytes,
+    )
+
+
+def launch_evenly(
+    queue: Queue,
+    kernel: Kernel,
+    samples: np.ndarray,
+    blocks_each: int,
+    *args: Any,
+    threads: int = THREADS,
+) -> None:
+    """Queue a kernel on samples that all get as many blocks, whether they need them or not.
+
+    Parameters
+    ----------
+    kernel
+        Its first parameters are the address of the samples and the number of blocks of each.
+    samples
+        A record for each.
+    *args
+        The kernel's further arguments.
+    threads
+        Of a block.
+    """
+    queue.launch(
+        kernel,
+        (blocks_each * len(samples), 1, 1),
+        (threads, 1, 1),
+        queue.upload(samples),
+        np.uint32(blocks_each),
+        *args,
+    )
+
+
+def quotient_up(value: Any, by: Any) -> Any:
+    """Quotient of integers, rounded up."""
+    return -(-value // by)

@@ -1,0 +1,132 @@
+"""Sums, moments and extremes along any axes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headrace.errors import ShapeError
+from headrace.kernels.gpu.program import kernel
+from headrace.kernels.gpu.records import THREADS, launch_records, quotient_up
+from headrace.kernels.gpu.shared import constant, numbered, record
+from headrace.tensors.gpu.batch import DeviceBatch, volumes
+from headrace.tensors.gpu.queue import Queue
+
+_STEPS = ("SUM", "SQUARE", "MAX", "MIN")
+_STEP = numbered(__name__, "Step", _STEPS)
+_AXES = constant(__name__, "AXES", 4, "uint32")
+_EACH = constant(__name__, "EACH", 64, "uint32")
+"""Elements that a thread reduces."""
+_GROUPS = record(f"""reduce:Groups {{
+    uint32 first_block;
+    uint32 parts;  // that a group is reduced in
+    uint64 source;
+    uint64 centre;  // address of what is subtracted; 0 if nothing is
+    uint64 partial;  // (groups, parts)
+    uint64 out;
+    int64 groups;
+    int64 reduced;  // elements of a group
+    int64 centres;  // 1, or as many as groups
+    double divisor;
+    int64 kept_extents[{_AXES}], kept_strides[{_AXES}], reduced_extents[{_AXES}];
+    int64 reduced_strides[{_AXES}];
+}}""")
+
+
+class Formula(NamedTuple):
+    """How elements become a result."""
+
+    step: str
+    """What is done with each: one of `_STEPS`; ``"SQUARE"`` sums up squared distances."""
+    type: np.dtype
+    """What it is done in."""
+    divides: bool = False
+    """Whether the sum is divided by the number of elements."""
+    root: bool = False
+    """Whether the root is taken in the end."""
+    ddof: int = 0
+    """What is taken off the number of elements."""
+
+
+def reduce(
+    queue: Queue,
+    source: DeviceBatch,
+    out: DeviceBatch,
+    axes: tuple[int, ...],
+    formula: Formula,
+    centre: DeviceBatch | None = None,
+) -> None:
+    """Fill `out` with `source` reduced along `axes`.
+
+    Parameters
+    ----------
+    axes
+        Ascending.
+    centre
+        float32: what distances are taken to, one number for each result or one for a sample.
+
+    Raises
+    ------
+    ShapeError
+        If the reduced axes are in more than four places.
+    """
+    records = np.empty(len(out), _GROUPS)
+    records["source"], records["out"] = source.pointers, out.pointers
+    records["groups"] = groups = out.sizes()
+    reduced = volumes(source.shapes[:, list(axes)])
+    records["reduced"] = reduced
+    records["centre"], records["centres"] = 0, 1
+    if centre is not None:
+        records["centre"], records["centres"] = centre.pointers, centre.sizes()
+    records["divisor"] = reduced - formula.ddof if formula.divides else 1
+    inner = _fill_axes(records, source.shapes, axes)
+    # Neighbouring threads are to read neighbouring elements: those of a group, or of many groups.
+    lanes = 1 if inner >= 32 else 32 if int(reduced.max(initial=0)) <= 32 * _EACH else THREADS
+    parts = np.maximum(quotient_up(reduced, lanes * _EACH), 1)
+    records["parts"] = parts
+    partial = queue.empty(np.stack([groups, parts], axis=1), formula.type, len(out))
+    records["partial"] = partial.pointers
+    launch_records(
+        queue,
+        kernel("reduce.cu", "reduce_parts", source.dtype, formula.type),
+        records,
+        quotient_up(groups, THREADS // lanes) * parts,
+        np.int32(_STEP[formula.step]),
+        np.uint32(lanes),
+        shared_bytes=THREADS * formula.type.itemsize,
+    )
+    launch_records(
+        queue,
+        kernel("reduce.cu", "reduce_finish", formula.type, out.dtype),
+        records,
+        quotient_up(groups, THREADS),
+        np.int32(_STEP[formula.step]),
+        np.int32(formula.divides),
+        np.int32(formula.root),
+    )
+
+
+def _fill_axes(records: np.ndarray, shapes: np.ndarray, axes: tuple[int, ...]) -> int:
+    """Fill in where elements are; the groups that lie side by side in the largest sample."""
+    for name in ("kept", "reduced"):
+        records[f"{name}_extents"], records[f"{name}_strides"] = 1, 0
+    stride = np.ones(len(shapes), np.int64)
+    places = {"kept": _AXES, "reduced": _AXES}
+    last = ""
+    inner = 1
+    for axis in range(shapes.shape[1] - 1, -1, -1):
+        name = "reduced" if axis in axes else "kept"
+        if name == last:  # neighbours are one axis
+            records[f"{name}_extents"][:, places[name]] *= shapes[:, axis]
+        else:
+            places[name] -= 1
+            if places[name] < 0:
+                raise ShapeError(f"The axes {axes} are in more than {_AXES} places.")
+            records[f"{name}_extents"][:, places[name]] = shapes[:, axis]
+            records[f"{name}_strides"][:, places[name]] = stride
+            last = name
+        stride = stride * shapes[:, axis]
+        if places["reduced"] == _AXES:
+            inner = int(stride.max(initial=0))
+    return inner

@@ -1,0 +1,59 @@
+"""What is asked of a warp: how samples are warped, and what of that is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headrace.tensors.gpu.batch import DeviceBatch
+
+if TYPE_CHECKING:
+    from headrace.kernels.gpu.pointwise_terms import Term
+    from headrace.kernels.gpu.warp_matrices import DeviceMatrices
+
+
+@dataclass(frozen=True, slots=True)
+class WarpWindows:
+    """What of warps is wanted; rows of one sample each, or one row for all.
+
+    Attributes
+    ----------
+    canvas
+        Extents of the whole outputs, int64 ``(n, rank)``.
+    first, size
+        The windows of them, int64 ``(n, rank)``.
+    mirrored
+        Which axes run backwards in the output, bool ``(n, rank)``.
+    """
+
+    canvas: np.ndarray
+    first: np.ndarray
+    size: np.ndarray
+    mirrored: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Warp:
+    """How samples are warped: what `warp` takes, without memory for an output.
+
+    Attributes
+    ----------
+    source, matrices, nearest, fill
+        As of `headrace.kernels.gpu.warp.warp`.
+    dtype
+        Element type of the warp's output.
+    chain
+        What becomes of elements, a term of source 0, or `None`.
+    numbers
+        For each number of the term, an array of one value a sample.
+    """
+
+    source: DeviceBatch
+    matrices: np.ndarray | DeviceMatrices
+    dtype: np.dtype
+    nearest: bool
+    fill: float | None
+    chain: Term | None = None
+    numbers: tuple[np.ndarray, ...] = ()

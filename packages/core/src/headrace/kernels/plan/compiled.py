@@ -1,0 +1,23 @@
+"""Loops over samples on the host, compiled: geometry, and what describes batches to kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from headrace.kernels.compilation import njit
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def compiled(function: _Function) -> _Function:
+    """`function`, compiled at its first call and kept on disk.
+
+    Unlike the loops over pixels below ``kernels/cpu``, these do not let go of the interpreter: they
+    take a few microseconds, and getting it back from a thread that has just taken it far more.
+    Floating point is that of NumPy: nothing is contracted, and divisions by zero are no errors.
+
+    Numba knows of no file but the one a function is in. What another file may change (sizes of
+    tiles, limits) is an argument, so that no function that was kept works with an old value.
+    """
+    return njit(error_model="numpy")(function)

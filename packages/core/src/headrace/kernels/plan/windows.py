@@ -1,0 +1,190 @@
+"""Windows of several samples at once: at relative positions, or between coordinates."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from headrace.kernels.plan.compiled import compiled
+
+BEGINS = {"": 0, "start": 1, "rel_start": 2}
+"""What may tell where windows begin, and its number for `slice_spans`."""
+ENDS = {"": 0, "end": 1, "rel_end": 2, "shape": 3, "rel_shape": 4}
+"""What may tell where they end."""
+
+
+@compiled
+def cut_windows(
+    extents: np.ndarray,
+    axes: np.ndarray,
+    sizes: np.ndarray,
+    places: np.ndarray,
+    truncates: bool,
+    anchors: np.ndarray,
+    shapes: np.ndarray,
+    wrong: np.ndarray,
+) -> None:
+    """Anchors and shapes of windows of given sizes at relative positions.
+
+    Parameters
+    ----------
+    extents
+        Of the samples, int64 ``(samples, ndim)``.
+    axes
+        The axes that are cut, int64 ``(n,)``.
+    sizes, places
+        Extents of the windows along these, int64, and where between 0 and 1 they lie, float64:
+        ``(n, samples)``, or ``(n, 1)`` if they are the same. An extent of 0 keeps the whole axis.
+    truncates
+        Whether fractions of a start are dropped; otherwise they are rounded, halves away from zero.
+    anchors, shapes
+        What to fill, like `extents`.
+    wrong
+        Set where a sample has a position that is none, ``(samples,)``.
+    """
+    for i in range(len(extents)):
+        for axis in range(extents.shape[1]):
+            anchors[i, axis] = 0
+            shapes[i, axis] = extents[i, axis]
+        for k in range(len(axes)):
+            axis = axes[k]
+            size = sizes[k, i if sizes.shape[1] > 1 else 0]
+            if size <= 0:
+                continue
+            place = places[k, i if places.shape[1] > 1 else 0]
+            if not (0.0 <= place <= 1.0):
+                wrong[i] = True
+                continue
+            start = place * (extents[i, axis] - size)
+            anchors[i, axis] = int(start) if truncates else _rounded(start, math.inf)
+            shapes[i, axis] = size
+
+
+@compiled
+def leaves(
+    anchors: np.ndarray, shapes: np.ndarray, extents: np.ndarray, outside: np.ndarray
+) -> bool:
+    """Whether any window leaves its sample; which do goes to `outside`, ``(samples,)``."""
+    some = False
+    for i in range(len(anchors)):
+        outside[i] = False
+        for axis in range(anchors.shape[1]):
+            if anchors[i, axis] < 0 or anchors[i, axis] + shapes[i, axis] > extents[i, axis]:
+                outside[i] = some = True
+    return some
+
+
+@compiled
+def slice_spans(
+    extents: np.ndarray,
+    axes: np.ndarray,
+    begin: int,
+    begins: np.ndarray,
+    fractional_begins: np.ndarray,
+    end: int,
+    ends: np.ndarray,
+    fractional_ends: np.ndarray,
+    farthest: int,
+    anchors: np.ndarray,
+    shapes: np.ndarray,
+    wrong: np.ndarray,
+) -> bool:
+    """Anchors and shapes of windows between coordinates along some axes.
+
+    Parameters
+    ----------
+    extents
+        Of the samples, int64 ``(samples, ndim)``.
+    axes
+        The axes that are cut, int64 ``(n,)``.
+    begin, end
+        What tells where windows begin and end: a number of `BEGINS` and of `ENDS`.
+    begins, ends
+        Coordinates in elements, int64 ``(samples, n)``, or ``(1, n)`` if they are the same. Not
+        looked at where they are fractions, or there are none.
+    fractional_begins, fractional_ends
+        The same as fractions of the extents, float64.
+    farthest
+        Where coordinates are cut off, so that sums of two are no larger than int64 can be.
+    anchors, shapes
+        What to fill, like `extents`.
+    wrong
+        Filled: which samples have no valid window, ``(samples,)``.
+
+    Returns
+    -------
+    Whether any has none.
+    """
+    none = False
+    limit = float(farthest)
+    for i in range(len(extents)):
+        wrong[i] = False
+        for axis in range(extents.shape[1]):
+            anchors[i, axis] = 0
+            shapes[i, axis] = extents[i, axis]
+        for k in range(len(axes)):
+            axis = axes[k]
+            extent = extents[i, axis]
+            # A coordinate is an integer or, if `is_real`, a floating point number.
+            first, real_first, given_first = 0, 0.0, 0.0
+            if begin == 1:
+                first = begins[i if len(begins) > 1 else 0, k]
+            elif begin == 2:
+                given_first = fractional_begins[i if len(fractional_begins) > 1 else 0, k]
+                real_first = float(np.float32(given_first * extent))
+            last, real_last, last_is_real = extent, 0.0, False
+            if end == 1 or end == 3:
+                value = ends[i if len(ends) > 1 else 0, k]
+                if end == 1:
+                    last = value
+                else:
+                    wrong[i] |= value < 0
+                    last, last_is_real = first + value, begin == 2
+                    real_last = real_first + float(value)
+            elif end == 2 or end == 4:
+                fraction = fractional_ends[i if len(fractional_ends) > 1 else 0, k]
+                last_is_real = True
+                if end == 2:
+                    real_last = float(np.float32(fraction * extent))
+                else:
+                    wrong[i] |= not (fraction >= 0)
+                    if begin == 2:
+                        real_last = (given_first + fraction) * extent
+                    else:
+                        real_last = float(first) + float(np.float32(fraction * extent))
+            if begin == 2:
+                if not math.isfinite(real_first):
+                    wrong[i] = True
+                    continue
+                behind = real_last if last_is_real else float(last)
+                # The start was rounded: an end that is the same number would lie before it.
+                wrong[i] |= not (float(np.float32(behind)) >= real_first)
+                first = _rounded(real_first, limit)
+            elif last_is_real:
+                wrong[i] |= not (real_last >= float(first))
+            else:
+                wrong[i] |= last < first
+            if last_is_real:
+                if not math.isfinite(real_last):
+                    wrong[i] = True
+                    continue
+                last = _rounded(real_last, limit)
+            first = min(max(first, -farthest), farthest)
+            anchors[i, axis] = first
+            shapes[i, axis] = max(min(max(last, -farthest), farthest) - first, 0)
+        none |= wrong[i]
+    return none
+
+
+@compiled
+def _rounded(value: float, limit: float) -> int:
+    """The nearest integer, halves away from zero; what is huge is cut off."""
+    value = min(max(value, -limit), limit)
+    whole = int(value)
+    rest = value - whole
+    if rest >= 0.5:
+        whole += 1
+    elif rest <= -0.5:
+        whole -= 1
+    return whole

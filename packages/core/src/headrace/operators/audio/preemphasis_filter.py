@@ -1,0 +1,86 @@
+"""`preemphasis_filter`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.errors import ArgumentChoiceError, DataTypeError
+from headrace.kernels.cpu.audio.border import Border
+from headrace.kernels.gpu import preemphasis as _gpu
+from headrace.operators.support.argument_types import DataTypeArg, FloatArg, StringArg
+from headrace.operators.support.arguments import numbers_of
+from headrace.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
+from headrace.operators.support.schema import Arg, Input, Spec
+from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.types import DALIDataType, to_numpy_type
+from headrace.types.dtypes import INTEGERS
+
+_DTYPES = (*INTEGERS, DALIDataType.FLOAT, DALIDataType.FLOAT64)
+_BORDERS = {border.name.lower(): border for border in Border}
+
+
+@operator(
+    "preemphasis_filter",
+    inputs=Input("data", "The signal.", dtypes=_DTYPES),
+    args=(
+        Arg(
+            "preemph_coeff",
+            FloatArg,
+            0.97,
+            "How much of the number before is subtracted.",
+            per_sample=True,
+        ),
+        Arg(
+            "border",
+            StringArg,
+            "clamp",
+            'What stands before the first number: ``"clamp"``, itself; ``"zero"``, 0; '
+            '``"reflect"``, the second number, and 0 where there is none.',
+        ),
+        Arg("dtype", DataTypeArg, DALIDataType.FLOAT, "Element type of the output."),
+    ),
+    output_docs=("The filtered signal, in the shape and layout of the input.",),
+)
+class PreemphasisFilter(SampleOperator):
+    """Emphasises high frequencies: from each number, a part of the one before it is subtracted.
+
+    ``y[t] = x[t] - preemph_coeff * x[t - 1]``, in float32, or float64 where the input is float64.
+    Integers are rounded, halves away from zero, and saturate. Data with several axes is one
+    signal, as it lies in memory: split channels, which lie side by side, before they are filtered.
+
+    Examples
+    --------
+    >>> emphasised = fn.preemphasis_filter(audio, preemph_coeff=0.95)
+    """
+
+    def infer(self, data: Spec) -> Spec:
+        args = self.args
+        if args.dtype not in _DTYPES:
+            allowed = ", ".join(t.name for t in _DTYPES)
+            raise DataTypeError(f"`dtype` must be one of {allowed}, got {args.dtype.name}.")
+        if args.border not in _BORDERS:
+            raise ArgumentChoiceError(
+                f"`border` is {args.border!r}, but must be one of {', '.join(map(repr, _BORDERS))}."
+            )
+        from headrace.kernels.cpu.audio.preemphasis import preemphasize
+
+        self._border = _BORDERS[args.border]
+        self._filter = preemphasize
+        self._dtype = np.dtype(to_numpy_type(args.dtype))
+        return data._replace(dtype=args.dtype)
+
+    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
+        out = c.empty(data.shape, self._dtype)
+        self._filter(data, c.args.preemph_coeff, self._border, out)
+        return out
+
+    def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
+        out = c.empty(data.extents, self._dtype)
+        coefficients = numbers_of(c, "preemph_coeff", np.float32)
+        _gpu.preemphasize(c.queue, data, coefficients, self._border, out)
+        return out

@@ -1,0 +1,146 @@
+"""`permute_batch` and `batch_permutation`: samples that change places within their batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import ArgumentValueError, OutOfRangeError, ShapeError
+from headrace.kernels.cpu.philox_state import is_of_pipeline
+from headrace.kernels.cpu.random import draw_below, fill_unit, words_from
+from headrace.operators.readers.standard_shuffle import shuffle_words, swap_in_turn
+from headrace.operators.support.argument_types import BoolArg, IntListArg
+from headrace.operators.support.operator import BatchContext, BatchOperator, operator
+from headrace.operators.support.planning import PlanContext
+from headrace.operators.support.schema import REQUIRED, Arg, Input, Spec
+from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.types import DALIDataType
+
+_FEW_TRIES = 8
+
+
+@operator(
+    "permute_batch",
+    inputs=Input("data", "Data of any type and layout."),
+    args=(
+        Arg(
+            "indices",
+            IntListArg,
+            REQUIRED,
+            "For each sample of the output, the number of the sample of the input: as many numbers "
+            "as there are samples, or a tensor without axes.",
+            per_sample=True,
+        ),
+    ),
+    output_docs=("Samples of the input in another order.",),
+)
+class PermuteBatch(BatchOperator):
+    """Gives each sample the place that `indices` say; a sample may occur several times, or never.
+
+    Examples
+    --------
+    >>> shuffled = fn.permute_batch(images, indices=fn.batch_permutation())
+    """
+
+    def infer(self, data: Spec) -> Spec:
+        indices = self.tensor_args.get("indices")
+        if indices is not None and indices.ndim:
+            raise ShapeError(
+                "`indices` must be a single number for each sample, without axes, got "
+                f"{indices.ndim} dimensions. `fn.squeeze` takes axes off."
+            )
+        return data
+
+    def origins(self, c: PlanContext, known: Sequence[Sequence[str]]) -> list[str]:
+        return [known[0][k] for k in self._moved(c)]
+
+    def _moved(self, c: PlanContext) -> Sequence[int]:
+        each = c.values("indices")
+        indices: Sequence[int] = [index for (index,) in each] if self.tensor_args else each[0]
+        if len(indices) != c.size:
+            raise ArgumentValueError(
+                f"The number of sample indices, {len(indices)}, does not match the current batch "
+                f"size, which is {c.size}."
+            )
+        for k, index in enumerate(indices):
+            if not 0 <= index < c.size:
+                raise OutOfRangeError(
+                    f"Sample index out of range. indices[{k}] = {index} is not a valid index for "
+                    f"an input batch of {c.size} tensors."
+                )
+        return indices
+
+    def cpu(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [samples[k] for k in self._moved(c)]
+
+    def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
+        return data.taken(np.array(self._moved(c), np.int64))
+
+
+@operator(
+    "batch_permutation",
+    args=(
+        Arg("allow_repetitions", BoolArg, False, "Whether numbers may occur more than once."),
+        Arg(
+            "no_fixed_points",
+            BoolArg,
+            False,
+            "Whether no sample has its own number, except in a batch of one.",
+        ),
+    ),
+    output_docs=("The number of a sample of the batch for each, int32, without axes.",),
+    random=True,
+    devices=("cpu",),
+)
+class BatchPermutation(BatchOperator):
+    """Draws a permutation of the samples of a batch, to be used with `permute_batch`.
+
+    All permutations that the arguments allow are equally likely.
+    """
+
+    def infer(self) -> Spec:
+        return Spec(DALIDataType.INT32, 0)
+
+    def cpu(self, c: Any) -> list[np.ndarray]:
+        drawn = self._drawn(c.size, c.seed, c.iteration)
+        return [drawn[k, ...] for k in range(c.size)]
+
+    def _drawn(self, size: int, seed: int, iteration: int) -> np.ndarray:
+        if size == 1:
+            return np.zeros(1, np.int32)
+        own = np.arange(size, dtype=np.int32)
+        distinct = self.args.no_fixed_points
+        if is_of_pipeline(seed):
+            return self._as_dali(own, seed, iteration)
+        tries = _FEW_TRIES if distinct and not self.args.allow_repetitions else 1
+        while True:
+            units = np.empty((size, tries))
+            fill_unit(units, seed, iteration, 0)
+            if self.args.allow_repetitions:
+                found: np.ndarray = (units[:, 0] * (size - distinct)).astype(np.int32)
+                found[found >= own] += distinct  # one's own number is left out
+                return found
+            # Permutations without fixed points are more than a third of all.
+            for keys in units.T:
+                found = np.argsort(keys, kind="stable").astype(np.int32)
+                if not (distinct and (found == own).any()):
+                    return found
+            tries *= 2
+
+    def _as_dali(self, own: np.ndarray, seed: Any, iteration: int) -> np.ndarray:
+        """The permutation that DALI draws: of a single cycle, if there are no fixed points."""
+        size, distinct = len(own), self.args.no_fixed_points
+        if self.args.allow_repetitions:
+            bounds = np.full((1, size), size - distinct)
+            found: np.ndarray = draw_below(bounds, seed, iteration, 0)[0].astype(np.int32)
+            found[found >= own] += distinct
+            return found
+        order = own.tolist()
+        if distinct:
+            steps = draw_below(np.arange(size - 1, 0, -1)[None], seed, iteration, 0)[0]
+            swap_in_turn(order, 0, (steps + own[1:]).tolist())
+        else:
+            shuffle_words(order, words_from(seed, iteration))
+        return np.array(order, np.int32)

@@ -1,0 +1,140 @@
+"""`sphere` and `water`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.errors import ArgumentValueError
+from headrace.kernels.cpu import displace as _cpu
+from headrace.kernels.cpu.cast import converter
+from headrace.kernels.cpu.fill import fill_of_type
+from headrace.kernels.gpu import displace as _gpu
+from headrace.operators.support.argument_types import FloatArg, IntArg, InterpTypeArg
+from headrace.operators.support.arguments import numbers_of
+from headrace.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
+from headrace.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
+from headrace.operators.support.schema import Arg, Input, Spec
+from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.types import DALIDataType, DALIInterpType, to_numpy_type
+
+_INPUT = Input(
+    "images", "Images.", layouts=("HWC",), dtypes=(DALIDataType.UINT8, DALIDataType.FLOAT)
+)
+_ARGS = (
+    Arg("mask", IntArg, 1, "Whether an image is changed; 0 leaves it as it is.", per_sample=True),
+    Arg("interp_type", InterpTypeArg, DALIInterpType.INTERP_NN, "INTERP_NN or INTERP_LINEAR."),
+    Arg("fill_value", FloatArg, 0.0, "Value of pixels from outside; fractions are dropped."),
+)
+
+
+class _Displacement(SampleOperator):
+    """Takes each pixel from another place of its image."""
+
+    numbers: tuple[float, ...] = ()
+
+    def places(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where to take the pixels of a row `x` of columns and a column `y` of rows."""
+        raise NotImplementedError
+
+    def infer(self, images: Spec) -> Spec:
+        kind = self.args.interp_type
+        if kind not in (DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR):
+            raise ArgumentValueError(
+                f"`interp_type` must be INTERP_NN or INTERP_LINEAR, got {kind.name}."
+            )
+        self._linear = kind == DALIInterpType.INTERP_LINEAR
+        dtype = np.dtype(to_numpy_type(images.dtype))
+        self._fill = np.float32(fill_of_type([self.args.fill_value], dtype)[0])
+        self._store = converter(np.dtype(np.float32), dtype, rounded=True)
+        return images
+
+    def plan(self, c: PlanContext, images: Samples) -> Planned:
+        mask = numbers_of(c, "mask", np.int32) != 0
+        return Planned(repeated(images.shapes, c.size), (mask,))
+
+    def cpu(self, c: SampleContext, image: np.ndarray) -> np.ndarray:
+        out = c.out
+        if not c.row[0] or not out.size:
+            np.copyto(out, image)
+            return out
+        height, width = out.shape[:2]
+        with np.errstate(invalid="ignore"):
+            x, y = self.places(
+                np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)[:, None]
+            )
+        found = c.temp(out.shape, np.float32)
+        _cpu.displace(np.ascontiguousarray(image), x, y, self._linear, self._fill, found)
+        self._store(found, out)
+        return out
+
+    def gpu(self, c: BatchContext, images: DeviceBatch) -> DeviceBatch:
+        (mask,) = plan_batch(self, c, images).table
+        out = c.empty(images.extents, images.dtype)
+        _gpu.displace(c.queue, images, mask, self.numbers, self._linear, self._fill, out)
+        return out
+
+
+@operator(
+    "sphere", inputs=_INPUT, args=_ARGS, output_docs=("The images, in the layout of the input.",)
+)
+class Sphere(_Displacement):
+    """Shows images as if on a sphere: magnified in their middle.
+
+    Examples
+    --------
+    >>> bulged = fn.sphere(images, mask=fn.random.coin_flip(), fill_value=127)
+    """
+
+    def places(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        width, height = len(x), len(y)
+        middle = np.float32(width / 2), np.float32(height / 2)
+        dx, dy = x + np.float32(0.5) - middle[0], y + np.float32(0.5) - middle[1]
+        with np.errstate(divide="ignore"):
+            scale = np.sqrt(dx * dx + dy * dy) / np.float32(max(width, height) // 2)
+        return middle[0] + dx * scale, middle[1] + dy * scale
+
+
+@operator(
+    "water",
+    inputs=_INPUT,
+    args=(
+        *(
+            Arg(f"{name}_{axis}", FloatArg, default, f"{text} along {axis}.")
+            for name, default, text in (
+                ("ampl", 10.0, "Amplitude, in pixels, of the wave that moves pixels"),
+                (
+                    "freq",
+                    None,
+                    "Its frequency, in radians a pixel (if not given, 2 pi / 128), of what moves",
+                ),
+                ("phase", 0.0, "Its phase, in radians, of what moves"),
+            )
+            for axis in "xy"
+        ),
+        *_ARGS,
+    ),
+    output_docs=("The images, in the layout of the input.",),
+)
+class Water(_Displacement):
+    """Shows images as if below water with waves: ``x + ampl_x * sin(freq_x * y + phase_x)`` and
+    ``y + ampl_y * cos(freq_y * x + phase_y)`` are where a pixel comes from.
+
+    Examples
+    --------
+    >>> waves = fn.water(images, ampl_x=4, freq_x=0.1, fill_value=127)
+    """
+
+    def infer(self, images: Spec) -> Spec:
+        names = ("ampl_x", "freq_x", "phase_x", "ampl_y", "freq_y", "phase_y")
+        given = [getattr(self.args, name) for name in names]
+        self.numbers = tuple(2 * np.pi / 128 if number is None else number for number in given)
+        return super().infer(images)
+
+    def places(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ampl_x, freq_x, phase_x, ampl_y, freq_y, phase_y = map(np.float32, self.numbers)
+        return x + ampl_x * np.sin(freq_x * y + phase_x), y + ampl_y * np.cos(freq_y * x + phase_y)

@@ -1,0 +1,72 @@
+"""`peek_image_shape`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.errors import DataTypeError
+from headrace.kernels.cpu.decode.pixels import Wanted
+from headrace.operators.support.argument_types import BoolArg, DataTypeArg, ImageTypeArg
+from headrace.operators.support.decode.encoded import check_encoded, open_encoded
+from headrace.operators.support.decode.image_decoder import ENCODED
+from headrace.operators.support.operator import SampleContext, SampleOperator, operator
+from headrace.operators.support.schema import Arg, OldName, Spec, data_types
+from headrace.types import DALIDataType, DALIImageType, to_numpy_type
+
+_DTYPES = data_types("INT64 INT32 UINT64 UINT32 FLOAT FLOAT64")
+
+
+@operator(
+    "peek_image_shape",
+    old_names=(OldName("experimental.peek_image_shape", dynamic=True),),
+    inputs=ENCODED,
+    args=(
+        Arg(
+            "dtype",
+            DataTypeArg,
+            DALIDataType.INT64,
+            f"Element type of the shapes: {', '.join(f'`{t.name}`' for t in _DTYPES)}.",
+        ),
+        Arg(
+            "image_type",
+            ImageTypeArg,
+            DALIImageType.RGB,
+            "Colour space that the image would be decoded to; it decides the channels.",
+        ),
+        Arg(
+            "adjust_orientation",
+            BoolArg,
+            True,
+            "Whether the image would be turned the way its EXIF orientation asks for.",
+        ),
+    ),
+    output_docs=("Height, width and number of channels of each image.",),
+    devices=("cpu",),
+)
+class PeekImageShape(SampleOperator):
+    """Tells the shape that encoded images will have once they are decoded, without decoding them.
+
+    Formats are those of `decoders.image`. A file whose header is fine and whose pixels are damaged
+    has a shape, too.
+
+    Examples
+    --------
+    >>> shapes = fn.peek_image_shape(encoded)
+    >>> heights = shapes[0]
+    """
+
+    def infer(self, encoded: Spec) -> Spec:
+        args = self.args
+        check_encoded(encoded.ndim)
+        if args.dtype not in _DTYPES:
+            allowed = ", ".join(t.name for t in _DTYPES)
+            raise DataTypeError(f"`dtype` must be one of {allowed}, got {args.dtype.name}.")
+        self._dtype = np.dtype(to_numpy_type(args.dtype))
+        self._wanted = Wanted(args.image_type.name, self._dtype, args.adjust_orientation)
+        return Spec(args.dtype, 1)
+
+    def cpu(self, c: SampleContext, encoded: np.ndarray) -> np.ndarray:
+        _, header = open_encoded(encoded)
+        shape = c.empty((3,), self._dtype)
+        shape[:] = self._wanted.shape(header)
+        return shape

@@ -1,0 +1,319 @@
+"""What all readers have in common: their arguments, their order, and the interface they show."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from headrace.errors import ArgumentValueError, NotYetSupportedError
+from headrace.operators.readers.index import Index, specs_of
+from headrace.operators.readers.order import ReadingOrder
+from headrace.operators.support.argument_types import BoolArg, IntArg
+from headrace.operators.support.operator import Operator, SampleContext, operator
+from headrace.operators.support.schema import Arg, Spec, as_specs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+READER_ARGS = (
+    Arg("shard_id", IntArg, 0, "Index of the shard to read in the first epoch."),
+    Arg("num_shards", IntArg, 1, "Number of parts the data set is divided into."),
+    Arg(
+        "stick_to_shard",
+        BoolArg,
+        False,
+        "Read the same shard in every epoch, in place of the next one each time.",
+    ),
+    Arg(
+        "pad_last_batch",
+        BoolArg,
+        False,
+        "Repeat the last sample of an epoch until its last batch is full and every shard has given "
+        "the same number of batches. Otherwise the samples of the next epoch follow at once.",
+    ),
+    Arg(
+        "random_shuffle",
+        BoolArg,
+        False,
+        "Shuffle the samples of every epoch by a window of `initial_fill` samples, out of which "
+        "the next one is drawn. The list is first permuted once, in a fixed way.",
+    ),
+    Arg(
+        "initial_fill",
+        IntArg,
+        1024,
+        "Size of the window of `random_shuffle`, in samples: how far a sample may move.",
+    ),
+    Arg(
+        "prefetch_queue_depth",
+        IntArg,
+        1,
+        "Number of batches read ahead by the reader, beyond what the pipeline works on ahead, "
+        "where a GPU decodes them; elsewhere the pipeline's depth is all there is.",
+        hint=True,
+    ),
+    Arg("read_ahead", BoolArg, False, "Read the whole file ahead of its use.", hint=True),
+    Arg(
+        "skip_cached_images",
+        BoolArg,
+        False,
+        "Do not read samples that are in a decoder's cache; there is no such cache.",
+        hint=True,
+    ),
+    Arg("lazy_init", BoolArg, False, "List the data set as late as possible.", hint=True),
+    Arg(
+        "dont_use_mmap",
+        BoolArg,
+        False,
+        "Allow empty files, which are otherwise errors. Files are never mapped to memory.",
+    ),
+    Arg(
+        "tensor_init_bytes", IntArg, 1048576, "Memory to prepare for a sample, in bytes.", hint=True
+    ),
+)
+"""Arguments of every reader."""
+
+EPOCH_SHUFFLE_ARGS = (
+    Arg(
+        "shuffle_after_epoch",
+        BoolArg,
+        False,
+        "Permute the whole data set before every epoch, in the same way for all shards. Excludes "
+        "`stick_to_shard` and `random_shuffle`.",
+    ),
+    Arg(
+        "shuffle_after_epoch_seed",
+        IntArg,
+        None,
+        "Seed of `shuffle_after_epoch`; must be the same for all shards. Without it the order of "
+        "each epoch is fixed.",
+    ),
+)
+"""Arguments of readers that can shuffle everything between epochs."""
+
+
+_ORDER_ARGS = (
+    "num_shards",
+    "stick_to_shard",
+    "pad_last_batch",
+    "random_shuffle",
+    "initial_fill",
+    "shuffle_after_epoch",
+    "shuffle_after_epoch_seed",
+    "shuffle_seed",
+)
+"""Arguments of readers that say in which order samples come."""
+
+
+def reader(
+    name: str, *, args: Iterable[Arg] = (), epoch_shuffle: bool = True, **traits: Any
+) -> Callable[[Any], type[Operator]]:
+    """Declare a reader: a sub-class of `Reader`.
+
+    Parameters
+    ----------
+    name
+        Public name below ``fn``: ``"readers.<format>"``.
+    args
+        The arguments of its own. Those of every reader, for shards, shuffling and the last batch,
+        are added.
+    epoch_shuffle
+        Whether it has the arguments of readers that can shuffle everything between epochs.
+    **traits
+        Any other field of `OpSchema`, as `num_outputs` and `output_docs`.
+    """
+    every = (*args, *READER_ARGS, *(EPOCH_SHUFFLE_ARGS if epoch_shuffle else ()))
+    traits = {"devices": ("cpu",), **traits}
+    return operator(name, args=every, reader=True, random=True, **traits)
+
+
+class Reader(Operator):
+    """A source of samples with epochs and shards: an index and a parser.
+
+    A sub-class says which entries there are (`list_entries`): where the bytes of each lie, and
+    columns that need no bytes. Entries are numbers. The engine draws them, one call at a time and
+    in the order of iterations, and brings in the bytes of several at once. What `cpu` (and `plan`,
+    as of any operator) then makes of the bytes of one entry are the first outputs; the columns of
+    the index are the last ones. Without a `cpu`, bytes are an output as they are.
+
+    Attributes
+    ----------
+    index
+        The entries, from `open` on.
+    checkpointing
+        Set before `open` where the pipeline can save its state: an epoch's order must then follow
+        from its number alone, which changes the order of `shuffle_after_epoch`.
+    """
+
+    checkpointing: bool = False
+    permutes: ClassVar[bool] = True
+    """Whether `random_shuffle` begins with a list that is permuted once, as in DALI where the
+    reader lists files, and does not where it reads an index."""
+    index: Index
+    _order: ReadingOrder
+
+    @classmethod
+    def has_gpu(cls) -> bool:
+        """True: what is read is uploaded where it is wanted on a GPU."""
+        return True
+
+    def list_entries(self) -> Index:
+        """Find the entries, those of all shards together.
+
+        Raises
+        ------
+        ArgumentValueError
+            If an argument does not make sense or there are none.
+        """
+        raise NotYetSupportedError(f"`{self.schema.name}` does not list its entries.")
+
+    def infer(self, *data: Spec) -> Spec | tuple[Spec, ...]:
+        """Types of what `cpu` makes of the pieces of an entry, and of its details, if there are
+        any.
+        """
+        return data
+
+    def cpu(self, c: SampleContext, *data: np.ndarray) -> Any:
+        """The parser: make outputs of the pieces of an entry, and of its details."""
+        return data
+
+    @property
+    def parses(self) -> bool:
+        """Whether there is a parser."""
+        return type(self).cpu is not Reader.cpu
+
+    def parser_inputs(self) -> tuple[Spec, ...]:
+        """Types of what the parser is handed."""
+        return (*self.index.specs, *specs_of(self.index.details))
+
+    def output_specs(self) -> tuple[Spec, ...]:
+        """Types of all outputs."""
+        parsed = as_specs(self.infer(*self.parser_inputs()))
+        return (*parsed, *specs_of(self.index.columns))
+
+    def open(self, batch_size: int, seed: int) -> None:
+        """List the entries and put them into order.
+
+        Raises
+        ------
+        ArgumentValueError
+            If an argument does not make sense or no samples are found.
+        """
+        args = self.args
+        if args.prefetch_queue_depth < 1:
+            raise ArgumentValueError(
+                f"`prefetch_queue_depth` is {args.prefetch_queue_depth}, but must be at least 1."
+            )
+        shuffle_after_epoch = getattr(args, "shuffle_after_epoch", False)
+        epoch_seed = getattr(args, "shuffle_after_epoch_seed", None)
+        if epoch_seed is not None and not shuffle_after_epoch:
+            warnings.warn(
+                f"`shuffle_after_epoch_seed` has no effect on `{self.schema.name}` without "
+                "`shuffle_after_epoch`.",
+                UserWarning,
+                stacklevel=2,
+            )
+        self.index = self.list_entries()
+        self._order = self.make_order(len(self.index), seed)
+
+    def make_order(self, size: int, seed: int) -> ReadingOrder:
+        """The order in which `size` samples are read; readers with one of their own replace it."""
+        args = self.args
+        return ReadingOrder(
+            size,
+            shard_id=args.shard_id,
+            num_shards=args.num_shards,
+            stick_to_shard=args.stick_to_shard,
+            pad_last_batch=args.pad_last_batch,
+            random_shuffle=args.random_shuffle,
+            initial_fill=args.initial_fill,
+            seed=seed,
+            shuffle_after_epoch=getattr(args, "shuffle_after_epoch", False),
+            shuffle_after_epoch_seed=getattr(args, "shuffle_after_epoch_seed", None),
+            cumulative=not self.checkpointing,
+            permuted=self.permutes,
+        )
+
+    def draw(self, count: int, *, refill: bool = False) -> list[int]:
+        """Entries of the next `count` samples.
+
+        Parameters
+        ----------
+        count
+            How many.
+        refill
+            They replace bad samples of a batch that was drawn before.
+        """
+        return self._order.draw(count, refill=refill)
+
+    def before(self, entry: int) -> int:
+        """The entry to try in place of one that turned out to be bad."""
+        return (entry - 1) % self._order.size
+
+    def meta(self) -> dict[str, int]:
+        """Sizes and shards, under the names that `Pipeline.reader_meta` gives them."""
+        order = self._order
+        padded = -(-order.size // order.num_shards) * order.num_shards
+        return {
+            "epoch_size": order.size,
+            "epoch_size_padded": padded if order.pad_last_batch else order.size,
+            "number_of_shards": order.num_shards,
+            "shard_id": order.shard_id,
+            "pad_last_batch": int(order.pad_last_batch),
+            "stick_to_shard": int(order.stick_to_shard),
+        }
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for `restore` to go on exactly, in types that JSON keeps."""
+        args = self.args
+        found = {"number of samples": self.meta()["epoch_size"]}
+        for name in _ORDER_ARGS:
+            if hasattr(args, name):
+                found[name] = getattr(args, name)
+        if not found.get("random_shuffle"):
+            found.pop("initial_fill", None)
+        return found
+
+    def state(self) -> dict[str, int]:
+        """Everything that `restore` needs to go on from here."""
+        return self._order.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to the position `state` was taken at."""
+        self._order.restore(state)
+
+    def follow(self, state: Mapping[str, Any]) -> None:
+        """Go to where the reader of this shard is when that of another one is at `state`."""
+        self._order.follow(state)
+
+    def why_fixed(self) -> str:
+        """Why another number of shards cannot go on with an epoch; nothing if it can."""
+        return self._order.why_fixed()
+
+    def deal(self, origin: Mapping[str, Any]) -> None:
+        """Go on with a part of what readers of another number of shards have left.
+
+        Parameters
+        ----------
+        origin
+            ``shards``, how many there were; ``shard``, one of them; and its ``state``.
+        """
+        self._order.deal(origin)
+
+    def rest_size(self) -> int | None:
+        """Samples of all shards in this epoch, where it is what others have left; else `None`."""
+        return self._order.rest_size()
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch that is being read."""
+        return self._order.epoch
+
+    def next_epoch(self, at_least: int = 0) -> int:
+        """Go to the beginning of the next epoch, unless at one; return the shard it reads.
+
+        An epoch before number `at_least` is left out.
+        """
+        return self._order.next_epoch(at_least)

@@ -1,0 +1,116 @@
+"""`readers.caffe`: data bases of Caffe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import ArgumentValueError, BadSampleError
+from headrace.kernels.cpu.protobuf import fields, varint
+from headrace.operators.readers.base import Reader, reader
+from headrace.operators.readers.index import Index, first_of
+from headrace.operators.readers.lmdb import LmdbIndex
+from headrace.operators.support.argument_types import BoolArg, PathListArg
+from headrace.operators.support.operator import SampleContext
+from headrace.operators.support.schema import REQUIRED, Arg, Spec
+from headrace.types import DALIDataType
+
+_CHANNELS, _HEIGHT, _WIDTH, _DATA, _LABEL, _ENCODED = 1, 2, 3, 4, 5, 7
+"""Numbers of the fields of a ``Datum``."""
+
+
+def _count_outputs(args: dict[str, Any]) -> int:
+    return sum(bool(args.get(name, True)) for name in ("image_available", "label_available"))
+
+
+@reader(
+    "readers.caffe",
+    old_names=("caffe_reader",),
+    args=(
+        Arg("path", PathListArg, REQUIRED, "The data bases of LMDB: folders, or one of them."),
+        Arg("image_available", BoolArg, True, "Whether there is an output for images."),
+        Arg("label_available", BoolArg, True, "Whether there is an output for labels."),
+    ),
+    epoch_shuffle=False,
+    num_outputs=_count_outputs,
+    output_docs=(
+        (
+            "With `image_available`: content of the image file, 1-D, uint8; pixels of shape "
+            "``(height, width, channels)`` where records say that they are not encoded."
+        ),
+        "With `label_available`: the label, int32, shape ``(1,)``, or ``(0,)`` if there is none.",
+    ),
+)
+class CaffeReader(Reader):
+    """Reads images and labels from data bases of LMDB, as Caffe's ``convert_imageset`` makes them.
+
+    Their records are ``Datum`` messages, read in the order of their keys. No library is needed for
+    it.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.caffe(path="train_lmdb")
+    """
+
+    permutes = False
+
+    _rank: int
+
+    def list_entries(self) -> Index:
+        args = self.args
+        if not (args.image_available or args.label_available):
+            raise ArgumentValueError(
+                "`image_available` and `label_available` are both False: there is nothing to read."
+            )
+        index = LmdbIndex(args.path)
+        self._rank = first_of(index, _parse)[0].ndim
+        return index
+
+    def infer(self, *data: Spec) -> tuple[Spec, ...]:
+        specs = Spec(DALIDataType.UINT8, self._rank), Spec(DALIDataType.INT32, 1)
+        return self._wanted(*specs)
+
+    def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[np.ndarray, ...]:
+        image, label = _parse(data[0])
+        if image.ndim != self._rank:
+            raise BadSampleError(
+                "Records of Caffe must all be encoded images, or all be pixels, and this one is "
+                "not as the first."
+            )
+        return self._wanted(image, label)
+
+    def _wanted(self, image: Any, label: Any) -> tuple[Any, ...]:
+        args = self.args
+        given = ((image, args.image_available), (label, args.label_available))
+        return tuple([each for each, wanted in given if wanted])
+
+
+def _parse(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Image and label of a ``Datum``."""
+    extents = {_HEIGHT: 0, _WIDTH: 0, _CHANNELS: 0}
+    image, labels, encoded = np.zeros(0, np.uint8), [], True
+    try:
+        for number, content in fields(data.data, numbers=True):
+            if number in extents:
+                extents[number] = varint(content, 0)[0]
+            elif number == _DATA:
+                image = np.frombuffer(content, np.uint8)
+            elif number == _LABEL:
+                labels = [varint(content, 0)[0] & 0xFFFFFFFF]
+            elif number == _ENCODED:
+                encoded = bool(varint(content, 0)[0])
+    except (IndexError, ValueError) as error:
+        raise BadSampleError(
+            "Error while parsing Caffe record: it is no `Datum` message, or damaged."
+        ) from error
+    if not encoded:
+        shape = tuple(extents.values())
+        try:
+            image = image.reshape(shape)
+        except ValueError as error:
+            raise BadSampleError(
+                f"The content size of the raw image, {image.size} bytes, does not match its "
+                f"height, width and channels, {shape}."
+            ) from error
+    return image, np.array(labels, np.uint32).view(np.int32)

@@ -1,0 +1,241 @@
+"""`readers.caffe2`: data bases of Caffe2."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headrace.errors import ArgumentChoiceError, ArgumentValueError, BadSampleError
+from headrace.kernels.cpu.protobuf import Bytes, fields, integers, varint
+from headrace.operators.readers.base import Reader, reader
+from headrace.operators.readers.index import Index, first_of
+from headrace.operators.readers.lmdb import LmdbIndex
+from headrace.operators.support.argument_types import BoolArg, IntArg, PathListArg
+from headrace.operators.support.operator import SampleContext
+from headrace.operators.support.schema import REQUIRED, Arg, Spec
+from headrace.types import to_dali_type
+
+_SINGLE, _SPARSE, _DENSE, _WEIGHTED, _NONE = range(5)
+"""Values of `label_type`."""
+_FLOAT, _INT32, _BYTE, _STRING, _INT64 = 1, 2, 3, 4, 10
+"""Types of the elements of a ``TensorProto``."""
+_DIMS, _TYPE, _FLOATS, _INTEGERS, _BYTES, _STRINGS, _LONG_INTEGERS = 1, 2, 3, 4, 5, 6, 10
+"""Numbers of the fields of a ``TensorProto``."""
+_NUMBERS: dict[int, tuple[int, type]] = {
+    _FLOAT: (_FLOATS, np.float32),
+    _INT32: (_INTEGERS, np.int32),
+    _INT64: (_LONG_INTEGERS, np.int64),
+}
+"""Types that are numbers: the field that they are in, and what they become."""
+
+
+def _count_outputs(args: dict[str, Any]) -> int:
+    label = args.get("label_type", _SINGLE)
+    has_box = args.get("bbox", False) or label in (_SPARSE, _WEIGHTED)
+    given = args.get("image_available", True), label != _NONE, has_box
+    return sum(map(bool, given)) + max(int(args.get("additional_inputs", 0)), 0)
+
+
+@reader(
+    "readers.caffe2",
+    old_names=("caffe2_reader",),
+    args=(
+        Arg("path", PathListArg, REQUIRED, "The data bases of LMDB: folders, or one of them."),
+        Arg("image_available", BoolArg, True, "Whether records begin with an image."),
+        Arg(
+            "label_type",
+            IntArg,
+            _SINGLE,
+            "What is behind it: 0 for one label; 1 for the numbers of labels, which become a "
+            "vector with ones at their places; 2 for a vector; 3 for numbers of labels and their "
+            "weights, which become a vector with the weights at their places; 4 for no label.",
+        ),
+        Arg("num_labels", IntArg, 1, "Length of the vectors of `label_type` 1 and 3."),
+        Arg(
+            "additional_inputs",
+            IntArg,
+            0,
+            "How many tensors behind the label are outputs. The weights of `label_type` 3 are the "
+            "first of them.",
+        ),
+        Arg("bbox", BoolArg, False, "Whether a box follows these: four values, int32."),
+    ),
+    epoch_shuffle=False,
+    num_outputs=_count_outputs,
+    output_docs=(
+        (
+            "With `image_available`: content of the image file, 1-D, uint8; pixels of shape "
+            "``(height, width, channels)`` where records have them."
+        ),
+        "Unless `label_type` is 4: the label of shape ``(1,)``, or the vector; int32 or float32.",
+        "For each of `additional_inputs`: a tensor of int32, int64 or float32, 1-D.",
+        (
+            "With `bbox`, or where `label_type` is 1 or 3: the box, int32, of shape ``(4,)``; "
+            "``(0,)`` where there is none and `bbox` is not given."
+        ),
+    ),
+)
+class Caffe2Reader(Reader):
+    """Reads images and labels from data bases of LMDB, as Caffe2 has them.
+
+    Their records are ``TensorProtos`` messages, read in the order of their keys. No library is
+    needed for it.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.caffe2(path="train_lmdb")
+    """
+
+    permutes = False
+
+    _specs: tuple[Spec, ...]
+
+    def list_entries(self) -> Index:
+        args = self.args
+        if args.label_type not in range(5):
+            raise ArgumentChoiceError(
+                f"Unsupported label type: `label_type` is {args.label_type}, and can be 0 to 4."
+            )
+        for name in ("num_labels", "additional_inputs"):
+            if (value := getattr(args, name)) < 0:
+                raise ArgumentValueError(f"`{name}` must not be negative, got {value}.")
+        index = LmdbIndex(args.path)
+        first = first_of(index, self._parse)
+        if not first:
+            raise ArgumentValueError("Neither image nor label nor anything else is to be read.")
+        self._specs = tuple([Spec(to_dali_type(each.dtype), each.ndim) for each in first])
+        return index
+
+    def infer(self, *data: Spec) -> tuple[Spec, ...]:
+        return self._specs
+
+    def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[np.ndarray, ...]:
+        found = self._parse(data[0])
+        for number, (output, spec) in enumerate(zip(found, self._specs, strict=True)):
+            if (to_dali_type(output.dtype), output.ndim) != (spec.dtype, spec.ndim):
+                raise BadSampleError(
+                    "Records of Caffe2 must all have the same types and numbers of dimensions: "
+                    f"output {number} of this one is {output.dtype} with {output.ndim}, and of the "
+                    f"first {spec.dtype.name} with {spec.ndim}."
+                )
+        return tuple(found)
+
+    def _parse(self, data: np.ndarray) -> list[np.ndarray]:
+        """The outputs of a record."""
+        args = self.args
+        try:
+            rest = [_Tensor.of(each) for number, each in fields(data.data) if number == 1]
+        except (IndexError, ValueError) as error:
+            raise BadSampleError(
+                "Error while parsing Caffe2 record: it is no `TensorProtos` message, or damaged."
+            ) from error
+        rest.reverse()
+        found = []
+        if args.image_available:
+            found.append(_next(rest, "image").image())
+        if args.label_type != _NONE:
+            found.append(self._label(_next(rest, "label"), rest))
+        found += [
+            _next(rest, "tensor of `additional_inputs`").numbers("additional tensor")
+            for _ in range(args.additional_inputs)
+        ]
+        box = rest[-1] if rest else None
+        has_box = box is not None and box.kind == _INT32
+        if args.bbox:
+            if box is None or not has_box:
+                raise BadSampleError("The record of Caffe2 has no box of type int32 at its end.")
+            found.append(box.numbers("box", 4))
+        elif args.label_type in (_SPARSE, _WEIGHTED):
+            found.append(box.numbers("box", 4) if box and has_box else np.zeros(0, np.int32))
+        return found
+
+    def _label(self, label: _Tensor, rest: list[_Tensor]) -> np.ndarray:
+        """The label as an output; `rest` is what is behind it, the next one last."""
+        kind, count = self.args.label_type, self.args.num_labels
+        if label.kind not in (_FLOAT, _INT32):
+            raise BadSampleError(
+                f"Unsupported label data type {label.kind}; Caffe2's FLOAT (1) and INT32 (2) are "
+                "known."
+            )
+        values = label.numbers("label", 1 if kind == _SINGLE else None)
+        if kind in (_SINGLE, _DENSE):
+            return values
+        places = values.astype(np.int64)
+        if places.size and not 0 <= places.min() <= places.max() < count:
+            raise BadSampleError(
+                f"Label index out of bounds: the record has the labels {places.tolist()}, and "
+                f"`num_labels` is {count}."
+            )
+        if kind == _SPARSE:
+            vector = np.zeros(count, np.int32)
+            vector[places] = 1
+            return vector
+        vector = np.zeros(count, np.float32)
+        if not rest or rest[-1].kind != _FLOAT:
+            raise BadSampleError("The record of Caffe2 has no weights, float32, behind its labels.")
+        vector[places] = rest[-1].numbers("list of weights", len(places))
+        return vector
+
+
+class _Tensor(NamedTuple):
+    """A ``TensorProto``: the type of its elements, its extents, and other fields by number."""
+
+    kind: int
+    dims: list[int]
+    content: dict[int, list[Bytes]]
+
+    @classmethod
+    def of(cls, data: Bytes) -> _Tensor:
+        content: dict[int, list[Bytes]] = {}
+        for number, value in fields(data, numbers=True):
+            content.setdefault(number, []).append(value)
+        types = content.get(_TYPE)
+        kind = varint(types[-1], 0)[0] if types else _FLOAT
+        return cls(kind, integers(content.get(_DIMS, [])).tolist(), content)
+
+    def image(self) -> np.ndarray:
+        """The first of its strings, or its bytes as pixels ``(height, width, channels)``."""
+        if self.kind == _STRING and _STRINGS in self.content:
+            return np.frombuffer(self.content[_STRINGS][0], np.uint8)
+        if self.kind != _BYTE:
+            raise BadSampleError(
+                f"The image is a tensor of Caffe2's type {self.kind}; STRING (4) with an encoded "
+                "image and BYTE (3) with pixels are known."
+            )
+        pixels = np.frombuffer(self.content.get(_BYTES, [b""])[-1], np.uint8)
+        shape = (*self.dims, 1) if len(self.dims) == 2 else tuple(self.dims)
+        if len(shape) != 3 or min(shape) < 0 or pixels.size != np.prod(shape):
+            raise BadSampleError(
+                f"Image data size mismatch: {pixels.size} bytes for the extents {self.dims}, which "
+                "are height, width and channels."
+            )
+        return pixels.reshape(shape)
+
+    def numbers(self, what: str, count: int | None = None) -> np.ndarray:
+        """Its numbers, 1-D."""
+        if self.kind not in _NUMBERS:
+            raise BadSampleError(
+                f"Unsupported data type {self.kind} of the {what}; Caffe2's FLOAT (1), INT32 (2) "
+                "and INT64 (10) are known."
+            )
+        field, dtype = _NUMBERS[self.kind]
+        runs = self.content.get(field, [])
+        try:
+            if self.kind == _FLOAT:
+                values = np.frombuffer(b"".join(runs), "<f4")
+            else:
+                values = integers(runs).astype(dtype)
+        except (IndexError, ValueError) as error:
+            raise BadSampleError(f"The {what} of the record of Caffe2 is damaged.") from error
+        if count is not None and len(values) != count:
+            raise BadSampleError(
+                f"The {what} of the record of Caffe2 has {len(values)} values, expected {count}."
+            )
+        return values
+
+
+def _next(rest: list[_Tensor], what: str) -> _Tensor:
+    if not rest:
+        raise BadSampleError(f"The record of Caffe2 has no {what}: it has too few tensors.")
+    return rest.pop()

@@ -1,0 +1,114 @@
+"""Annotations that were worked out once, kept in a folder of binary files, as DALI writes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from headrace.errors import ArgumentValueError
+from headrace.operators.readers.index import RaggedColumn
+
+
+class CocoEntries(NamedTuple):
+    """What is known of images; columns have a value for each."""
+
+    names: list[str]
+    ids: np.ndarray | None
+    """int32 ``(images,)``, where they are wanted."""
+    boxes: RaggedColumn
+    labels: RaggedColumn
+    polygons: tuple[RaggedColumn, RaggedColumn] | None
+    """Polygons and vertices, where they are wanted."""
+
+
+def save(folder: str, found: CocoEntries) -> None:
+    """Write the files of `folder`.
+
+    Raises
+    ------
+    ArgumentValueError
+        If it cannot be written to.
+    """
+    begins, counts = _spans(found.boxes)
+    arrays = {
+        "offsets": begins.astype(np.int32),
+        "counts": counts.astype(np.int32),
+        "boxes": found.boxes.values,
+        "labels": found.labels.values,
+    }
+    if found.ids is not None:
+        arrays["original_ids"] = found.ids
+    if found.polygons is not None:
+        polygons, vertices = found.polygons
+        arrays |= {"polygon_data": polygons.values, "vertices": vertices.values}
+        for name, column in (("polygon", polygons), ("vertices", vertices)):
+            begins, counts = _spans(column)
+            count = {"polygon": "polygons_count", "vertices": "vertices_count"}[name]
+            arrays |= {f"{name}_offset": begins, count: counts}
+    try:
+        for name, array in arrays.items():
+            # Of boxes, coordinates are counted; of all others, rows.
+            size = array.size if name == "boxes" else len(array)
+            with open(os.path.join(folder, f"{name}.dat"), "wb") as file:
+                file.write(np.uint32(size).tobytes() + np.ascontiguousarray(array).tobytes())
+        with open(os.path.join(folder, "filenames.dat"), "w", encoding="utf-8") as text:
+            text.writelines(f"{name}\n" for name in found.names)
+    except OSError as error:
+        raise ArgumentValueError(
+            f"`save_preprocessed_annotations_dir`={folder!r} cannot be written to: {error}."
+        ) from error
+
+
+def load(folder: str, *, ids: bool, polygons: bool) -> CocoEntries:
+    """Read what is wanted of the files of `folder`.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there are none, or one of them lacks.
+    """
+    path = os.path.join(folder, "filenames.dat")
+    if not os.path.exists(path):
+        raise ArgumentValueError(
+            f"No files found: `preprocessed_annotations`={folder!r} has no annotations that were "
+            "saved by `save_preprocessed_annotations`."
+        )
+    with open(path, encoding="utf-8") as text:
+        names = text.read().splitlines()
+    ends = np.cumsum(_read(folder, "counts", np.int32))
+    return CocoEntries(
+        names,
+        _read(folder, "original_ids", np.int32) if ids else None,
+        RaggedColumn(_read(folder, "boxes", np.float32).reshape(-1, 4), ends),
+        RaggedColumn(_read(folder, "labels", np.int32), ends),
+        _polygons(folder) if polygons else None,
+    )
+
+
+def _polygons(folder: str) -> tuple[RaggedColumn, RaggedColumn]:
+    rows = _read(folder, "polygon_data", np.int32).reshape(-1, 3)
+    points = _read(folder, "vertices", np.float32).reshape(-1, 2)
+    return (
+        RaggedColumn(rows, np.cumsum(_read(folder, "polygons_count", np.int64))),
+        RaggedColumn(points, np.cumsum(_read(folder, "vertices_count", np.int64))),
+    )
+
+
+def _read(folder: str, name: str, dtype: type[np.generic]) -> np.ndarray:
+    path = os.path.join(folder, f"{name}.dat")
+    try:
+        return np.fromfile(path, dtype, offset=np.dtype(np.uint32).itemsize)
+    except OSError as error:
+        raise ArgumentValueError(
+            f"`preprocessed_annotations`={folder!r} cannot be read: {error}. Save the annotations "
+            "with the same outputs asked for, as `image_ids` and `polygon_masks`."
+        ) from error
+
+
+def _spans(column: RaggedColumn) -> Sequence[np.ndarray]:
+    """Where the values of each entry begin, and how many they are, int64."""
+    counts = np.diff(column.ends, prepend=0)
+    return column.ends - counts, counts

@@ -1,0 +1,75 @@
+"""What is left of an epoch, dealt anew among another number of shards.
+
+Where an epoch was under way on so many readers, and goes on with another number of them, the
+samples that none of the former has drawn become one last, shorter epoch of the latter, each of
+whom gets an equal part. Behind it epochs are cut into shards as ever.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.operators.readers.order import ReadingOrder
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What was left of an epoch.
+
+    Attributes
+    ----------
+    origin
+        What it follows from, for checkpoints: ``shards``, how many there were; ``shard``, one of
+        them; and its ``state``.
+    epoch
+        Number of the epoch that it makes up now.
+    samples
+        The samples, in the order of the former shards; none where an epoch begins, which is cut
+        into shards as ever.
+    """
+
+    origin: dict[str, Any]
+    epoch: int
+    samples: list[int]
+
+    def part(self, shard: int, num_shards: int) -> list[int]:
+        """The samples of one shard."""
+        count = len(self.samples)
+        return self.samples[shard * count // num_shards : (shard + 1) * count // num_shards]
+
+
+def find_rest(order: ReadingOrder, origin: Mapping[str, Any]) -> Rest:
+    """What the readers of other shards have left.
+
+    They are assumed to have drawn equally much, but for bad samples that one of them may have
+    skipped.
+
+    Parameters
+    ----------
+    order
+        Any order of the data set.
+    origin
+        That of `Rest`.
+    """
+    first = order.of_shard(origin["shard"], origin["shards"])
+    first.restore(origin["state"])
+    others = []
+    for shard in range(origin["shards"]):
+        other = first
+        if shard != first.shard_id:
+            other = order.of_shard(shard, origin["shards"])
+            other.rest = first.rest  # found once
+            other.follow(origin["state"])
+        others.append(other)
+    epoch = max(other.reached()[0] for other in others)
+    samples: list[int] = []
+    begins = all(other.reached() == (epoch, 0) for other in others)
+    if not begins or first.rest_in(epoch) is not None:
+        for other in others:
+            samples += other.left_until(epoch)
+        epoch += not samples
+    return Rest(copy.deepcopy(dict(origin)), epoch, samples)

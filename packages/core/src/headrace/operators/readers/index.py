@@ -1,0 +1,331 @@
+"""What a reader knows of its entries before it reads any: where their bytes are, and columns."""
+
+from __future__ import annotations
+
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from headrace.errors import ArgumentValueError, BadSampleError
+from headrace.kernels.cpu import reading_threads
+from headrace.operators.readers.storage import Allocate, is_remote, join, read_addresses, read_file
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType, to_dali_type
+
+if TYPE_CHECKING:
+    from headrace.kernels.cpu.reading_threads import Extents
+
+T = TypeVar("T")
+
+
+class RaggedColumn:
+    """A column whose values differ in length from entry to entry.
+
+    Parameters
+    ----------
+    values
+        Those of all entries behind one another, ``(all, ...)``.
+    ends
+        int64 ``(entries,)``: where in `values` those of each entry end.
+    """
+
+    def __init__(self, values: np.ndarray, ends: Sequence[int] | np.ndarray) -> None:
+        self.values = values.view()
+        self.values.flags.writeable = False  # samples are parts of it
+        self.ends = np.asarray(ends, np.int64)
+        self._begins = np.concatenate(([0], self.ends[:-1]))
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, entries: np.ndarray) -> list[np.ndarray]:
+        spans = zip(self._begins[entries].tolist(), self.ends[entries].tolist(), strict=True)
+        return [self.values[begin:end] for begin, end in spans]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the elements."""
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions, that of the entries included."""
+        return self.values.ndim + 1
+
+
+class ComputedColumn(ABC):
+    """A column whose values are made when entries are read."""
+
+    dtype: np.dtype
+    """Type of the elements."""
+    ndim: int
+    """Number of dimensions, that of the entries included."""
+    layout: str
+    """The layout of the values."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, entries: np.ndarray) -> list[np.ndarray]: ...
+
+
+Column = np.ndarray | RaggedColumn | ComputedColumn
+
+
+class Index:
+    """The entries of a data set, and what is known of them without their bytes.
+
+    Entries are numbered from 0. `FileIndex` is one of files; a sub-class for other storage has a
+    `fetch` and a `source` of its own. An index can be pickled, so that another process can be told
+    entries by their numbers alone.
+
+    Parameters
+    ----------
+    size
+        Number of entries.
+    specs
+        Types of the pieces that an entry is made of; none where there are only columns.
+    columns
+        Arrays ``(entries, ...)``, `RaggedColumn` or `ComputedColumn`, that become the last outputs
+        of the reader.
+    details
+        The same for what the parser is handed behind the pieces.
+
+    Raises
+    ------
+    ArgumentValueError
+        If a column has another number of entries.
+    """
+
+    allows_empty = True
+    """Whether entries without a byte are samples."""
+    own_sources = False
+    """Whether pieces are told apart by what they come from: `piece_sources`."""
+    local: Extents | None = None
+    """The extents, if all are in local files that can be read without the interpreter."""
+
+    def __init__(
+        self,
+        size: int,
+        specs: Sequence[Spec] = (),
+        *,
+        columns: Sequence[Column] = (),
+        details: Sequence[Column] = (),
+    ) -> None:
+        self._size = size
+        self.specs = tuple(specs)
+        self.columns = tuple(columns)
+        self.details = tuple(details)
+        lengths = [len(column) for column in (*columns, *details)]
+        if any(length != size for length in lengths):
+            raise ArgumentValueError(
+                f"The columns of an index of {size} entries have the lengths {lengths}; each has "
+                "one value for each entry."
+            )
+
+    def __len__(self) -> int:
+        return self._size
+
+    def source(self, entry: int) -> str:
+        """The file or key that `entry` comes from."""
+        return f"entry {entry}"
+
+    def sources(self, entries: Sequence[int]) -> list[str]:
+        """The same for several."""
+        return [self.source(entry) for entry in entries]
+
+    def piece_sources(self, piece: int, entries: Sequence[int]) -> list[str]:
+        """What a piece of several entries comes from; empty where an entry lacks it."""
+        raise NotImplementedError
+
+    def numbers(self, entries: np.ndarray) -> np.ndarray:
+        """The pieces of entries, int64: those of the first one, then those of the next.
+
+        Piece ``p`` of an entry has the number of the entry times the number of pieces, plus ``p``.
+        """
+        pieces = len(self.specs)
+        if pieces == 1:
+            return entries
+        return (entries[:, np.newaxis] * pieces + np.arange(pieces)).reshape(-1)
+
+    def known_bytes(self, numbers: np.ndarray) -> int:
+        """How much memory pieces take, each at a multiple of 64 bytes; -1 if it is not known."""
+        return -1
+
+    def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
+        """The pieces of several entries where not all are in local files, in memory of `empty`.
+
+        What stands as `None` is left to `fetch`.
+        """
+        return [None] * (len(entries) * len(self.specs))
+
+    def fetch(self, entry: int) -> tuple[Any, ...]:
+        """The pieces of one entry, which could not be brought in with others.
+
+        Raises
+        ------
+        BadSampleError
+            If it cannot be read.
+        """
+        return ()
+
+
+class FileIndex(Index):
+    """Entries that are files, or extents within files.
+
+    Parameters
+    ----------
+    paths
+        Names of files, or addresses.
+    root
+        What incomplete names are below; empty for the working directory.
+    files
+        Which of `paths` an entry is in, ``(entries,)``; or ``(entries, pieces)`` for entries that
+        are made of several pieces. Without it entry ``k`` is in file ``k``.
+    offsets, sizes
+        Where in its file each begins, and how long it is, in bytes, of the shape of `files`.
+        Without them, they begin at 0 and reach to the end of the file, as where a size is negative.
+    columns, details
+        As of `Index`.
+    allows_empty
+        Whether entries without a byte are samples.
+    largest_bytes
+        The parser is handed the path of local files with more bytes, of which it reads what it
+        needs. `None` for bytes always.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the arrays do not have the same number of entries, or name other files than there are.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        *,
+        root: str = "",
+        files: Any = None,
+        offsets: Any = None,
+        sizes: Any = None,
+        columns: Sequence[Column] = (),
+        details: Sequence[Column] = (),
+        allows_empty: bool = True,
+        largest_bytes: int | None = None,
+    ) -> None:
+        given = {"files": files, "offsets": offsets, "sizes": sizes}
+        places = {k: np.array(p, np.int64) for k, p in given.items() if p is not None}
+        shapes = {place.shape for place in places.values()} or {(len(paths),)}
+        shape = next(iter(shapes))
+        if len(shapes) > 1 or len(shape) not in (1, 2):
+            raise ArgumentValueError(
+                f"An index has places of the shapes {sorted(shapes)}; `files`, `offsets` and "
+                "`sizes` are all of the shape (entries,) or all (entries, pieces)."
+            )
+        specs = [Spec(DALIDataType.UINT8, 1)] * (shape[1] if len(shape) > 1 else 1)
+        super().__init__(shape[0], specs, columns=columns, details=details)
+        self._places = {name: place.reshape(-1) for name, place in places.items()}
+        every = places.get("files", np.arange(math.prod(shape)))
+        if every.size and (every.min() < 0 or every.max() >= len(paths)):
+            raise ArgumentValueError(
+                f"An index is about files {every.min()} to {every.max()} where there are "
+                f"{len(paths)}; `files` says which of `paths` each entry is in."
+            )
+        self.paths = paths
+        self.root = root
+        self.allows_empty = allows_empty
+        self.largest_bytes = largest_bytes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "local"}
+
+    def _place(self, number: int) -> tuple[int, int, int]:
+        """File, offset and size of a piece."""
+        usual = {"files": number, "offsets": 0, "sizes": -1}
+        found = {k: int(place[number]) for k, place in self._places.items()}
+        file, offset, size = (usual | found).values()
+        return file, offset, max(size, -1)
+
+    def source(self, entry: int) -> str:
+        """The file that `entry` is in; of part of a file, with the offset."""
+        file, offset, _ = self._place(entry * len(self.specs))
+        path = self.paths[file]
+        return f"{path} at index {offset}" if "offsets" in self._places else path
+
+    def sources(self, entries: Sequence[int]) -> list[str]:
+        """The same for several."""
+        if self._places:
+            return super().sources(entries)
+        paths = self.paths
+        return [paths[entry] for entry in entries]
+
+    def known_bytes(self, numbers: np.ndarray) -> int:
+        """How much memory pieces take, each at a multiple of 64 bytes; -1 if it is not known."""
+        if "sizes" not in self._places:
+            return -1
+        sizes = self._places["sizes"][numbers]
+        return -1 if sizes.min(initial=0) < 0 else int((-(-sizes // 64) * 64).sum())
+
+    @cached_property
+    def local(self) -> Extents | None:  # type: ignore[override]
+        """The extents, if all are in local files that can be read without the interpreter."""
+        extents: dict[str, Any] = dict(self._places)
+        if self.largest_bytes is not None:
+            extents["largest"] = self.largest_bytes
+        return reading_threads.Extents.of(self.paths, self.root, **extents)
+
+    def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
+        """The pieces of several entries where not all are in local files."""
+        return read_addresses([self._extent(n) for n in self.numbers(entries).tolist()], empty)
+
+    def fetch(self, entry: int) -> tuple[Any, ...]:
+        """The pieces of one entry; the path in place of a piece that is too large."""
+        first = entry * len(self.specs)
+        return tuple([self._piece(first + k) for k in range(len(self.specs))])
+
+    def _extent(self, number: int) -> tuple[str, int, int]:
+        file, offset, size = self._place(number)
+        return join(self.root, self.paths[file]), offset, size
+
+    def _piece(self, number: int) -> Any:
+        path, offset, size = self._extent(number)
+        if self.largest_bytes is not None and not is_remote(path):
+            local = path.removeprefix("file://")
+            if os.path.isfile(local) and os.path.getsize(local) > self.largest_bytes:
+                return local
+        data = read_file(path, np.empty, offset, size)
+        if not data.size and not self.allows_empty:
+            raise BadSampleError(
+                f"The file {path!r} is empty. `dont_use_mmap=True` lets empty files through."
+            )
+        return data
+
+
+def specs_of(columns: Sequence[Column]) -> tuple[Spec, ...]:
+    """Types of the values of columns."""
+    return tuple(
+        [Spec(to_dali_type(c.dtype), c.ndim - 1, getattr(c, "layout", "")) for c in columns]
+    )
+
+
+def first_of(index: Index, parse: Callable[[np.ndarray], T]) -> T:
+    """What the first record has that can be parsed: the others are to be alike.
+
+    Raises
+    ------
+    BadSampleError
+        If none can.
+    """
+    problem: BadSampleError | None = None
+    for entry in range(len(index)):
+        try:
+            return parse(index.fetch(entry)[0])
+        except BadSampleError as error:
+            problem = problem or error
+    assert problem is not None
+    raise problem

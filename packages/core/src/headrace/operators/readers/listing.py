@@ -1,0 +1,345 @@
+"""Which files there are, and the label of each: from folders, from a list file, or as given."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import ArgumentValueError, BadSampleError
+from headrace.operators.readers.storage import file_system, is_remote, join, read_file
+from headrace.operators.support.argument_types import PathArg, PathListArg, StringArg
+from headrace.operators.support.schema import Arg
+
+IMAGE_AND_AUDIO_PATTERNS = (
+    "*.jpg",
+    "*.jpeg",
+    "*.png",
+    "*.bmp",
+    "*.tif",
+    "*.tiff",
+    "*.pnm",
+    "*.ppm",
+    "*.pgm",
+    "*.pbm",
+    "*.jp2",
+    "*.webp",
+    "*.flac",
+    "*.ogg",
+    "*.wav",
+)
+"""File names that are looked for where none are asked for."""
+
+_INT32 = np.iinfo(np.int32)
+_LINE = re.compile(r"(.*\S)[ \t]+([+-]?[0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class FileListing:
+    """Files with labels, in the order of their numbers."""
+
+    root: str
+    """What names without a root of their own are below; empty for the working directory."""
+    names: Sequence[str]
+    labels: np.ndarray
+    """int32, one for each name."""
+
+    def path(self, number: int) -> str:
+        """Where file `number` is."""
+        return join(self.root, self.names[number])
+
+
+def list_classes(
+    root: str,
+    *,
+    file_filters: Sequence[str],
+    dir_filters: Sequence[str] | None = None,
+    case_sensitive: bool = False,
+) -> FileListing:
+    """Files in the sub-directories of `root`, each of which is a class.
+
+    The sub-directories, sorted by name, get the labels 0, 1, ..., those without a matching file
+    included. Within each the files are sorted by name. Deeper directories and files in `root`
+    itself are left out.
+
+    Parameters
+    ----------
+    root
+        A directory.
+    file_filters, dir_filters
+        Patterns as in a shell, one of which a name must match.
+    case_sensitive
+        Whether the case of letters matters in them.
+
+    Raises
+    ------
+    ArgumentValueError
+        If `root` cannot be listed, a list of patterns is empty, or no file matches.
+    """
+    if not file_filters:
+        raise ArgumentValueError(
+            "`file_filters` is empty, so no file could match; leave it out for the usual image "
+            'and audio files, or give "*" for all files.'
+        )
+    if dir_filters is not None and not dir_filters:
+        raise ArgumentValueError(
+            "`dir_filters` is empty, so no directory could match; leave it out for all directories."
+        )
+    root = root.removeprefix("file://")
+    scan = _scan_remote if is_remote(root) else _scan_local
+    wanted = _matcher(file_filters, case_sensitive)
+    wanted_directory = _matcher(dir_filters or ("*",), case_sensitive)
+    try:
+        classes = sorted(filter(wanted_directory, scan(root, directories=True)), key=os.fsencode)
+        names: list[str] = []
+        labels: list[int] = []
+        for label, name in enumerate(classes):
+            files = filter(wanted, scan(join(root, name), directories=False))
+            found = [f"{name}/{file}" for file in sorted(files, key=os.fsencode)]
+            names += found
+            labels += [label] * len(found)
+    except OSError as error:
+        raise ArgumentValueError(
+            f"`file_root`={root!r} cannot be listed: {error.strerror or error}"
+            f"{f' ({error.filename!r})' if error.filename not in (None, root) else ''}."
+        ) from error
+    if not names:
+        raise ArgumentValueError(
+            f"No files found in the {len(classes)} sub-directories of `file_root`={root!r} that "
+            f"match the patterns {', '.join(map(repr, file_filters))}. Files must lie in "
+            "sub-directories of `file_root`, one for each class; `file_filters` sets the patterns."
+        )
+    return FileListing(root, names, np.array(labels, np.int32))
+
+
+def read_file_list(path: str, root: str | None = None) -> FileListing:
+    """The files that a text file lists, one line "name label" each.
+
+    Blank lines are skipped. Spaces in front belong to a name, spaces behind a label are ignored.
+
+    Parameters
+    ----------
+    path
+        The text file.
+    root
+        What the names in it are relative to; without it, the directory of `path`.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the file cannot be read, is empty, or a line has another form.
+    """
+    names = []
+    labels = []
+    for number, line in enumerate(read_lines("file_list", path), 1):
+        text = line.rstrip(" \t\r")
+        if not text:
+            continue
+        match = _LINE.fullmatch(text)
+        if match is None:
+            raise ArgumentValueError(
+                f"Line {number} of `file_list`={path!r} is {line!r}; expected the name of a file "
+                "followed by a space and its label, an integer."
+            )
+        names.append(match[1])
+        labels.append(int(match[2]))
+    if not names:
+        raise ArgumentValueError(f"No files found: `file_list`={path!r} lists none.")
+    if root is None:
+        root = _directory_of(path)
+    return FileListing(root, names, _to_labels(labels, f"in `file_list`={path!r}"))
+
+
+def named_file_args(pattern: str) -> tuple[Arg, ...]:
+    """The arguments of a reader that `named_files` looks at, with this `file_filter`."""
+    return (
+        Arg(
+            "file_root",
+            PathArg,
+            None,
+            "Directory with the files, in itself or in its sub-directories; with `files` or "
+            "`file_list`, what their names are relative to.",
+        ),
+        Arg("file_filter", StringArg, pattern, "Pattern as in a shell that names must match."),
+        Arg(
+            "file_list",
+            PathArg,
+            None,
+            "Text file with a name in each line, relative to `file_root`, or without it to the "
+            "directory of the text file.",
+        ),
+        Arg("files", PathListArg, None, "The files to read, in this order."),
+    )
+
+
+def named_files(args: Any) -> tuple[str, list[str]]:
+    """The files that a reader is to read, and what their names are below.
+
+    `args` are its arguments, among them `files`, `file_list`, `file_root` and `file_filter`.
+
+    Raises
+    ------
+    ArgumentValueError
+        If they name no files, or do so twice.
+    """
+    if args.files is not None and args.file_list is not None:
+        raise ArgumentValueError(
+            "`files` and `file_list` both name the files to read; give one of them, not both."
+        )
+    if args.files is not None:
+        if not args.files:
+            raise ArgumentValueError("`files` is an empty list; give at least one file.")
+        return args.file_root or "", list(args.files)
+    if args.file_list is not None:
+        return read_name_list(args.file_list, args.file_root)
+    if args.file_root is not None:
+        return args.file_root, list_files(args.file_root, args.file_filter)
+    raise ArgumentValueError("No files to read: give `file_root`, `file_list` or `files`.")
+
+
+def read_name_list(path: str, root: str | None) -> tuple[str, list[str]]:
+    """What the names in a text file, one in each line, are relative to, and these.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the file cannot be read, or has no line that is not blank.
+    """
+    names = [
+        line for line in (text.rstrip(" \t\r") for text in read_lines("file_list", path)) if line
+    ]
+    if not names:
+        raise ArgumentValueError(f"No files found: `file_list`={path!r} lists none.")
+    return _directory_of(path) if root is None else root, names
+
+
+def list_files(root: str, pattern: str) -> list[str]:
+    """Files in `root` and in its sub-directories, but not deeper, that match a pattern.
+
+    They are sorted by directory and name; those of `root` begin with ``./`` and come first.
+
+    Raises
+    ------
+    ArgumentValueError
+        If `root` cannot be listed, or no file matches.
+    """
+    root = root.removeprefix("file://")
+    scan = _scan_remote if is_remote(root) else _scan_local
+    wanted = _matcher((pattern,), True)
+    try:
+        folders = [".", *sorted(scan(root, directories=True), key=os.fsencode)]
+        names = [
+            f"{folder}/{name}"
+            for folder in folders
+            for name in sorted(
+                scan(join(root, folder) if folder != "." else root, directories=False),
+                key=os.fsencode,
+            )
+            if wanted(name)
+        ]
+    except OSError as error:
+        raise ArgumentValueError(
+            f"`file_root`={root!r} cannot be listed: {error.strerror or error}."
+        ) from error
+    if not names:
+        raise ArgumentValueError(
+            f"No files found in `file_root`={root!r} and its sub-directories that match the "
+            f"pattern {pattern!r}."
+        )
+    return names
+
+
+def read_lines(argument: str, path: str) -> list[str]:
+    """The lines of the text file that an argument names.
+
+    Raises
+    ------
+    ArgumentValueError
+        If it cannot be read.
+    """
+    try:
+        content = bytes(read_file(path, np.empty))
+    except BadSampleError as error:
+        raise ArgumentValueError(f"`{argument}` cannot be opened: {error}") from error
+    return content.decode("utf-8", "surrogateescape").split("\n")
+
+
+def _directory_of(path: str) -> str:
+    return path.rpartition("/")[0] or ("/" if path.startswith("/") else "")
+
+
+def given_files(
+    files: Sequence[str], labels: Sequence[int] | None = None, root: str | None = None
+) -> FileListing:
+    """The files a user named; without `labels` they are numbered.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there are no files, or not as many labels.
+    """
+    if not files:
+        raise ArgumentValueError("`files` is an empty list; give at least one file.")
+    if labels is None:
+        numbers = np.arange(len(files), dtype=np.int32)
+    elif len(labels) != len(files):
+        raise ArgumentValueError(
+            f"`labels` has {len(labels)} values for the {len(files)} `files`; give one for each."
+        )
+    else:
+        numbers = _to_labels(labels, "in `labels`")
+    return FileListing(root or "", files, numbers)
+
+
+def _to_labels(labels: Sequence[int], where: str) -> np.ndarray:
+    wide = [value for value in labels if not _INT32.min <= value <= _INT32.max]
+    if wide:
+        raise ArgumentValueError(f"The label {wide[0]} {where} does not fit into 32 bits.")
+    return np.array(labels, np.int32)
+
+
+def _scan_local(directory: str, *, directories: bool) -> list[str]:
+    with os.scandir(directory) as entries:
+        if directories:
+            return [entry.name for entry in entries if entry.is_dir()]
+        # A link that leads nowhere is listed as well: that a file is missing should be seen.
+        return [
+            entry.name
+            for entry in entries
+            if entry.is_file() or (entry.is_symlink() and not entry.is_dir())
+        ]
+
+
+def _scan_remote(directory: str, *, directories: bool) -> list[str]:
+    system, path = file_system(directory)
+    wanted = "directory" if directories else "file"
+    names = (
+        entry["name"].rstrip("/").rpartition("/")[2]
+        for entry in system.ls(path, detail=True)
+        if entry["type"] == wanted
+    )
+    return [name for name in names if name]
+
+
+def _matcher(patterns: Sequence[str], case_sensitive: bool) -> Callable[[str], object]:
+    """A function that tells whether a name matches one of `patterns`."""
+    fold = str if case_sensitive else str.lower
+    folded = [fold(pattern) for pattern in patterns]
+    endings = tuple(p[1:] for p in folded if p[:1] == "*" and not set(p[1:]) & set("*?[\\"))
+    if len(endings) == len(folded):  # by far the most usual, and many times faster
+        if case_sensitive:
+            return lambda name: name.endswith(endings)
+        return lambda name: name.lower().endswith(endings)
+    expression = re.compile("|".join(fnmatch.translate(_to_python(p)) for p in folded))
+    return lambda name: expression.match(fold(name))
+
+
+def _to_python(pattern: str) -> str:
+    """A POSIX pattern in Python's notation, which has ``[!...]`` only and no backslash."""
+    pattern = re.sub(r"\\(.)", lambda m: f"[{m[1]}]" if m[1] not in "^!" else m[1], pattern)
+    return pattern.replace("[^", "[!")

@@ -1,0 +1,465 @@
+"""In which order a reader visits its samples: shards, epochs, shuffling and padding.
+
+The order is the one of DALI's readers, equal to it number by number for the same seed:
+
+* Shard ``k`` of ``S`` holds samples ``floor(k N / S)`` to ``floor((k + 1) N / S)``. With every
+  epoch a reader goes on to the next shard, unless it sticks to its own.
+* Without padding the epochs follow each other without a gap, and a batch may begin in one and end
+  in the next. With padding every epoch ends with a full batch: the last sample is repeated until
+  each shard has given as many batches as the largest.
+* `random_shuffle` permutes the list once, always in the same way, before it is cut into shards.
+  Then every epoch of a shard is shuffled by a window of `initial_fill` samples, out of which one is
+  drawn at random and replaced by the next from the list. The windows of two epochs never mix.
+* `shuffle_after_epoch` permutes the whole list anew for every epoch, the first included, by a seed
+  that all shards have in common, so that together they still see every sample once. A reader
+  then keeps the number of its shard.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import ArgumentValueError
+from headrace.operators.readers.dealing import Rest, find_rest
+from headrace.operators.readers.standard_shuffle import (
+    MinimalStandard,
+    shuffle_32,
+    shuffle_64,
+    swap_in_turn,
+)
+
+FIXED_SEED = 524287
+"""Seed of the permutation that `random_shuffle` starts from, and the default of every epoch's."""
+
+_CHUNK = 4096
+
+
+class ReadingOrder:
+    """The endless sequence of sample numbers that one reader visits.
+
+    No data is touched: this is a state machine of a few integers, and everything else is computed
+    from them when it is needed. The order does not depend on how many are drawn at a time, but
+    for padding, which fills up what is drawn at once.
+
+    Parameters
+    ----------
+    size
+        Number of samples in all shards together.
+    shard_id, num_shards
+        Which part to read in the first epoch, out of how many.
+    stick_to_shard
+        Read the same shard in every epoch.
+    pad_last_batch
+        Repeat the last sample of an epoch until the batch is full and all shards have given the
+        same number of batches.
+    random_shuffle, initial_fill, seed
+        Shuffle by a window of `initial_fill` samples.
+    shuffle_after_epoch, shuffle_after_epoch_seed
+        Permute the whole list for each epoch.
+    cumulative
+        Whether an epoch's permutation starts from that of the epoch before, as DALI does it in
+        pipelines without checkpointing, or from the original list.
+    permuted
+        Whether `random_shuffle` begins with a list that is permuted once.
+
+    Raises
+    ------
+    ArgumentValueError
+        If an argument has a value that makes no sense, or two exclude each other.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        shard_id: int = 0,
+        num_shards: int = 1,
+        stick_to_shard: bool = False,
+        pad_last_batch: bool = False,
+        random_shuffle: bool = False,
+        initial_fill: int = 1024,
+        seed: int = 0,
+        shuffle_after_epoch: bool = False,
+        shuffle_after_epoch_seed: int | None = None,
+        cumulative: bool = True,
+        permuted: bool = True,
+    ) -> None:
+        if num_shards < 1:
+            raise ArgumentValueError(f"`num_shards` is {num_shards}, but must be at least 1.")
+        if not 0 <= shard_id < num_shards:
+            raise ArgumentValueError(
+                f"`shard_id` is {shard_id}, but must be at least 0 and less than "
+                f"`num_shards`, which is {num_shards}."
+            )
+        if num_shards > size:
+            raise ArgumentValueError(
+                f"The number of input samples: {size}, needs to be at least equal to the requested "
+                f"number of shards: {num_shards}. Lower `num_shards`, or add samples."
+            )
+        if random_shuffle and initial_fill < 1:
+            raise ArgumentValueError(
+                f"`initial_fill` is {initial_fill}, but `random_shuffle` draws out of that many "
+                "samples: give at least 1, which keeps the same order in every epoch."
+            )
+        if shuffle_after_epoch and random_shuffle:
+            raise ArgumentValueError(
+                "`shuffle_after_epoch` and `random_shuffle` exclude each other: the first shuffles "
+                "all samples between epochs, the second a window of `initial_fill` samples."
+            )
+        if shuffle_after_epoch and stick_to_shard:
+            raise ArgumentValueError(
+                "`shuffle_after_epoch` and `stick_to_shard` exclude each other: after a shuffle of "
+                "all samples a shard holds others than before."
+            )
+        self.size = size
+        self.shard_id = shard_id
+        self.num_shards = num_shards
+        self.stick_to_shard = stick_to_shard or shuffle_after_epoch
+        self.pad_last_batch = pad_last_batch
+        self._independent_shard = stick_to_shard
+        self._window = initial_fill if random_shuffle else 0
+        self._shuffled = shuffle_after_epoch
+        seed_of_epochs = (
+            FIXED_SEED if shuffle_after_epoch_seed is None else shuffle_after_epoch_seed
+        )
+        self._permutations = _EpochPermutations(size, seed_of_epochs, cumulative)
+        self._list: np.ndarray | None = None
+        if random_shuffle:
+            fixed = list(range(size))
+            if permuted:
+                shuffle_32(fixed, FIXED_SEED)
+            self._list = np.array(fixed, np.int64)
+
+        self._epoch = 0
+        self._position = 0  # entries of this epoch that were drawn
+        self._returned = 0  # of these, and padding, without refills
+        self._recalled = 0  # refills of this epoch after its end
+        self._since_epoch = 0  # epoch and number of entries drawn since the last jump
+        self._since_drawn = 0
+        self._random = MinimalStandard.seeded(seed).value if random_shuffle else 0
+        self._entries: _EpochEntries | None = None
+        self.rest: Rest | None = None
+        """What other shards have left of an epoch, where that goes on here."""
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch the last entry came from, 0 before the first."""
+        return self._epoch
+
+    @property
+    def shard(self) -> int:
+        """The shard that is being read."""
+        return self._shard_of(self._epoch)
+
+    def shard_in(self, epoch: int) -> int:
+        """The shard that is read in `epoch`."""
+        return self._shard_of(epoch)
+
+    @property
+    def position(self) -> int:
+        """How many entries of the epoch were drawn."""
+        return self._position
+
+    def draw(self, count: int, *, refill: bool = False) -> list[int]:
+        """The next `count` sample numbers.
+
+        Parameters
+        ----------
+        count
+            How many.
+        refill
+            They complete a batch, in place of samples that turned out to be bad. A padded epoch
+            then goes on as if these had not been drawn, so that every shard still gives the same
+            number of batches.
+        """
+        if self.pad_last_batch:
+            return self._draw_padded(count, refill)
+        drawn: list[int] = []
+        while len(drawn) < count:
+            entries = self._opened()
+            if self._position == len(entries):
+                self._begin_next()
+                continue
+            part = entries.take(self._position, count - len(drawn))
+            self._position += len(part)
+            self._since_drawn += len(part)
+            drawn += part
+        return drawn
+
+    def _draw_padded(self, count: int, refill: bool) -> list[int]:
+        entries = self._opened()
+        if not refill:
+            if self._returned >= self._padded_length():
+                self._begin_next()
+                entries = self._opened()
+            self._returned += count
+        drawn = entries.take(self._position, count)
+        self._position += len(drawn)
+        missing = count - len(drawn)
+        if missing and refill:
+            # The last sample may be the bad one: go back through those before it.
+            for _ in range(missing):
+                self._recalled += 1
+                drawn += entries.take((-1 - self._recalled) % len(entries), 1)
+        elif missing and len(entries):
+            drawn += entries.take(self._position - 1, 1) * missing
+        elif missing:  # a part of less samples than shards
+            assert self.rest is not None
+            drawn += self.rest.samples[-1:] * missing
+        return drawn
+
+    def _padded_length(self) -> int:
+        """How many samples of this epoch each shard gives, padding of incomplete batches aside."""
+        rest = self.rest_in(self._epoch)
+        size = self.size if rest is None else len(rest.samples)
+        return -(-size // self.num_shards)
+
+    def next_epoch(self, at_least: int = 0) -> int:
+        """Go to the beginning of the next epoch, whose shard is returned.
+
+        Epochs before number `at_least` are left out.
+
+        Where the shards rotate, the readers of all of them, having drawn equally much, jump to
+        one and the same epoch, even if some stand at the end of a shorter shard and some not yet.
+        Nothing happens at the beginning of an epoch.
+        """
+        if self.pad_last_batch:
+            target = self._epoch + (self._returned > 0)
+        elif self._independent_shard:
+            target = self._epoch + (self._position > 0)
+        else:
+            drawn, target = self._since_drawn * self.num_shards, self._since_epoch
+            rest = self.rest_in(target)
+            if rest is not None and drawn:
+                drawn, target = max(0, drawn - len(rest.samples)), target + 1
+            target += -(-drawn // self.size)
+        target = max(target, at_least)
+        self._go_to_epoch(target)
+        self._position = self._returned = self._recalled = self._since_drawn = 0
+        self._since_epoch = target
+        return self.shard
+
+    def state(self) -> dict[str, Any]:
+        """Everything that `restore` needs to go on from here."""
+        rest = self.rest_in(self._epoch if self.pad_last_batch else self._since_epoch)
+        dealt = {} if rest is None else {"rest": rest.origin}
+        return {
+            **dealt,
+            "epoch": self._epoch,
+            "position": self._position,
+            "returned": self._returned,
+            "recalled": self._recalled,
+            "since_epoch": self._since_epoch,
+            "since_drawn": self._since_drawn,
+            "random": self._random,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to the position `state` was taken at."""
+        self._set_rest(state.get("rest"))
+        same = (state["epoch"], state["random"]) == (self._epoch, self._random)
+        self._epoch = state["epoch"]
+        self._position = state["position"]
+        self._returned = state["returned"]
+        self._recalled = state["recalled"]
+        self._since_epoch = state["since_epoch"]
+        self._since_drawn = state["since_drawn"]
+        self._random = state["random"]
+        if not same:
+            self._entries = None
+
+    def follow(self, state: Mapping[str, Any]) -> None:
+        """Go from the beginning to where this reader is when that of another shard is at `state`.
+
+        All readers of a data set draw equally much, but for the bad samples that one of them may
+        have skipped.
+        """
+        self._set_rest(state.get("rest"))
+        epoch, drawn = state["since_epoch"], state["since_drawn"]
+        if self.pad_last_batch:
+            epoch, drawn = state["epoch"], state["returned"]
+        self._go_to_epoch(epoch)
+        self._since_epoch, self._since_drawn = state["since_epoch"], state["since_drawn"]
+        entries = self._opened()
+        if self.pad_last_batch:
+            self._returned = drawn
+            self._position = min(drawn, len(entries))
+            return
+        while drawn > len(entries):
+            drawn -= len(entries)
+            self._begin_next()
+            entries = self._opened()
+        self._position = drawn
+
+    # -- another number of shards --------------------------------------------------------------
+
+    def why_fixed(self) -> str:
+        """Why what is left of an epoch cannot be dealt anew; nothing if it can be."""
+        if self._window:
+            return (
+                "`random_shuffle` draws each shard out of a window of its own, by the seed of its "
+                "reader (`shuffle_after_epoch` shuffles by a seed that all shards have in common)"
+            )
+        return ""
+
+    def deal(self, origin: Mapping[str, Any]) -> None:
+        """Go on with a part of what readers of another number of shards have left.
+
+        Parameters
+        ----------
+        origin
+            ``shards``, how many there were; ``shard``, one of them; and its ``state``.
+        """
+        self._set_rest(origin)
+        assert self.rest is not None
+        self._go_to_epoch(self.rest.epoch)
+        self._position = self._returned = self._recalled = self._since_drawn = 0
+        self._since_epoch = self.rest.epoch
+        self._entries = None
+
+    def rest_size(self) -> int | None:
+        """Samples of all shards in this epoch, where it is what others have left; else `None`."""
+        rest = self.rest_in(self._epoch)
+        return None if rest is None else len(rest.samples)
+
+    def of_shard(self, shard_id: int, num_shards: int) -> ReadingOrder:
+        """The order of another shard, at its beginning."""
+        other = copy.copy(self)
+        other.shard_id, other.num_shards, other.rest = shard_id, num_shards, None
+        other._epoch = other._position = other._returned = other._recalled = 0
+        other._since_epoch = other._since_drawn = 0
+        other._entries = None
+        return other
+
+    def reached(self) -> tuple[int, int]:
+        """Number of the epoch, and of the samples of it that were given; its end is a beginning."""
+        if self.pad_last_batch:
+            ended, given = self._returned >= self._padded_length(), self._returned
+        else:
+            ended, given = self._position == len(self._opened()), self._position
+        return (self._epoch + 1, 0) if ended else (self._epoch, given)
+
+    def left_until(self, epoch: int) -> list[int]:
+        """The samples that are left of this epoch, and those of the next ones up to `epoch`."""
+        found = self._opened().take(self._position, self.size)
+        for number in range(self._epoch + 1, epoch + 1):
+            if not self.pad_last_batch:  # else all are in one epoch
+                found += self._entries_in(number)
+        return found
+
+    def _set_rest(self, origin: Mapping[str, Any] | None) -> None:
+        if origin != (None if self.rest is None else self.rest.origin):
+            self.rest = None if origin is None else find_rest(self, origin)
+            self._entries = None
+
+    def rest_in(self, epoch: int) -> Rest | None:
+        """What others have left, if that makes up `epoch`."""
+        rest = self.rest
+        return rest if rest is not None and rest.samples and rest.epoch == epoch else None
+
+    def _go_to_epoch(self, target: int) -> None:
+        while self._window and self._epoch < target:
+            self._begin_next()
+        if self._epoch != target:
+            self._epoch = target
+            self._entries = None
+
+    def _shard_of(self, epoch: int) -> int:
+        return (self.shard_id + (0 if self.stick_to_shard else epoch)) % self.num_shards
+
+    def _opened(self) -> _EpochEntries:
+        """The entries of the current epoch."""
+        if self._entries is None:
+            entries = self._entries_in(self._epoch)
+            self._entries = _EpochEntries(entries, self._window, self._random)
+        return self._entries
+
+    def _entries_in(self, epoch: int) -> Sequence[int]:
+        shard, rest = self._shard_of(epoch), self.rest_in(epoch)
+        return self.entries_of(epoch, shard) if rest is None else rest.part(shard, self.num_shards)
+
+    def entries_of(self, epoch: int, shard: int) -> Sequence[int]:
+        """The samples of `shard` in `epoch`, in the order before shuffling by a window.
+
+        Readers whose order follows other rules replace this.
+        """
+        start = shard * self.size // self.num_shards
+        stop = (shard + 1) * self.size // self.num_shards
+        if self._window:
+            assert self._list is not None
+            entries: list[int] = self._list[start:stop].tolist()
+            return entries
+        if self._shuffled:
+            return self._permutations.at(epoch)[start:stop]
+        return range(start, stop)
+
+    def _begin_next(self) -> None:
+        self._random = self._opened().random_after()
+        self._epoch += 1
+        self._position = self._returned = self._recalled = 0
+        self._entries = None
+
+
+class _EpochEntries:
+    """The samples of one epoch of one shard, shuffled by a window as far as they were asked for."""
+
+    def __init__(self, entries: Sequence[int], window: int, random: int) -> None:
+        self._entries = entries
+        self._window = window
+        self._random = MinimalStandard(random)
+        self._shuffled = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def take(self, start: int, count: int) -> list[int]:
+        """Up to `count` entries from number `start` on."""
+        stop = min(start + count, len(self._entries))
+        while self._window and self._shuffled < stop:
+            first = self._shuffled
+            partners = first + self._draw(self._random, first)
+            # Taking a sample out of the window and moving the window by one is a swap in place.
+            assert isinstance(self._entries, list)
+            swap_in_turn(self._entries, first, (partners + np.arange(len(partners))).tolist())
+            self._shuffled += len(partners)
+        return list(self._entries[start:stop])
+
+    def random_after(self) -> int:
+        """State of the random generator after the whole epoch."""
+        random = MinimalStandard(self._random.value)
+        done = self._shuffled
+        while self._window and done < len(self._entries):
+            done += len(self._draw(random, done))
+        return random.value
+
+    def _draw(self, random: MinimalStandard, first: int) -> np.ndarray:
+        """Positions within the window, for one chunk of entries from number `first` on."""
+        left = len(self._entries) - np.arange(first, min(first + _CHUNK, len(self._entries)))
+        return random.below(np.minimum(left, self._window))
+
+
+class _EpochPermutations:
+    """The permutations of the whole list for one epoch after the other."""
+
+    def __init__(self, size: int, seed: int, cumulative: bool) -> None:
+        self._size = size
+        self._seed = seed
+        self._cumulative = cumulative
+        self._epoch = -1
+        self._current: list[int] = []
+
+    def at(self, epoch: int) -> list[int]:
+        """The permutation of `epoch`."""
+        if epoch == self._epoch:
+            return self._current
+        if not self._cumulative or epoch < self._epoch or self._epoch < 0:
+            self._current = list(range(self._size))
+            self._epoch = -1 if self._cumulative else epoch - 1
+        while self._epoch < epoch:
+            self._epoch += 1
+            shuffle_64(self._current, self._seed + ((self._epoch + 1) << 32))
+        return self._current

@@ -1,0 +1,178 @@
+"""Files and extents within files, from local disks and from anything fsspec knows."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import ArgumentValueError, BadSampleError, MissingDependencyError
+
+_LARGEST_READ = 1 << 30  # Linux reads at most 2 GiB - 4 KiB at once
+
+Allocate = Callable[[tuple[int, ...], Any], np.ndarray]
+
+
+def is_remote(path: str) -> bool:
+    """Whether `path` is an address such as ``s3://bucket/key``."""
+    return "://" in path and not path.startswith("file://")
+
+
+def join(root: str, name: str) -> str:
+    """`name` below `root`, unless it is complete by itself."""
+    if not root or name.startswith("/") or "://" in name:
+        return name
+    return root + name if root.endswith("/") else f"{root}/{name}"
+
+
+def read_file(path: str, allocate: Allocate, offset: int = 0, size: int = -1) -> np.ndarray:
+    """Content of the file at `path`, or of an extent of it.
+
+    Parameters
+    ----------
+    path
+        A local path or an address.
+    allocate
+        Called as ``allocate(shape, dtype)`` for memory to read into.
+    offset, size
+        Where the extent begins and how long it is, in bytes; to the end of the file if `size` is
+        negative.
+
+    Returns
+    -------
+    1-D array of uint8.
+
+    Raises
+    ------
+    BadSampleError
+        If it cannot be read; the message says why.
+    """
+    if "://" in path:
+        if is_remote(path):
+            return _read_remote(path, allocate, offset, size)
+        path = path.removeprefix("file://")
+    try:
+        with open(path, "rb", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            if end > 1 << 62:  # a directory, on some file systems
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            wanted = end - offset if size < 0 else size
+            if offset + wanted > end or wanted < 0:
+                raise BadSampleError(
+                    f"The file {path!r} ends at byte {end}, before the end of the extent of "
+                    f"{max(wanted, 0)} bytes at {offset}."
+                )
+            data = allocate((wanted,), np.uint8)
+            file.seek(offset)
+            done = 0
+            while done < wanted:
+                rest: Any = data[done : done + _LARGEST_READ]  # a buffer, from Python 3.12 on
+                count = file.readinto(rest)
+                if not count:
+                    raise BadSampleError(
+                        f"The file {path!r} was cut while it was read: {done} of {wanted} bytes "
+                        "were left."
+                    )
+                done += count
+    except OSError as error:
+        raise BadSampleError(_why_not(path, error)) from error
+    except ValueError as error:  # a NUL character in the path
+        raise BadSampleError(f"The file {path!r} cannot be read: {error}.") from error
+    return data
+
+
+def read_addresses(places: Sequence[tuple[str, int, int]], empty: Allocate) -> list[Any]:
+    """Contents of extents of several remote files, asked for at once.
+
+    Parameters
+    ----------
+    places
+        Address, offset and size of each; see `read_file`.
+    empty
+        Called as ``empty(shape, dtype)``, once, for memory that all contents share.
+
+    Returns
+    -------
+    list
+        1-D arrays of uint8; `None` for what is no address, and for what `read_file` is to try again
+        or to say what is wrong with.
+    """
+    groups: dict[int, tuple[Any, list[tuple[int, str]]]] = {}
+    for k, (address, _, _) in enumerate(places):
+        if is_remote(address):
+            system, path = file_system(address)
+            groups.setdefault(id(system), (system, []))[1].append((k, path))
+    contents: dict[int, bytes] = {}
+    for system, paths in groups.values():
+        extents = [places[k][1:] for k, _ in paths]
+        begins = [offset or None for offset, _ in extents]
+        ends = [None if size < 0 else offset + size for offset, size in extents]
+        found = system.cat_ranges([p for _, p in paths], begins, ends, on_error="return")
+        for (k, _), content, (_, size) in zip(paths, found, extents, strict=True):
+            if not isinstance(content, BaseException) and size in (len(content), -1):
+                contents[k] = content
+    memory = empty((sum(map(len, contents.values())),), np.uint8)
+    rows: list[Any] = [None] * len(places)
+    at = 0
+    for k, content in contents.items():
+        rows[k] = memory[at : at + len(content)]
+        rows[k][:] = np.frombuffer(content, np.uint8)
+        at += len(content)
+    return rows
+
+
+def _why_not(path: str, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        if os.path.islink(path):
+            return f"The file {path!r} is a symbolic link to something that does not exist."
+        return f"The file {path!r} does not exist."
+    if isinstance(error, IsADirectoryError):
+        return f"{path!r} is a directory, not a file."
+    if isinstance(error, PermissionError):
+        return f"The file {path!r} may not be read: permission denied."
+    return f"The file {path!r} cannot be read: {error.strerror or error}."
+
+
+def file_system(address: str) -> tuple[Any, str]:
+    """The fsspec file system of `address` and the path within it.
+
+    Raises
+    ------
+    MissingDependencyError
+        If fsspec, or the library it needs for this kind of address, is not installed.
+    ArgumentValueError
+        If fsspec does not know this kind of address.
+    """
+    try:
+        import fsspec
+
+        found: tuple[Any, str] = fsspec.core.url_to_fs(address)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"Reading {address!r} needs fsspec and its library for "
+            f'"{address.partition("://")[0]}": {error}.'
+        ) from error
+    except ValueError as error:
+        raise ArgumentValueError(
+            f"The address {address!r} is of no known kind: {error}."
+        ) from error
+    return found
+
+
+def _read_remote(address: str, allocate: Allocate, offset: int, size: int) -> np.ndarray:
+    system, path = file_system(address)
+    begin, end = offset or None, None if size < 0 else offset + size
+    try:
+        content = system.cat_file(path, begin, end)
+    except Exception as error:  # each kind of file system raises its own
+        raise BadSampleError(f"{address!r} cannot be read: {error!r}.") from error
+    if size not in (len(content), -1):
+        raise BadSampleError(
+            f"{address!r} has {len(content)} of the {size} bytes that begin at {offset}."
+        )
+    data = allocate((len(content),), np.uint8)
+    data[:] = np.frombuffer(content, np.uint8)
+    return data

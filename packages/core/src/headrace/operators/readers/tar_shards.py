@@ -1,0 +1,116 @@
+"""Samples in tar archives: their components, from an index file or from the archive itself."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from headrace.errors import ArgumentValueError
+from headrace.operators.readers.listing import read_lines
+from headrace.operators.readers.storage import file_system, is_remote
+
+_BLOCK_BYTES = 512
+_FIELDS = {"v1.1": 3, "v1.2": 4}
+"""How many words an index file of a version has for each component."""
+
+
+class Component(NamedTuple):
+    """A file in an archive that is part of a sample."""
+
+    extension: str
+    offset: int
+    size: int
+    name: str
+    """Empty where the index does not tell."""
+
+
+def samples_of(path: str) -> Iterator[list[Component]]:
+    """The samples of an archive: files in a row that have all before the first dot in common.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the archive cannot be read.
+    """
+    try:
+        if is_remote(path):
+            system, inside = file_system(path)
+            with system.open(inside, "rb") as file, tarfile.open(fileobj=file) as archive:
+                yield from _grouped(archive)
+        else:
+            with tarfile.open(path.removeprefix("file://"), "r:") as archive:
+                yield from _grouped(archive)
+    except (OSError, tarfile.TarError) as error:
+        raise ArgumentValueError(
+            f"The archive {path!r} in `paths` cannot be read: {error}."
+        ) from error
+
+
+def _grouped(archive: tarfile.TarFile) -> Iterator[list[Component]]:
+    last = ""
+    found: list[Component] = []
+    for member in archive:
+        folder, slash, file = member.name.rpartition("/")
+        stem, _, extension = file.partition(".")
+        base = folder + slash + stem
+        if not member.isfile() or not base:
+            continue
+        if base != last and found:
+            yield found
+            found = []
+        last = base
+        found.append(Component(extension, member.offset_data, member.size, member.name))
+    if found:
+        yield found
+
+
+def indexed_samples(path: str) -> Iterator[list[Component]]:
+    """The samples that an index file lists.
+
+    Its first line is the version and the number of samples. Each further one has, for each
+    component of a sample, the extension, place and size in bytes and, from version 1.2 on, the
+    name.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the file cannot be read or has another form.
+    """
+    lines = read_lines("index_paths", path)
+
+    def wrong(number: int, what: str) -> ArgumentValueError:
+        return ArgumentValueError(f"Malformed index file {path!r}, line {number}: {what}.")
+
+    head = lines[0].split()
+    known = " and ".join(_FIELDS)
+    if not head:
+        raise wrong(1, f"no version signature found; {known} are known")
+    if head[0] not in _FIELDS:
+        raise wrong(1, f"Unsupported version of the index file ({head[0]}). {known} are known")
+    if len(head) != 2:
+        raise wrong(1, "no sample count found behind the version, or more than that")
+    if not head[1].isdecimal() or not int(head[1]):
+        raise wrong(1, f"sample count must be positive, got {head[1]}")
+    step = _FIELDS[head[0]]
+    for number in range(1, int(head[1]) + 1):
+        words = lines[number].split() if number < len(lines) else []
+        if not words:
+            raise wrong(number + 1, "no extensions provided for the sample")
+        sample = []
+        for k in range(0, len(words), step):
+            parts = words[k : k + step]
+            if len(parts) < step or not (parts[1].isdecimal() and parts[2].isdecimal()):
+                raise wrong(
+                    number + 1,
+                    "Could not find all necessary component parameters: extension, place, size "
+                    "and, from v1.2 on, name",
+                )
+            if int(parts[1]) % _BLOCK_BYTES:
+                raise wrong(
+                    number + 1,
+                    "tar offset is not a multiple of tar block size: "
+                    f"{parts[1]} is none of {_BLOCK_BYTES}",
+                )
+            sample.append(Component(parts[0], int(parts[1]), int(parts[2]), "".join(parts[3:])))
+        yield sample

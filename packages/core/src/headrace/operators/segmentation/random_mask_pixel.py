@@ -1,0 +1,81 @@
+"""`segmentation.random_mask_pixel`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.errors import MisusedArgumentError, ShapeError
+from headrace.kernels.cpu.random import sample_uniforms
+from headrace.operators.support.argument_types import FloatArg, IntArg
+from headrace.operators.support.operator import SampleContext, SampleOperator, operator
+from headrace.operators.support.schema import Arg, Input, Spec
+from headrace.types import DALIDataType
+from headrace.types.dtypes import INTEGERS
+
+
+@operator(
+    "segmentation.random_mask_pixel",
+    inputs=Input(
+        "mask",
+        "A mask with any number of axes.",
+        dtypes=(DALIDataType.BOOL, *INTEGERS, DALIDataType.FLOAT),
+    ),
+    args=(
+        Arg(
+            "foreground",
+            IntArg,
+            0,
+            "Whether to draw a pixel of the foreground, and not just any.",
+            per_sample=True,
+        ),
+        Arg(
+            "threshold",
+            FloatArg,
+            None,
+            "Pixels above it are the foreground; 0 if not given.",
+            per_sample=True,
+        ),
+        Arg(
+            "value",
+            IntArg,
+            None,
+            "In place of `threshold`: pixels equal to it are the foreground.",
+            per_sample=True,
+        ),
+    ),
+    output_docs=("The place of the pixel, int64, one number for each axis.",),
+    random=True,
+    devices=("cpu",),
+)
+class RandomMaskPixel(SampleOperator):
+    """Draws a pixel of a mask: of its foreground, if there is any, or of all.
+
+    Examples
+    --------
+    >>> middle = fn.segmentation.random_mask_pixel(mask, foreground=fn.random.coin_flip())
+    """
+
+    def infer(self, mask: Spec) -> Spec:
+        if self.given("value") and self.given("threshold"):
+            raise MisusedArgumentError(
+                "Arguments ``value`` and ``threshold`` can not be provided together."
+            )
+        return Spec(DALIDataType.INT64, 1)
+
+    def cpu(self, c: SampleContext, mask: np.ndarray) -> np.ndarray:
+        if not mask.size:
+            raise ShapeError(f"A mask of the shape {mask.shape} has no pixels to draw from.")
+        unit = float(sample_uniforms(c.seed, c.iteration, c.index, 1)[0])
+        index = int(unit * mask.size)
+        if c.args.foreground:
+            if c.args.value is not None:
+                chosen = mask == c.args.value
+            else:
+                threshold = np.float32(0 if c.args.threshold is None else c.args.threshold)
+                chosen = mask > threshold
+            places = np.flatnonzero(chosen)
+            if len(places):
+                index = int(places[int(unit * len(places))])
+        out = c.empty((mask.ndim,), np.int64)
+        out[:] = np.unravel_index(index, mask.shape)
+        return out

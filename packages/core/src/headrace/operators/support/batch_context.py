@@ -1,0 +1,74 @@
+"""What an operator is handed while it works on a batch on the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from headrace.operators.support.planning import PlanContext, TensorArguments
+from headrace.tensors.gpu.batch import DeviceBatch, as_shapes
+from headrace.tensors.gpu.queue import Queue
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+
+class BatchContext(PlanContext):
+    """What an operator is handed, besides its inputs, while it queues work on one batch.
+
+    Parameters
+    ----------
+    node
+        The operator's `OpNode`, for error messages.
+    args
+        Its constant arguments, not to be changed.
+    tensors
+        Each argument that is given as a tensor: a batch, an object with `rows` and maybe `dense`,
+        all of them as one array; and what converts a row.
+    queue
+        Where kernels, uploads and scratch memory go.
+    indices
+        Positions of the samples in the batch of the iteration.
+    seed, iteration
+        What the random stream depends on.
+    sources
+        Where each sample came from, if known.
+    threads
+        How many threads of the CPU the operator may use; 0 where nobody said.
+    """
+
+    of_frames = False
+    """Whether samples are frames of sequences, which lazy values cannot be put together of."""
+
+    __slots__ = ("queue", "threads")
+
+    def __init__(
+        self,
+        node: Any,
+        args: SimpleNamespace,
+        tensors: TensorArguments,
+        queue: Queue,
+        indices: Sequence[int],
+        seed: int = 0,
+        iteration: int = 0,
+        sources: list[str] | None = None,
+        threads: int = 0,
+    ) -> None:
+        super().__init__(args, tensors, indices, seed, iteration, sources)
+        self.queue = queue
+        self.threads = threads
+        self.node = node
+
+    def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
+        """Uninitialised memory for an output.
+
+        `shapes` is one shape for all samples, or int64 ``(samples, ndim)``.
+        """
+        if type(shapes) is tuple:
+            return self.queue.empty(shapes, dtype, self.size)
+        return self.queue.empty(as_shapes(shapes, self.size), dtype)
+
+    def temp(self, shapes: Any, dtype: DTypeLike) -> DeviceBatch:
+        """Uninitialised memory for what lies between input and output."""
+        return self.empty(shapes, dtype)

@@ -1,0 +1,229 @@
+"""What workers are asked to do, and the doing: calling the source, whatever its form."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.operators.support.external.callback import Callback, cycle_policy, kind_of
+from headrace.operators.support.external.data import per_output
+from headrace.operators.support.external.parallel.parcel import Part, unpack
+from headrace.types import BatchInfo, SampleInfo
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTask:
+    """A whole batch of a function of the position."""
+
+    iteration: int
+    epoch: int
+    plan: Any = None
+    """What the source has planned for the batch, if it plans."""
+
+    def __str__(self) -> str:
+        return f"iteration {self.iteration} of epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class SamplesTask:
+    """Samples `first` to `stop` of a batch of `size`."""
+
+    first: int
+    stop: int
+    size: int
+    iteration: int
+    epoch: int
+
+    def __str__(self) -> str:
+        last = self.stop - 1
+        which = f"sample {last}" if last == self.first else f"samples {self.first} to {last}"
+        return f"{which} of iteration {self.iteration} of epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class NextTask:
+    """What a source that only goes forward has next."""
+
+    shard: int
+    size: int
+    iteration: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"what is next in iteration {self.iteration} of epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class RewindTask:
+    """Begin anew."""
+
+    shard: int
+
+    def __str__(self) -> str:
+        return "a new beginning"
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeTask:
+    """Go to where the source stood at a checkpoint."""
+
+    shard: int
+    passes: int
+    """How often it was begun anew."""
+    taken: int
+    """What was taken from it since."""
+
+    def __str__(self) -> str:
+        return f"to take {self.taken} times, as before the checkpoint"
+
+
+Task = BatchTask | SamplesTask | NextTask | RewindTask | ResumeTask
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What is known about a source without asking it for data."""
+
+    kind: str
+    """``"iterable"``, ``"function"`` or ``"position"``."""
+    cycle: Any
+    batch: bool
+    batch_info: bool
+    num_outputs: int | None
+    shards: int
+    """Into how many iterables the source can be divided; 0 if it cannot."""
+    plans: bool
+    """Whether the source says in the main process what each batch is to be made of."""
+    bytes_per_sample: int = 0
+    """The user's guess."""
+
+    @property
+    def indexed(self) -> bool:
+        """Whether any batch can be asked for at any time, of any worker."""
+        return self.kind == "position"
+
+
+def traits_of(
+    source: Any,
+    *,
+    cycle: Any,
+    batch: bool,
+    batch_info: bool,
+    num_outputs: int | None,
+    bytes_per_sample: int,
+) -> Traits:
+    """What is known about `source`.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If it cannot be a source, or `cycle` does not go with it.
+    """
+    cycle_policy(cycle)
+    kind = kind_of(source, cycle)
+    divided = kind == "iterable" and batch and callable(getattr(source, "iterate_part", None))
+    return Traits(
+        kind=kind,
+        cycle=cycle,
+        batch=batch,
+        batch_info=batch_info,
+        num_outputs=num_outputs,
+        shards=int(source.num_parts) if divided else 0,
+        plans=kind == "position" and batch and callable(getattr(source, "plan_batch", None)),
+        bytes_per_sample=bytes_per_sample,
+    )
+
+
+class _Shard:
+    """One of the iterables that a source can be divided into."""
+
+    def __init__(self, source: Any, number: int) -> None:
+        self._iterate = functools.partial(source.iterate_part, number)
+        begin_at_pass = getattr(source, "begin_at_pass", None)
+        if begin_at_pass is not None:
+            self.begin_at_pass = functools.partial(begin_at_pass, part=number)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._iterate())
+
+
+class SourceRunner:
+    """Does tasks of one source, in the worker.
+
+    Parameters
+    ----------
+    source
+        The source.
+    traits
+        What is known about it.
+    """
+
+    def __init__(self, source: Any, traits: Traits) -> None:
+        self._source = source
+        self._traits = traits
+        self._callbacks: dict[int, Callback] = {}
+        self.at: int | None = None
+        """Position in its batch of the sample that is being made, where samples are."""
+        self.bytes_per_sample = traits.bytes_per_sample
+
+    def _callback(self, shard: int = 0) -> Callback:
+        callback = self._callbacks.get(shard)
+        if callback is None:
+            traits, source, cycle = self._traits, self._source, self._traits.cycle
+            if traits.shards:
+                # Whether all of them start over is decided where all of them are known.
+                source, cycle = _Shard(source, shard), "raise"
+            callback = Callback(source, cycle, batch=traits.batch, batch_info=traits.batch_info)
+            self._callbacks[shard] = callback
+        return callback
+
+    def run(self, task: Task, progress: Callable[[], None] = lambda: None) -> list[Part]:
+        """The samples that `task` asks for, for each output.
+
+        Parameters
+        ----------
+        task
+            What to do.
+        progress
+            Called after each call of the source.
+
+        Raises
+        ------
+        StopIteration
+            At the end of the data.
+        Exception
+            Whatever the source raises, or what is wrong with its data.
+        """
+        self.at = None
+        traits = self._traits
+        if isinstance(task, RewindTask):
+            if task.shard in self._callbacks:
+                self._callback(task.shard).new_epoch()
+            return []
+        if isinstance(task, ResumeTask):
+            self._callback(task.shard).resume(task.passes, task.passes, task.taken)
+            return []
+        if isinstance(task, BatchTask) and traits.plans:
+            data = self._source.load_batch(task.plan)
+        elif traits.batch:
+            callback = self._callback(task.shard if isinstance(task, NextTask) else 0)
+            data = callback(BatchInfo(task.iteration, task.epoch))
+        else:
+            return self._samples(task, progress)  # type: ignore[arg-type]
+        return [unpack(each) for each in per_output(data, traits.num_outputs)]
+
+    def _samples(self, task: SamplesTask | NextTask, progress: Callable[[], None]) -> list[Part]:
+        first, stop = (0, task.size) if isinstance(task, NextTask) else (task.first, task.stop)
+        columns: list[list[Any]] = [[] for _ in range(self._traits.num_outputs or 1)]
+        callback = self._callback()
+        for k in range(first, stop):
+            self.at = k
+            info = SampleInfo(task.iteration * task.size + k, k, task.iteration, task.epoch)
+            values = per_output(callback(info), self._traits.num_outputs)
+            for column, value in zip(columns, values, strict=True):
+                column.append(value)
+            progress()
+        self.at = None
+        return [unpack(column) for column in columns]

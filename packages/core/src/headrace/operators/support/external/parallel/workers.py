@@ -1,0 +1,84 @@
+"""What processes and threads that run sources have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headrace.errors import SourceWorkerError
+
+if TYPE_CHECKING:
+    from headrace.operators.support.external.parallel.parcel import Part
+    from headrace.operators.support.external.parallel.tasks import Task, Traits
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A task that was given to a worker."""
+
+    number: int
+    source: int
+    task: Task
+    worker: int
+    outcome: Any = None
+    """What came of it, once something has."""
+    discarded: bool = False
+    packed: bytes = field(default=b"", repr=False)
+    """The message, until it is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A source, for the workers."""
+
+    source: Any
+    traits: Traits
+    where: str
+    """Name and line of the external source, for messages."""
+
+
+class Workers(Protocol):
+    """Processes or threads that do tasks."""
+
+    size: int
+    """How many there are."""
+
+    def submit(self, source: int, task: Task, worker: int | None = None) -> Ticket:
+        """Have a task done, by worker number `worker` or by the one with the least to do."""
+
+    def wait(self, ticket: Ticket) -> list[Part]:
+        """Wait for the result of a task.
+
+        Raises
+        ------
+        StopIteration
+            At the end of the data.
+        Exception
+            What the source raised.
+        SourceWorkerError
+            If the worker died or hangs.
+        """
+
+    def discard(self, tickets: list[Ticket]) -> None:
+        """Give up tasks whose results are not wanted any more."""
+
+    def close(self) -> None:
+        """End all workers."""
+
+
+def useful_workers(entries: list[Entry], wanted: int) -> int:
+    """How many of `wanted` workers can have something to do."""
+    if any(e.traits.indexed for e in entries):
+        return wanted
+    return min(wanted, sum(max(1, e.traits.shards) for e in entries))
+
+
+def raised_in(error: BaseException, place: str) -> BaseException:
+    """The error to raise for `error` of a source that a worker has called; `place` is added."""
+    # Taken for what it is, a SystemExit or a StopIteration would end more than this batch.
+    if not isinstance(error, Exception) or isinstance(error, StopIteration):
+        found = SourceWorkerError(f"{type(error).__name__} in {place}")
+        found.__cause__ = error
+        return found
+    error.add_note(f"raised in {place}")
+    return error

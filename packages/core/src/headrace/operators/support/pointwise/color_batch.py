@@ -1,0 +1,121 @@
+"""Batches on the GPU that are functions of the pixels of other batches, not computed yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headrace.kernels.gpu import color as _color
+from headrace.kernels.gpu import color_steps as _steps
+from headrace.kernels.gpu import color_text as _text
+from headrace.kernels.gpu import pointwise_terms as _terms
+from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
+from headrace.tensors.gpu.queue import Queue
+
+if TYPE_CHECKING:
+    from headrace.kernels.gpu.color_steps import Step
+    from headrace.kernels.gpu.pointwise_terms import Term
+
+_MOST_STEPS = 16
+_LARGEST_ITEM_BYTES = 4
+
+
+class ColorBatch(LazyBatch):
+    """A lazy batch: a chain of steps, each of which makes pixels out of pixels, done by one kernel.
+
+    Whoever takes it over does `steps` with the pixels that it would have read, which it finds in
+    `source`: extents are the same, but for the number of channels. Between steps pixels are rounded
+    to the type that they would have had in memory.
+
+    Attributes
+    ----------
+    source
+        The batch that is read, ``(..., H, W, C)``.
+    steps
+        What is done.
+    numbers
+        For each array of numbers that the steps have, one row a sample.
+    """
+
+    __slots__ = ("dtype", "numbers", "shapes", "source", "steps")
+
+    def __init__(
+        self,
+        source: DeviceBatch | StridedBatch,
+        steps: tuple[Step, ...],
+        numbers: tuple[np.ndarray, ...],
+        shapes: np.ndarray,
+    ) -> None:
+        self.source = source
+        self.steps = steps
+        self.numbers = numbers
+        self.shapes = shapes
+        self.dtype = steps[-1].dtype
+
+    def each(
+        self, term: Term, shapes: np.ndarray, numbers: tuple[np.ndarray, ...]
+    ) -> ColorBatch | None:
+        """The chain followed by `term` of every element; `None` if that is another kernel's.
+
+        Parameters
+        ----------
+        term
+            Reads source 0, element by element, and `numbers`.
+        shapes
+            Of the result.
+        """
+        if not (shapes is self.shapes or np.array_equal(shapes, self.shapes)):
+            return None
+        if not reads_elements(term):
+            return None
+        return self.then(_steps.Elements(term, len(numbers), self.steps[-1].made), numbers, shapes)
+
+    def then(
+        self, step: Step, numbers: tuple[np.ndarray, ...], shapes: np.ndarray
+    ) -> ColorBatch | None:
+        """The lazy batch with one more step; `None` where it is better to begin a new one."""
+        if len(self.steps) == _MOST_STEPS or step.dtype.itemsize > _LARGEST_ITEM_BYTES:
+            return None
+        return ColorBatch(self.source, (*self.steps, step), self.numbers + numbers, shapes)
+
+    def for_reader(self) -> _color.PixelColors | None:
+        """The steps, for a kernel that does them with the pixels of `source` as it reads them.
+
+        `None` where it cannot: results are to have the type and the channels, three, side by side,
+        of what was read.
+        """
+        source = self.source
+        if not len(self) or (source.shapes[:, -1] != 3).any():
+            return None
+        if isinstance(source, StridedBatch) and (
+            (source.strides[:, -1] != source.dtype.itemsize).any()
+        ):
+            return None
+        kernel = _text.color_kernel(source.dtype, 3, self.steps)
+        return _color.PixelColors(kernel, self.numbers) if kernel.in_place else None
+
+    def materialise(self, queue: Queue) -> DeviceBatch:
+        """The samples in device memory: one launch."""
+        source = self.source
+        if isinstance(source, StridedBatch) and not _color.fits(source):
+            source = source.materialise(queue)
+        out = queue.empty(self.extents, self.dtype, len(self))
+        if len(self):
+            kernel = _text.color_kernel(
+                source.dtype, int(source.shapes[0, -1]), self.steps, view=_color.is_view(source)
+            )
+            _color.compute(queue, kernel, source, self.numbers, out)
+        return out
+
+
+def reads_elements(term: Term) -> bool:
+    """Whether `term` is a function of one element, and of numbers, of small types."""
+    found = list(_terms.nodes(term))
+    sources = [node for node in found if isinstance(node, _terms.Source)]
+    return (
+        len(sources) == 1
+        and sources[0].index == 0
+        and max(sources[0].dtype.itemsize, term.dtype.itemsize) <= _LARGEST_ITEM_BYTES
+        and not any(isinstance(node, _terms.Fault) for node in found)
+    )

@@ -1,0 +1,181 @@
+"""Batches on the GPU that are a function of each element of other batches, not computed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headrace.kernels.gpu import pointwise as _kernels
+from headrace.kernels.gpu import pointwise_terms as _terms
+from headrace.operators.support.pointwise.color_batch import ColorBatch
+from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
+from headrace.tensors.gpu.faults import watched
+from headrace.tensors.gpu.queue import Queue
+
+if TYPE_CHECKING:
+    from headrace.kernels.gpu.pointwise_terms import Term
+    from headrace.tensors.gpu.faults import Fault
+_DEEPEST = 128
+_MOST_SOURCES = 32
+_NEAR_BYTES = 32
+
+
+class PointwiseBatch(LazyBatch):
+    """A lazy batch: one term, computed for every element by one kernel.
+
+    Whoever takes it over computes `term` where it would have read elements: `pointwise` does, and
+    so can any kernel that is generated around a term (see `headrace.kernels.gpu.pointwise_text`).
+    The term rounds to every type that the elements would have had in memory on the way.
+
+    Attributes
+    ----------
+    term
+        What is computed.
+    sources
+        The batches that the term reads; the shapes of each sample broadcast to the result's.
+    numbers
+        For each number that the term reads, an array of one value a sample.
+    faults
+        For each division that may fail, the error to be raised.
+    """
+
+    __slots__ = ("dtype", "faults", "numbers", "shapes", "sources", "term")
+
+    def __init__(
+        self,
+        term: Term,
+        sources: tuple[DeviceBatch | StridedBatch, ...],
+        numbers: tuple[np.ndarray, ...],
+        faults: tuple[Fault, ...],
+        shapes: np.ndarray,
+    ) -> None:
+        self.term = term
+        self.sources = sources
+        self.numbers = numbers
+        self.faults = faults
+        self.shapes = shapes
+        self.dtype = term.dtype
+
+    @property
+    def uniform_shape(self) -> tuple[int, ...] | None:
+        """The shape that all samples have; `None` if they differ (or there are none)."""
+        for source in self.sources:
+            if source.shapes is self.shapes:  # it has found out already, or remembers it now
+                return source.uniform_shape
+        return super().uniform_shape
+
+    def materialise(self, queue: Queue) -> DeviceBatch:
+        """The samples in device memory: one launch."""
+        out = queue.empty(self.extents, self.dtype, len(self))
+        if not self.faults:
+            _kernels.compute(queue, self.term, self.sources, self.numbers, out)
+            return out
+        with watched(queue, self.faults) as words:
+            _kernels.compute(queue, self.term, self.sources, self.numbers, out, words)
+        return out
+
+
+class MappedBatch(LazyBatch):
+    """A lazy batch that itself computes functions of its elements."""
+
+    def mapped(self, term: Term, numbers: tuple[np.ndarray, ...]) -> LazyBatch:
+        """A lazy batch of `term`, which reads the elements as source 0, and one number of each of
+        `numbers` a sample.
+        """
+        raise NotImplementedError
+
+
+TAKEN = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+"""Recipes that `pointwise` takes over."""
+
+
+def pointwise(
+    queue: Queue,
+    term: Term,
+    inputs: Sequence[LazyBatch],
+    shapes: np.ndarray,
+    numbers: tuple[np.ndarray, ...] = (),
+    faults: tuple[Fault, ...] = (),
+) -> LazyBatch:
+    """The lazy batch for `term` of batches, some of which may be lazy themselves.
+
+    Parameters
+    ----------
+    queue
+        Where inputs are computed that are better not computed on the way.
+    term
+        Reads element ``k`` of `inputs`, of `numbers` and of `faults` by these numbers.
+    inputs
+        Device memory, dense or seen through strides, or lazy batches.
+    shapes
+        int64 ``(samples, ndim)``, which those of the inputs broadcast to.
+    numbers, faults
+        As of `PointwiseBatch`.
+    """
+    only = inputs[0]
+    if (
+        len(inputs) == 1
+        and isinstance(only, MappedBatch)
+        and not faults
+        and (only.shapes is shapes or np.array_equal(only.shapes, shapes))
+    ):
+        return only.mapped(term, numbers)
+    if len(inputs) == 1 and isinstance(inputs[0], ColorBatch) and not faults:
+        further = inputs[0].each(term, shapes, numbers)
+        if further is not None:
+            return further
+    sources: list[DeviceBatch | StridedBatch] = []
+
+    def place(batch: DeviceBatch | StridedBatch) -> Term:
+        for k, known in enumerate(sources):
+            if known is batch:
+                return _terms.source(k, batch.dtype)
+        sources.append(batch)
+        return _terms.source(len(sources) - 1, batch.dtype)
+
+    own_numbers, own_faults = tuple(range(len(numbers))), tuple(range(len(faults)))
+    leaves: list[Term] = []
+    for batch in inputs:
+        if isinstance(batch, MappedBatch):
+            batch = batch.materialise(queue)
+        elif isinstance(batch, PointwiseBatch):
+            if _is_to_be_taken_over(batch, term, shapes, len(sources)):
+                theirs = (
+                    tuple(place(s) for s in batch.sources),
+                    tuple(range(len(numbers), len(numbers) + len(batch.numbers))),
+                    tuple(range(len(faults), len(faults) + len(batch.faults))),
+                )
+                leaves.append(_terms.substituted(batch.term, *theirs))
+                numbers += batch.numbers
+                faults += batch.faults
+                continue
+            batch = batch.materialise(queue)
+        elif isinstance(batch, ColorBatch) or (
+            isinstance(batch, StridedBatch) and not _goes_by_near_elements(batch)
+        ):
+            batch = batch.materialise(queue)
+        leaves.append(place(batch))  # type: ignore[arg-type]
+    whole = _terms.substituted(term, tuple(leaves), own_numbers, own_faults)
+    return PointwiseBatch(whole, tuple(sources), numbers, faults, shapes)
+
+
+def _is_to_be_taken_over(
+    batch: PointwiseBatch, term: Term, shapes: np.ndarray, sources: int
+) -> bool:
+    """Whether computing `batch` on the way takes no more work than computing it beforehand."""
+    if batch.term.depth + term.depth > _DEEPEST or sources + len(batch.sources) > _MOST_SOURCES:
+        return False
+    return batch.shapes is shapes or np.array_equal(batch.shapes, shapes)
+
+
+def _goes_by_near_elements(batch: StridedBatch) -> bool:
+    """Whether neighbours along the last axis lie in the same piece of cache.
+
+    Otherwise each would cost a whole piece, and a copy that goes by blocks is faster.
+    """
+    step = np.zeros(len(batch), np.int64)
+    for axis in range(batch.ndim):
+        np.copyto(step, batch.strides[:, axis], where=batch.shapes[:, axis] > 1)
+    return bool((np.abs(step) <= _NEAR_BYTES).all())

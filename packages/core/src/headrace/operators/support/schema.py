@@ -1,0 +1,213 @@
+"""What a declaration of an operator says: plain data, no behaviour.
+
+One `OpSchema` is the single source of an operator's ``fn``, ``ops`` and dynamic interfaces, its
+argument checks, docstring, stub and line in the support matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headrace.types import DALIDataType, as_data_type
+
+if TYPE_CHECKING:
+    from headrace.operators.support.argument_types import ArgType
+    from headrace.operators.support.operator import Operator
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Any = _Required()
+
+
+class Spec(NamedTuple):
+    """What is known of a batch before any of its data exists.
+
+    `ndim` is ``None`` where only the data can tell (a reshape to a computed shape, a Python
+    function); `layout` is empty where nothing is known about the axes.
+    """
+
+    dtype: DALIDataType
+    ndim: int | None
+    layout: str = ""
+
+
+def as_specs(found: Spec | Iterable[Spec]) -> tuple[Spec, ...]:
+    """What `infer` has returned, one for each output, with element types as members."""
+    specs = (found,) if isinstance(found, Spec) else found
+    return tuple([s._replace(dtype=as_data_type(s.dtype)) for s in specs])
+
+
+def data_types(names: str) -> tuple[DALIDataType, ...]:
+    """The element types that are called so: ``"UINT8 FLOAT"``."""
+    return tuple([DALIDataType[name] for name in names.split()])
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """One keyword argument of an operator."""
+
+    name: str
+    type: ArgType
+    default: Any = None
+    doc: str = ""
+    per_sample: bool = False
+    """May be given as a tensor (`DataNode`) with one value a sample."""
+    per_frame: bool = False
+    """May differ from sample to sample, and from frame to frame of a sequence."""
+    choices: tuple[Any, ...] = ()
+    hint: bool = False
+    """Tunes memory or scheduling in DALI; it never changes a result and Headrace needs no such
+    hint.
+    """
+    deprecated: str | None = None
+    """Name of the argument to use instead, or an empty string where there is none."""
+    unsupported: str | None = None
+    """Why any value but the default raises `NotImplementedError`."""
+    shape_of: str | None = None
+    """What one sample's value looks like, for the documentation: ``"(H, W)"``."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "per_sample", self.per_sample or self.per_frame)
+
+    @property
+    def required(self) -> bool:
+        """Whether the user must give it."""
+        return self.default is REQUIRED
+
+    def deprecation(self) -> str:
+        """What to warn of where it is given although it is deprecated."""
+        name, new = self.name, self.deprecated
+        if not new:
+            return (
+                f"The argument `{name}` is no longer used and will be removed in a future release."
+            )
+        return f"The argument `{name}` is a deprecated alias for `{new}`. Use `{new}` instead."
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One positional input of an operator."""
+
+    name: str = "data"
+    doc: str = ""
+    layouts: tuple[str, ...] = ()
+    """Allowed layouts, most usual first; empty where any will do."""
+    dtypes: tuple[DALIDataType, ...] = ()
+    """Allowed element types; empty where any will do."""
+    device: str | None = None
+    """Where operators on the GPU want the data: ``"cpu"`` for what they read on the host; ``"any"``
+    where they look at its type and shapes only; on the GPU when not given. Operators on the CPU
+    want all data there.
+    """
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtypes", tuple([as_data_type(t) for t in self.dtypes]))
+
+
+class OldName(NamedTuple):
+    """A former name of an operator, where more is to be said of it than the name."""
+
+    name: str
+    dynamic: bool = False
+    """Dynamic mode has it, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpSchema:
+    """Everything that is said about an operator, once."""
+
+    name: str
+    """Full public name below ``fn``: ``"crop"``, ``"decoders.image"``."""
+    cls: type[Operator]
+    doc: str
+    inputs: tuple[Input, ...]
+    args: dict[str, Arg]
+    num_outputs: int | Callable[[dict[str, Any]], int] = 1
+    output_names: Callable[[dict[str, Any]], list[str]] | None = None
+    """Tells the names of the outputs, of which calls then return a dict."""
+    optional_adds_output: bool = False
+    """Each optional input that is given adds an output."""
+    output_docs: tuple[str, ...] = ()
+    frames: bool = False
+    """Sequences (layouts with ``F``) are taken and each frame goes through `cpu` by itself."""
+    frames_of_args: bool = False
+    """Arguments given frame by frame make frames of an input that has none."""
+    random: bool = False
+    """Draws random numbers; gets a `seed` argument and a stream of its own."""
+    reader: bool = False
+    """Is a source of samples with epochs and shards."""
+    takes_any_device: bool = False
+    """Inputs on the CPU are copied to the GPU for it, where it runs there."""
+    variadic: bool = False
+    """Takes any number of inputs like the last one."""
+    max_inputs: int | None = None
+    reads_metadata: bool = False
+    """On the CPU, too, it takes data on the GPU: it looks at type, shape and layout only."""
+    in_order: bool = False
+    """Works on whole batches of one iteration after the other, in their order: it calls what may
+    remember something, or talk to other processes.
+    """
+    data_dependent_type: bool = False
+    """Only the data tells what comes out: `cpu` and `gpu` return a `RuntimeTypedBatch` for each
+    output, and what reads it begins when it is there.
+    """
+    fed: bool = False
+    """Its outputs come from outside of the graph: from the feed that its node carries. It has no
+    code of its own.
+    """
+    copies_to: str | None = None
+    """The device, ``"cpu"`` or ``"gpu"``, that it copies its input to, if it does nothing else."""
+    calls_user: bool = False
+    """Calls a function of the user's, whose time is counted by itself."""
+    is_kept: bool = False
+    """Never left out of a graph, also where nobody reads its outputs."""
+    merges: bool = False
+    """Joins branches: it is given its first input for samples with a true predicate, which is the
+    third, and its second one for the others.
+    """
+    is_expression: bool = False
+    """Computes the expression that is its argument `expression`: where one of these reads another,
+    both become one.
+    """
+    is_constant: bool = False
+    """Has one output, the same for all samples: it is made anew on a device that wants it, and not
+    copied there.
+    """
+    positional: tuple[str, ...] = ()
+    """Arguments, and ``device``, that may also be given by position, in this order; where there are
+    inputs, to the operator's class only."""
+    hidden: bool = False
+    deprecated: str | None = None
+    """Full name of the operator to use instead."""
+    dynamic: bool = True
+    """Dynamic mode has a function for it, or a class if it is a reader."""
+    class_name: str | None = None
+    """Name of its class below ``ops``, where it does not follow from `name`."""
+    written: str | None = None
+    """How users write it who never call it by its name: ``"[...]"``."""
+    devices: tuple[str, ...] = ("cpu", "gpu")
+    """Devices the operator has in DALI; those without an implementation raise by themselves."""
+
+    @property
+    def min_inputs(self) -> int:
+        """How many inputs must be given."""
+        return sum(not i.optional for i in self.inputs)
+
+    @property
+    def module(self) -> str:
+        """Dotted sub-module of ``fn`` the operator lives in; empty for ``fn`` itself."""
+        return self.name.rpartition(".")[0]
+
+    def with_old_name(self, old: str | OldName) -> OpSchema:
+        """The same declaration under a former name, whose use brings a `DeprecationWarning`."""
+        name, dynamic = (old, False) if isinstance(old, str) else old
+        return replace(
+            self, name=name, deprecated=self.name, hidden=True, dynamic=dynamic, class_name=None
+        )

@@ -1,0 +1,37 @@
+"""Geometry that is worked out once for batches of the same shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from headrace.tensors.gpu.batch import LazyBatch
+
+T = TypeVar("T")
+
+_MOST = 32
+
+
+class ShapeMemo(Generic[T]):
+    """What follows from the shapes of a batch and from constants, for the batches of late.
+
+    Belongs to an instance of an operator. Images of one size, and batches that come round again,
+    are the rule where the GPU is so fast that geometry costs more than pixels.
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[Any, T] = {}
+
+    def of(self, batch: LazyBatch, make: Callable[[], T]) -> T:
+        """What `make` returns, or has returned for another batch of these shapes."""
+        shape = batch.uniform_shape
+        key = (len(batch), shape) if shape is not None else (batch.ndim, batch.shapes.tobytes())
+        found = self._found.get(key)
+        if found is None:
+            found = make()
+            if len(self._found) >= _MOST:
+                self._found.pop(next(iter(self._found)), None)
+            self._found[key] = found
+        return found

@@ -1,0 +1,98 @@
+"""The opened readers of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.errors import NoReaderError, did_you_mean, located
+from headrace.graph.nodes import OpNode
+
+
+class OpenReaders:
+    """Opens the readers of a plan, and knows them.
+
+    Parameters
+    ----------
+    nodes
+        The nodes of the readers.
+    seeds
+        The seeds of random operators, by ``id(node)``.
+    batch_size
+        How many samples a batch has at most.
+    checkpointing
+        Whether checkpoints can be made.
+    """
+
+    def __init__(
+        self, nodes: list[OpNode], seeds: dict[int, int], batch_size: int, *, checkpointing: bool
+    ) -> None:
+        self.nodes = nodes
+        self.by_node: dict[int, Any] = {}
+        """By ``id(node)``."""
+        for node in nodes:
+            try:
+                reader: Any = node.schema.cls(node.args)
+                reader.checkpointing = checkpointing
+                reader.open(batch_size, seeds.get(id(node), 0))
+            except Exception as error:
+                raise located(error, node.where()) from error
+            self.by_node[id(node)] = reader
+
+    def parsers(self) -> dict[int, int]:
+        """By ``id(node)``, how much the parser of a reader is handed, where it has one."""
+        return {k: len(r.parser_inputs()) for k, r in self.by_node.items() if r.parses}
+
+    def meta(self, name: str | None = None) -> dict[str, Any]:
+        """Sizes and shards of reader `name`, or of all readers by name.
+
+        Raises
+        ------
+        NoReaderError
+            If there is none of that name.
+        """
+        named = {node.name: self.by_node[id(node)].meta() for node in self.nodes}
+        if name is None:
+            return named
+        if name not in named:
+            raise NoReaderError(
+                f"Operator {name} not found or does not expose valid metadata."
+                f"{did_you_mean(str(name), named)} Readers of this pipeline: "
+                f"{', '.join(named) or 'none'}. Name one with `name=`."
+            )
+        return dict(named[name])
+
+    def epoch(self, name: str) -> int:
+        """Number of the epoch that reader `name` is in."""
+        return next(int(self.by_node[id(n)].epoch) for n in self.nodes if n.name == name)
+
+    def rest(self, name: str) -> tuple[int, int | None]:
+        """Number of the epoch that reader `name` is in; and the samples of it that readers of
+        other shards have left, if it goes on with these.
+        """
+        reader = next(self.by_node[id(n)] for n in self.nodes if n.name == name)
+        return int(reader.epoch), reader.rest_size()
+
+    def next_epoch(
+        self, states: Mapping[int, Any] | None, at_least: Mapping[str, int] | None
+    ) -> dict[str, int]:
+        """Begin the next epoch.
+
+        Parameters
+        ----------
+        states
+            By ``id(node)``, where the readers are in their epoch, if not where they stand.
+        at_least
+            By the names of readers, the number of the first epoch that may begin now.
+
+        Returns
+        -------
+        By the names of the readers, the shards they read now.
+        """
+        shards = {}
+        for node in self.nodes:
+            reader = self.by_node[id(node)]
+            if states is not None:
+                reader.restore(states[id(node)])
+            shards[node.name] = reader.next_epoch((at_least or {}).get(node.name, 0))
+        return shards

@@ -1,0 +1,181 @@
+"""What is worked on ahead of the consumer: iterations are scheduled as far as there is data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headrace.errors import OutOfRangeError
+from headrace.executor.iteration import Iteration
+
+if TYPE_CHECKING:
+    from headrace.executor.executor import Executor
+    from headrace.executor.memory import MemoryLimit
+    from headrace.pipeline.input_queues import InputQueues
+
+
+class Prefetch:
+    """Schedules iterations of an executor for a consumer, who takes them in their order.
+
+    Parameters
+    ----------
+    executor
+        What works on them.
+    queues
+        The external sources.
+    depth
+        How many are worked on ahead.
+    number
+        Number of the first iteration.
+    limit
+        What says whether there is memory for a further one.
+    waits
+        Whether all work is done when `schedule` returns.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        queues: InputQueues,
+        depth: int,
+        number: int,
+        limit: MemoryLimit | None = None,
+        *,
+        waits: bool = False,
+    ) -> None:
+        self.limit = limit
+        self._waits = waits
+        self._executor = executor
+        self._queues = queues
+        self._depth = depth
+        self.lock = threading.Lock()
+        """Held while external sources are asked and iterations are scheduled, by the consumer or
+        by whoever feeds; taken before the executor's monitor.
+        """
+        self.number = number
+        """Number of the next iteration, never reset: random streams count by it. Guarded by
+        `lock`, as all else.
+        """
+        self._owed = 0
+        """Iterations that were asked for while an external source had not been fed."""
+        self._is_begun = False
+        """Whether iterations were scheduled in this epoch."""
+        self._retrying = False
+        self._is_set_up = False
+        """Whether `set_up` was called for the next iteration."""
+
+    def schedule(self, set_up: Callable[[], None] | None) -> None:
+        """Start on a further iteration, or on as many as are worked on ahead, at first.
+
+        Parameters
+        ----------
+        set_up
+            What to call before each is scheduled.
+        """
+        if not self._is_begun:
+            self._is_begun = True
+            self._owed += self._depth
+        elif not (self._retrying and self._owed):
+            self._owed += 1
+        self._retrying = True  # a source that raises is asked again for the same iteration
+        self._schedule_owed(set_up)
+        self._retrying = False
+        if self._waits:
+            self._executor.finish()
+
+    def schedule_fed(self, set_up: Callable[[], None] | None) -> None:
+        """Schedule what was asked for before a source was fed.
+
+        Nothing is done while this is being done already, be it by another thread or further up in
+        this one: a source, or `set_up`, may feed another one.
+        """
+        try:
+            if self.lock.acquire(blocking=False):
+                try:
+                    self._schedule_while_fed(set_up)
+                finally:
+                    self.lock.release()
+        finally:
+            self._queues.note_change()
+
+    def _schedule_owed(self, set_up: Callable[[], None] | None) -> None:
+        consumer = self._executor.consumer
+        consumer.is_inside = True
+        try:
+            with self.lock:  # not `acquire`, behind which a Ctrl-C would leave it locked
+                self._schedule_while_fed(set_up)
+        finally:
+            consumer.is_inside = False
+            self._queues.note_change()
+
+    def _schedule_while_fed(self, set_up: Callable[[], None] | None) -> None:
+        """Schedule what was asked for, as far as external sources have data. Holds the lock."""
+        queues = self._queues
+        while self._owed and not queues.ended:
+            try:
+                if self._is_full():
+                    break
+                # Once for each iteration, however often the rest is tried again.
+                if set_up is not None and not self._is_set_up:
+                    set_up()
+                    self._is_set_up = True
+                if queues.starving():
+                    break
+                size, fed = queues.collect()
+            except StopIteration:
+                queues.ended = True
+                break
+            self._executor.schedule(Iteration(self.number, size, fed, queues.before))
+            self.number += 1
+            self._owed -= 1
+            self._is_set_up = False
+
+    def _is_full(self) -> bool:
+        """Whether a further iteration has to wait for memory; never if none is on its way."""
+        limit = self.limit
+        if limit is None:
+            return False
+        on_their_way = self._executor.scheduled()
+        return bool(on_their_way) and not limit.has_room(on_their_way)
+
+    def take(self, set_up: Callable[[], None] | None) -> Iteration:
+        """Wait for the oldest iteration and hand it over.
+
+        Raises
+        ------
+        StopIteration
+            At the end of an epoch.
+        OutOfRangeError
+            If a source has not been fed for it.
+        """
+        queues = self._queues
+        if self._owed:
+            self._schedule_owed(set_up)
+        while True:
+            seen = queues.changes
+            if self._executor.pending():
+                break
+            if queues.ended or not self._owed:
+                queues.warn_of_empty_epoch()
+                raise StopIteration
+            starving = queues.starving()
+            if starving and queues.may_wait():
+                queues.wait_for_change(seen)
+            elif starving:
+                self._owed = 0
+                raise OutOfRangeError(
+                    f"The external source{'s' if len(starving) > 1 else ''} "
+                    f"{', '.join(map(repr, starving))} had no data for this iteration: call "
+                    "`feed_input` before each run."
+                )
+            self._schedule_owed(set_up)
+        iteration = self._executor.take()
+        if self.limit is not None:
+            self.limit.note(iteration)
+        return iteration
+
+    def begin_epoch(self) -> None:
+        """Forget what was asked for in the epoch before."""
+        self._owed = 0
+        self._is_begun = False

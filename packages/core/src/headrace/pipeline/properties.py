@@ -1,0 +1,150 @@
+"""What can be read off a pipeline without running it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from headrace.tracebacks import public_methods
+
+if TYPE_CHECKING:
+    from headrace.pipeline.engine import Engine
+    from headrace.pipeline.settings import Settings
+    from headrace.profiling.profile import Profile
+    from headrace.types import DALIDataType
+
+
+@public_methods
+class SettingsProperties:
+    """The properties that mirror a pipeline's settings."""
+
+    _settings: Settings
+
+    def _built(self) -> Engine:
+        """What the pipeline runs on; it is built if need be."""
+        raise NotImplementedError
+
+    @property
+    def max_batch_size(self) -> int:
+        """Largest number of samples in a batch."""
+        return self._settings.batch_size  # type: ignore[return-value]
+
+    @property
+    def batch_size(self) -> int:
+        """Deprecated name of `max_batch_size`."""
+        warnings.warn(
+            "`Pipeline.batch_size` is deprecated, use `max_batch_size`.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.max_batch_size
+
+    @property
+    def num_threads(self) -> int | None:
+        """Number of worker threads."""
+        return self._settings.num_threads
+
+    @property
+    def device_id(self) -> int | None:
+        """GPU the pipeline uses; `None` on the CPU."""
+        return self._settings.device_id
+
+    @property
+    def seed(self) -> int | None:
+        """Seed as it was given."""
+        return self._settings.seed
+
+    @property
+    def exec_pipelined(self) -> bool:
+        """Whether batches are worked on ahead."""
+        return self._settings.exec_pipelined
+
+    @property
+    def exec_async(self) -> bool:
+        """Whether work goes on while the consumer works."""
+        return self._settings.exec_async
+
+    @property
+    def exec_dynamic(self) -> bool | None:
+        """As given; outputs stay valid either way."""
+        s = self._settings
+        if s.exec_dynamic is None and s.exec_pipelined and s.exec_async and not self.exec_separated:
+            return True
+        return s.exec_dynamic
+
+    @property
+    def exec_separated(self) -> bool:
+        """Whether the prefetch depth was given for CPU and GPU apart."""
+        return isinstance(self._settings.prefetch_queue_depth, dict)
+
+    @property
+    def prefetch_queue_depth(self) -> int | dict[str, int]:
+        """As given."""
+        return self._settings.prefetch_queue_depth
+
+    @property
+    def cpu_queue_size(self) -> int:
+        """Number of batches worked on ahead on the CPU."""
+        return self._settings.queue_sizes[0]
+
+    @property
+    def gpu_queue_size(self) -> int:
+        """Number of batches worked on ahead on the GPU."""
+        return self._settings.queue_sizes[1]
+
+    @property
+    def max_streams(self) -> int:
+        """Deprecated; always -1."""
+        return -1
+
+    @property
+    def default_cuda_stream_priority(self) -> int:
+        """Deprecated; always 0."""
+        return 0
+
+    @property
+    def set_affinity(self) -> bool:
+        """Whether workers are bound to processors."""
+        return self._settings.set_affinity
+
+    @property
+    def enable_memory_stats(self) -> bool:
+        """Whether `executor_statistics` tells the memory of each operator."""
+        return self._settings.enable_memory_stats
+
+    @property
+    def py_num_workers(self) -> int:
+        """Number of workers of parallel external sources."""
+        return self._settings.py_num_workers
+
+    @property
+    def py_start_method(self) -> str:
+        """How worker processes of parallel external sources are started."""
+        return self._settings.py_start_method
+
+    @property
+    def stream_policy(self) -> Any:
+        """As given; concerns the GPU."""
+        return self._settings.stream_policy
+
+    @property
+    def concurrency(self) -> Any:
+        """As given; concerns the GPU."""
+        return self._settings.concurrency
+
+    def output_stream(self) -> None:
+        """Stream that outputs on the GPU are made on; `None` on the CPU."""
+
+    def output_dtype(self) -> list[DALIDataType | None]:
+        """Demanded element type of each output; `None` where any will do."""
+        return self._built().checks.dtypes()
+
+    def output_ndim(self) -> list[int | None]:
+        """Demanded number of dimensions of each output; `None` where any will do."""
+        return self._built().checks.ndims()
+
+    @property
+    def profile(self) -> Profile | None:
+        """What records the pipeline, where it was given `profile`."""
+        profile: Profile | None = self._settings.profile
+        return profile

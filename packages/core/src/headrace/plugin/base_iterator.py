@@ -1,0 +1,520 @@
+"""The iterator that all framework plugins build on: epochs, last batches, resetting.
+
+It knows no framework. A plugin derives from it and says how the outputs of the pipelines become
+what the user gets (`_DaliBaseIterator._assemble`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from headrace.errors import IteratorArgumentError, UsageError
+from headrace.plugin.epoch_counter import (
+    Delivery,
+    EndlessCounter,
+    EpochCounter,
+    LastBatchPolicy,
+    ReaderCounter,
+    SizeCounter,
+)
+from headrace.plugin.iterator_arguments import (
+    as_list,
+    checked_names,
+    checked_size,
+    reader_counter,
+    to_auto_reset,
+    to_policy,
+)
+from headrace.plugin.iterator_attributes import IteratorAttributes
+from headrace.plugin.iterator_printing import iterator_html, iterator_line
+from headrace.plugin.iterator_state import (
+    as_state_dict,
+    can_make_checkpoints,
+    check_enabled,
+    checkpoints_in,
+    dealt_anew,
+    found_state,
+    kind_of,
+)
+from headrace.tracebacks import public_methods
+from headrace.types import PipelineAPIType
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from headrace.pipeline import Pipeline
+    from headrace.tensors import TensorListCPU, TensorListGPU
+
+    Batch = TensorListCPU | TensorListGPU
+
+__all__ = ["LastBatchPolicy"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]
+
+
+class PipelineBatch(NamedTuple):
+    """What one pipeline gave for one step.
+
+    Attributes
+    ----------
+    outputs
+        Its outputs, whole.
+    kept
+        The samples to hand out: that many from the front, or those with these numbers.
+    """
+
+    outputs: tuple[Batch, ...]
+    kept: int | list[int]
+
+
+@public_methods
+class _DaliBaseIterator(IteratorAttributes):
+    """Iterates over batches of one or more pipelines, one epoch per ``for`` loop.
+
+    Parameters
+    ----------
+    pipelines
+        One pipeline or several with the same batch size, usually one for each shard or device.
+    size
+        Number of samples in an epoch, all pipelines together. With -1 an epoch lasts until an
+        external source has no more data. Not together with `reader_name`.
+    reader_name
+        Name of the reader in each pipeline that says how long an epoch is. Prefer it to `size`:
+        it takes account of shards and padding.
+    auto_reset
+        ``True`` or ``"yes"``: go on to the next epoch by itself once an epoch has ended.
+        ``False``, ``None`` or ``"no"``: raise `StopIteration` until `reset` or the next loop.
+    fill_last_batch
+        Deprecated; ``True`` stands for ``FILL``, ``False`` for ``PARTIAL``.
+    last_batch_padded
+        With `size`: whether the pipelines repeat samples at the end of an epoch, so that the next
+        one begins with a full batch.
+    last_batch_policy
+        What to do with a last batch that has too few samples.
+    prepare_first_batch
+        Get the first batch right now, so that the pipelines start to work.
+    output_map
+        Names of the outputs of each pipeline, for plugins that hand them out by name.
+
+    Raises
+    ------
+    ArgumentValueError
+        If arguments do not fit together or to the pipelines.
+    UsageError
+        If a pipeline has been run in another way, or gives no batch at all.
+    """
+
+    def __init__(
+        self,
+        pipelines: Pipeline | Sequence[Pipeline],
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: bool | str | None = False,
+        fill_last_batch: bool | None = None,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+        *,
+        output_map: Sequence[str] | None = None,
+    ) -> None:
+        self._pipes = as_list(pipelines)
+        self._num_gpus = len(self._pipes)
+        self._reader_name = reader_name
+        self._auto_reset = to_auto_reset(auto_reset)
+        policy = to_policy(last_batch_policy, fill_last_batch)
+        size = checked_size(size, reader_name, len(self._pipes), last_batch_padded)
+        for pipeline in self._pipes:
+            pipeline._latch_api(PipelineAPIType.ITERATOR)
+            pipeline.build()
+        batch_sizes = {pipeline.max_batch_size for pipeline in self._pipes}
+        if len(batch_sizes) > 1:
+            raise IteratorArgumentError(
+                "All pipelines should have the same batch size set, got pipelines of the batch "
+                f"sizes {sorted(batch_sizes)}."
+            )
+        self.batch_size: int = batch_sizes.pop()
+        self.output_map = None if output_map is None else checked_names(output_map, self._pipes)
+        if reader_name is None and size <= 0:
+            policy = LastBatchPolicy.FILL
+        self._last_batch_policy = policy
+        self._epoch = size, last_batch_padded
+        self._prepare_first_batch = prepare_first_batch
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin where the pipelines do: at their beginning, or behind their checkpoints."""
+        self._epochs = self._new_counter()
+        self._given = 0
+        """Batches of this epoch that the user has got."""
+        self._ended = self._exhausted = False
+        self._scheduled = False
+        self._interrupted = False
+        """Whether something, such as a Ctrl-C, ended a step or a reset halfway."""
+        self._resumed = False
+        """Whether it goes on in the middle of an epoch, and nothing has been taken yet."""
+        state = found_state([pipeline._restored for pipeline in self._pipes], self._epochs)
+        if state is not None:
+            self._restore(state)
+        self._first: list[PipelineBatch] | None = None
+        self._before_first: list[bytes] = []
+        """Checkpoints from before the first batch, which was taken ahead."""
+        if self._prepare_first_batch:
+            if can_make_checkpoints(self._pipes):
+                self._before_first = self._checkpoints()
+            self._first = self._take_first()
+
+    def _new_counter(self) -> EpochCounter:
+        size, padded = self._epoch
+        policy = self._last_batch_policy
+        if self._reader_name is not None:
+            return reader_counter(self._pipes, self._reader_name, self.batch_size, policy)
+        if size > 0:
+            return SizeCounter(size, len(self._pipes), self.batch_size, policy, padded)
+        return EndlessCounter()
+
+    def _take_first(self) -> list[PipelineBatch] | None:
+        """The first batch; behind a checkpoint at the end of an epoch, that of the next one.
+
+        `None` where that epoch, because of bad samples, turns out to have no batch.
+        """
+        for again in (self._resumed, False):
+            try:
+                return self._take()
+            except StopIteration:
+                if not again:
+                    break
+                if self._ended:
+                    self._begin_next()
+        if self._resumed:
+            return None
+        raise UsageError(self._why_no_data())
+
+    def _why_no_data(self) -> str:
+        reason = "It seems that there is no data in the pipeline: it gave not even one batch. "
+        if isinstance(self._epochs, EndlessCounter):
+            return reason + (
+                "Its source came to the end of its data before there was a batch; one that gives "
+                f"single samples has to give at least {self.batch_size}, the batch size."
+            )
+        return reason + (
+            "With the last-batch policy DROP this happens if the batch size is greater than the "
+            f"shard. The batch size is {self.batch_size}, the policy "
+            f"{self._last_batch_policy.name}, an epoch has {self._epochs.size} samples per "
+            "pipeline."
+        )
+
+    # -- iteration ---------------------------------------------------------------------------
+
+    def __iter__(self) -> Self:
+        """Begin an epoch: the next one, if anything has been taken from the current one."""
+        self.reset()
+        return self
+
+    def next(self) -> Any:
+        """The next batch of the epoch: what `__next__` gives.
+
+        Raises
+        ------
+        StopIteration
+            At the end of the epoch.
+        """
+        return self.__next__()
+
+    def __next__(self) -> Any:
+        """The next batch of the epoch.
+
+        A sub-class may override it, and may then call it `next`, too.
+
+        Raises
+        ------
+        StopIteration
+            At the end of the epoch.
+        """
+        self._interrupted = True
+        self._resumed = False
+        try:
+            if self._first is None:
+                batches = self._take()
+            else:
+                batches, self._first = self._first, None
+            self._given += 1
+            result = self._assemble(batches)
+        except Exception:  # every pipeline has given its batch, or its epoch has come to its end
+            self._interrupted = False
+            raise
+        self._interrupted = False
+        return result
+
+    def _assemble(self, batches: list[PipelineBatch]) -> Any:
+        """What the user gets for one step."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Begin the next epoch, whether the current one has come to its end or not.
+
+        In the middle of an epoch the batches that are being prepared are thrown away and the
+        readers go on to the beginning of their next epoch. Nothing happens if no batch has been
+        taken since an epoch began, unless a step was interrupted, as by Ctrl-C, and its batch lost.
+        Nor does anything before a batch has been taken behind a checkpoint in the middle of an
+        epoch: the next loop goes through the rest of it.
+        """
+        if self._interrupted:
+            self._restart()
+            return
+        if not self._ended and (self._resumed or not self._given):
+            return
+        self._interrupted = True
+        if not self._ended and self._epochs.steps_left() == 0:
+            # All batches were taken, but nobody asked for one more.
+            self._finish()
+            self._ended = True
+        if self._ended:
+            self._begin_next()
+            self._interrupted = False
+        else:
+            self._restart()
+
+    def _take(self) -> list[PipelineBatch]:
+        """The next batch of each pipeline, cut to what belongs to the epoch."""
+        if self._ended:
+            raise StopIteration
+        if self._epochs.steps_left() == 0:
+            self._finish()
+            self._end()
+        try:
+            outputs, deliveries = self._fetch()
+        except StopIteration:
+            self._exhausted = True
+            self._end()
+        kept = self._epochs.advance(deliveries)
+        if kept is None:
+            self._finish()
+            self._end()
+        batches = [PipelineBatch(o, k) for o, k in zip(outputs, kept, strict=True)]
+        if isinstance(self._epochs, SizeCounter):
+            # Without shards, pipelines beyond the end of the data take no part in the last step.
+            batches = [batch for batch in batches if batch.kept]
+        return batches
+
+    def _fetch(self) -> tuple[list[tuple[Batch, ...]], list[Delivery]]:
+        if not self._scheduled:
+            self._schedule()
+        outputs = []
+        deliveries = []
+        failure: Exception | None = None
+        for pipeline in self._pipes:
+            try:
+                output = pipeline.share_outputs()
+            except StopIteration:
+                raise
+            except Exception as error:
+                # The iteration is lost, but the others must stay in step with it.
+                failure = failure or error
+                deliveries.append(Delivery(self.batch_size))
+                continue
+            # Outputs live as long as somebody refers to them; this lets go of the pipeline's own.
+            pipeline.release_outputs()
+            outputs.append(output)
+            deliveries.append(self._delivery(pipeline, output))
+        self._schedule()
+        if failure is not None:
+            self._epochs.advance(deliveries)
+            raise failure
+        return outputs, deliveries
+
+    def _delivery(self, pipeline: Pipeline, output: tuple[Batch, ...]) -> Delivery:
+        size = len(output[0])
+        if size != self.batch_size and not isinstance(self._epochs, EndlessCounter):
+            raise UsageError(
+                f"The pipeline gave a batch of {size} samples, but its batch size is "
+                f"{self.batch_size}. Batches of varying size are possible only without "
+                "`reader_name` and `size`, where an epoch lasts until its data ends."
+            )
+        return Delivery(
+            size,
+            pipeline._skipped_in_last_outputs,
+            pipeline._draw_numbers_in_last_outputs,
+        )
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        for pipeline in self._pipes:
+            pipeline.schedule_run()
+
+    def _finish(self) -> None:
+        """Read what the epoch has beyond its last step."""
+        for _ in range(self._epochs.leftover_steps()):
+            self._epochs.advance(self._fetch()[1])
+
+    def _end(self) -> NoReturn:
+        self._ended = True
+        if self._auto_reset:
+            self._begin_next()
+        raise StopIteration
+
+    def _begin_next(self) -> None:
+        if self._exhausted and isinstance(self._epochs, ReaderCounter):
+            self._restart()
+            return
+        if self._exhausted:
+            self._epochs.restart(None)
+        else:
+            self._epochs.next_epoch()
+        self._begun()
+        for pipeline in self._pipes:
+            was_empty = pipeline.empty()
+            pipeline.reset()
+            if was_empty and self._scheduled:
+                pipeline.schedule_run()
+
+    def _restart(self) -> None:
+        self._interrupted = True
+        shards = [pipeline._restart_epoch() for pipeline in self._pipes]
+        name = self._reader_name
+        if name is not None and len(self._pipes) > 1:
+            # An interruption may have come between the batches of two pipelines.
+            epochs = [pipeline._reader_epoch(name) for pipeline in self._pipes]
+            if len(set(epochs)) > 1:
+                latest = {name: max(epochs)}
+                shards = [pipeline._restart_epoch(latest) for pipeline in self._pipes]
+        self._epochs.restart(None if name is None else [s[name] for s in shards])
+        self._begun()
+        self._first = None
+        self._schedule()
+        self._interrupted = False
+
+    def _begun(self) -> None:
+        self._given = 0
+        self._ended = self._exhausted = False
+
+    # -- checkpoints ---------------------------------------------------------------------------
+
+    def checkpoints(self) -> list[bytes]:
+        """What each pipeline needs to know to go on behind the batches that were handed out.
+
+        Make the pipelines anew, each with its own as the argument `checkpoint`, and an iterator of
+        them. Its first loop goes through the rest of the epoch. Was that at its end, though not
+        reset, it is a loop through the whole of the next one, or, with
+        ``prepare_first_batch=False``, an empty one.
+
+        Raises
+        ------
+        ArgumentValueError
+            If a pipeline was not made with ``enable_checkpointing=True``.
+        UsageError
+            If a step was interrupted, as by Ctrl-C.
+        """
+        check_enabled(self._pipes)
+        if self._interrupted:
+            raise UsageError(
+                "A step of the iterator was interrupted, and the pipelines may have given "
+                "different numbers of batches. Call `reset`, which begins the next epoch, before "
+                "`checkpoints`."
+            )
+        if self._first is not None:
+            return list(self._before_first)
+        return self._checkpoints()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iterator stands, for `load_state_dict` of this one or of one like it.
+
+        It goes on behind the batches that were handed out, in the middle of an epoch as well.
+        Programs that save stateful loaders, as PyTorch's ``StatefulDataLoader`` is one, find it by
+        its name.
+
+        Returns
+        -------
+        `checkpoints` as text, in a dictionary that JSON, pickle and ``torch.save`` keep.
+
+        Raises
+        ------
+        ArgumentValueError
+            If a pipeline was not made with ``enable_checkpointing=True``.
+        UsageError
+            If a step was interrupted, as by Ctrl-C.
+        """
+        return as_state_dict(self.checkpoints())
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was called; the next loop goes through the rest of that epoch.
+
+        The pipelines are those that the iterator has: what they are working on is thrown away, and
+        their readers and sources go to where they were. Where an epoch was at its end, though not
+        reset, the next loop is as `checkpoints` says. If an error says that `state` does not fit,
+        the iterator is as before.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` has returned, of an iterator over pipelines with the same readers,
+            sources and random operators, as many, and in the same order; or, with `reader_name`,
+            over another number of shards, each a pipeline's.
+
+        Raises
+        ------
+        ArgumentTypeError, CheckpointError
+            If `state` is no such state, or comes from an iterator over other pipelines.
+        ArgumentValueError
+            If a pipeline was not made with ``enable_checkpointing=True``.
+        """
+        check_enabled(self._pipes)
+        counter = self._new_counter()
+        saved = checkpoints_in(state, self._pipes, counter)
+        pairs = list(zip(self._pipes, saved, strict=True))
+        found = [pipeline._readable_checkpoint(data) for pipeline, data in pairs]
+        found_state(found, counter)
+        self._interrupted = True
+        for pipeline, data in pairs:
+            pipeline._go_to(data)
+        self._begin()
+
+    def _checkpoints(self) -> list[bytes]:
+        state = {
+            "epochs by": kind_of(self._epochs),
+            "size": None if self._reader_name is not None else self._epochs.size,
+            "counter": self._epochs.state(),
+            "given": self._given,
+            "ended": self._ended,
+            "exhausted": self._exhausted,
+        }
+        return [pipeline._checkpoint(iterator=state) for pipeline in self._pipes]
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._resumed = True
+        if dealt_anew(self._pipes, self._epochs, self._reader_name):
+            return  # at the beginning of what is left of an epoch
+        self._epochs.restore(state["counter"])
+        self._given = state["given"]
+        self._ended, self._exhausted = state["ended"], state["exhausted"]
+
+    # -- sizes ---------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Number of samples in the epoch: per pipeline with `reader_name`, else as given."""
+        return self._epochs.size
+
+    def __len__(self) -> int:
+        """Number of batches in the epoch: in this one if it is under way, else in the next.
+
+        0 where an epoch lasts until its data ends: nobody knows how many batches that will be.
+        """
+        counter = self._epochs
+        if self._ended and not self._exhausted:
+            counter = copy.deepcopy(counter)
+            counter.next_epoch()
+            return counter.steps_left() or 0
+        left = counter.steps_left()
+        if left is None:
+            return 0
+        return self._given + (self._first is not None) + left
+
+    def __repr__(self) -> str:
+        return iterator_line(self)
+
+    def _repr_html_(self) -> str:
+        return iterator_html(self)

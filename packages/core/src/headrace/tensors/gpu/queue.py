@@ -1,0 +1,216 @@
+"""Where work for the GPU goes: one stream, with the memory and the uploads that belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from headrace.tensors.gpu.batch import (
+    DeviceBatch,
+    StridedBatch,
+    as_shapes,
+    dense_layout,
+    uniform_shape,
+    volumes,
+)
+from headrace.tensors.gpu.pinned import PinnedHostPool
+from headrace.tensors.gpu.uploads import Uploads
+
+if TYPE_CHECKING:
+    from headrace.tensors.gpu.pool import DevicePool, StagingPool
+    from headrace.tensors.gpu.runtime import Function, Runtime
+
+SAMPLE_ALIGNMENT_BYTES = 64
+"""Samples of differing shapes begin at multiples of it; those of one shape lie without gaps."""
+_MOST_RECORDS = 64
+
+
+class Kernel(Protocol):
+    """A kernel that is not compiled yet: hashable, with the text of its program."""
+
+    @property
+    def name(self) -> str:
+        """Name expression: ``"fill<float>"``."""
+        ...
+
+    def source(self) -> str:
+        """CUDA C++ that defines it."""
+        ...
+
+
+class Queue:
+    """Memory, uploads and launches on one stream of one device; of one thread at a time.
+
+    Everything that is uploaded for a kernel goes over in one copy, just before its launch; without
+    `uploads_together`, each by itself, to memory that is exactly as long as it is.
+
+    What `scratch` and `upload` hand out is valid for work queued here, until the queue's owner says
+    `finish`: nothing has to be kept or freed by who asks.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        stream: int,
+        pool: DevicePool,
+        staging: StagingPool,
+        pinned: PinnedHostPool | None = None,
+        *,
+        uploads_together: bool = True,
+    ) -> None:
+        self.runtime = runtime
+        self.pinned = PinnedHostPool(runtime) if pinned is None else pinned
+        self.stream = stream
+        self._pool = pool
+        self._uploads = Uploads(runtime, stream, pool, staging, together=uploads_together)
+        self._scratch: list[Any] = []
+        self._records: dict[tuple[int, int], np.ndarray] = {}
+        self._functions: dict[Any, Function] = {}
+        self._ragged: tuple[np.ndarray | None, int, np.ndarray, int] = None, 0, np.empty(0), 0
+        self._deferred: list[Callable[[Queue], None]] | None = None
+
+    def empty(
+        self, shapes: Any, dtype: Any, count: int | None = None, *, quiesced: bool = False
+    ) -> DeviceBatch:
+        """Uninitialised memory for a batch, in one piece.
+
+        Parameters
+        ----------
+        shapes
+            One shape a sample, ``(samples, ndim)``, or, with `count`, one for all.
+        dtype
+            Element type.
+        count
+            Number of samples, where `shapes` is a single one.
+        quiesced
+            No queued work may use the memory still: for writers that do not keep to the order of
+            the stream (see `headrace.tensors.gpu.pool`).
+        """
+        dtype = np.dtype(dtype)
+        if count and type(shapes) is tuple:
+            uniform: tuple[int, ...] | None = shapes
+        else:
+            shapes = np.asarray(shapes, np.int64)
+            if shapes.ndim == 1:
+                assert count is not None
+                shapes = as_shapes(shapes, count)
+            count = len(shapes)
+            uniform = None if shapes is self._ragged[0] else uniform_shape(shapes)
+        if uniform is not None:
+            total = dense_layout(uniform, dtype.itemsize, count)[2]
+            memory = self._pool.take(max(total, 1), self.stream, quiesced=quiesced)
+            return DeviceBatch.dense(self.runtime, (memory,), memory.address, uniform, dtype, count)
+        offsets, total = self._ragged_layout(shapes, dtype.itemsize)
+        memory = self._pool.take(max(total, 1), self.stream, quiesced=quiesced)
+        pointers = (memory.address + offsets).view(np.uint64)
+        batch = DeviceBatch(self.runtime, (memory,), pointers, shapes, dtype)
+        batch.note_layout(None)
+        return batch
+
+    def _ragged_layout(self, shapes: np.ndarray, itemsize: int) -> tuple[np.ndarray, int]:
+        """Where samples of differing shapes begin, and the bytes of all.
+
+        Batches that become one another, step by step, share one array of shapes.
+        """
+        known, of_size, offsets, total = self._ragged
+        if known is shapes and of_size == itemsize:
+            return offsets, total
+        sizes = volumes(shapes) * itemsize
+        sizes += SAMPLE_ALIGNMENT_BYTES - 1
+        sizes &= -SAMPLE_ALIGNMENT_BYTES
+        ends = sizes.cumsum()
+        total = int(ends[-1]) if len(ends) else 0
+        self._ragged = shapes, itemsize, ends - sizes, total
+        return self._ragged[2], total
+
+    def records(self, dtype: np.dtype, count: int) -> np.ndarray:
+        """An array of so many elements, to be filled and uploaded before it is asked for again.
+
+        NumPy takes longer to make one of many fields than the loop that fills it.
+        """
+        key = id(dtype), count  # an array's type lives as long as the array
+        found = self._records.get(key)
+        if found is None:
+            if len(self._records) >= _MOST_RECORDS:
+                self._records.clear()
+            found = self._records[key] = np.empty(count, dtype)
+        return found
+
+    def scratch(self, size_bytes: int) -> int:
+        """Address of uninitialised device memory for work that is queued here now."""
+        memory = self._pool.take(max(size_bytes, 1), self.stream)
+        self._scratch.append(memory)
+        return memory.address
+
+    def upload(self, values: np.ndarray) -> np.uint64:
+        """Address on the device that `values` have when the kernel that is launched next runs."""
+        return np.uint64(self._uploads.add(values.tobytes()))
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        *args: Any,
+        shared_bytes: int = 0,
+    ) -> None:
+        """Queue a kernel; does nothing where the grid is empty.
+
+        `args` are NumPy scalars of exactly the types of the kernel's parameters; addresses are
+        ``numpy.uint64``.
+        """
+        if 0 in grid:
+            return
+        self._uploads.send()
+        function = self._functions.get(kernel)
+        if function is None:
+            function = self.runtime.function(kernel.source(), kernel.name)
+            self._functions[kernel] = function
+        function(grid, block, args, shared_bytes, self.stream)
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether it is known how `copy_strided` is done: it is where operators may run."""
+        return _copy_strided is not None
+
+    def copy_strided(self, source: StridedBatch, target: DeviceBatch) -> None:
+        """Queue a copy of samples seen through strides."""
+        assert _copy_strided is not None
+        _copy_strided(self, source, target)
+
+    def keep(self, owner: Any) -> None:
+        """Keep `owner`, and with it its memory, until the work queued so far is done."""
+        self._scratch.append(owner)
+
+    def collect(self, deferred: list[Callable[[Queue], None]] | None) -> None:
+        """Collect what `defer` is given from now on in a list; `None`: have it done at once."""
+        self._deferred = deferred
+
+    def defer(self, work: Callable[[Queue], None]) -> None:
+        """Have `work` done before anybody gets what is queued here, and maybe not at once.
+
+        It may wait, while the next batch is begun. It is called with a queue for the same stream,
+        maybe in another thread; so an operator that has deferred work must not be followed by one
+        that reads its output on the same stream.
+        """
+        if self._deferred is None:
+            work(self)
+        else:
+            self._deferred.append(work)
+
+    def finish(self) -> list[Any]:
+        """What must be kept until the work queued so far is done; the queue starts anew."""
+        kept, self._scratch = self._scratch, []
+        kept.extend(self._uploads.finish())
+        return kept
+
+
+_copy_strided: Callable[[Queue, StridedBatch, DeviceBatch], None] | None = None
+
+
+def install_strided_copy(copy: Callable[[Queue, StridedBatch, DeviceBatch], None]) -> None:
+    """Tell how strided samples are copied; the kernels do, which are above this floor."""
+    global _copy_strided
+    _copy_strided = copy

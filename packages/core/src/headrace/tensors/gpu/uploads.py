@@ -1,0 +1,138 @@
+"""Small things that kernels need, on their way to the device: descriptors of samples, arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace.tensors.gpu.pool import STAGING_BYTES
+
+if TYPE_CHECKING:
+    from headrace.tensors.gpu.pool import (
+        DeviceMemory,
+        DevicePool,
+        PinnedMemory,
+        PlainMemory,
+        StagingPool,
+    )
+    from headrace.tensors.gpu.runtime import Runtime
+
+_ALIGNMENT = 64
+_AT_ONCE_BYTES = 1 << 16
+"""What is copied at a time. Of so little plain memory, the driver takes a copy at once and sends it
+with its commands: a kernel behind that begins 6 microseconds earlier, on an H200, than behind a
+copy from page-locked memory.
+"""
+
+
+class Uploads:
+    """Collects what is to be uploaded, in memory of the host, and copies it over in one go.
+
+    Parameters
+    ----------
+    runtime, stream
+        Where copies go.
+    pool, staging
+        Memory on the device, and memory of the host to copy from.
+    together
+        Whether one copy may take several things over.
+    """
+
+    __slots__ = (
+        "_address",
+        "_device",
+        "_host",
+        "_kept",
+        "_pool",
+        "_runtime",
+        "_sent",
+        "_staging",
+        "_stream",
+        "_together",
+        "_used",
+    )
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        stream: int,
+        pool: DevicePool,
+        staging: StagingPool,
+        *,
+        together: bool,
+    ) -> None:
+        self._runtime = runtime
+        self._stream = stream
+        self._pool = pool
+        self._staging = staging
+        self._together = together
+        self._host: PinnedMemory | PlainMemory | None = None
+        self._device: DeviceMemory | None = None
+        self._address = 0
+        self._used = 0
+        self._sent = 0
+        self._kept: list[Any] = []
+
+    def add(self, content: bytes) -> int:
+        """Address on the device that these bytes will have, once they are sent."""
+        size = len(content)
+        start = (self._used + _ALIGNMENT - 1) & -_ALIGNMENT
+        host = self._host
+        if host is None or start + size > host.size_bytes or not self._together:
+            host, start = self._renewed(size), 0
+        host.view[start : start + size] = content
+        self._used = start + size
+        return self._address + start
+
+    def _renewed(self, size: int) -> PinnedMemory | PlainMemory:
+        """Other memory, with room for so much."""
+        self.send()
+        host = self._host = self._staging.take(size)
+        taken = max(size, STAGING_BYTES) if self._together else max(size, 1)
+        device = self._device = self._pool.take(taken, self._stream)
+        self._address = device.address
+        self._used = self._sent = 0
+        self._kept += [_Returning(self._staging, host), device]
+        return host
+
+    def send(self) -> None:
+        """Queue the copy of what was added since the last time."""
+        host, device = self._host, self._device
+        if host is None or device is None or self._used == self._sent:
+            return
+        begin, size = self._sent, self._used - self._sent
+        if size <= _AT_ONCE_BYTES or host.size_bytes != STAGING_BYTES:
+            self._runtime.copy(device.address + begin, host.address + begin, size, self._stream)
+        else:
+            for part in range(begin, self._used, _AT_ONCE_BYTES):
+                size = min(self._used - part, _AT_ONCE_BYTES)
+                self._runtime.copy(device.address + part, host.address + part, size, self._stream)
+        # The next thing begins where a copy may begin, too.
+        self._sent = self._used = -(-self._used // _ALIGNMENT) * _ALIGNMENT
+
+    def finish(self) -> list[Any]:
+        """Send everything; what must be kept until the copies are done.
+
+        What is uploaded next goes behind it, as long as there is room: nothing is overwritten.
+        """
+        self.send()
+        kept, host = self._kept, self._host
+        if host is not None and self._together and host.size_bytes == STAGING_BYTES:
+            self._kept = kept[-2:]
+        else:
+            self._kept = []
+            self._host = self._device = None
+            self._used = self._sent = 0
+        return kept
+
+
+class _Returning:
+    """Gives a piece of staging memory back when it is dropped."""
+
+    __slots__ = ("_memory", "_pool")
+
+    def __init__(self, pool: StagingPool, memory: PinnedMemory | PlainMemory) -> None:
+        self._pool = pool
+        self._memory = memory
+
+    def __del__(self) -> None:
+        self._pool.give_back(self._memory)

@@ -1,0 +1,180 @@
+"""Several samples and where they are in memory: what operators on chunks read and write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from headrace.tensors.addresses import addresses_of
+from headrace.tensors.buffer_sizes import ALIGNMENT_BYTES
+from headrace.tensors.gpu.batch import volumes
+
+
+class Rows(Sequence[np.ndarray]):
+    """Several samples, one array each.
+
+    Parameters
+    ----------
+    rows
+        The samples, where they are at hand.
+    """
+
+    __slots__ = ("_addresses", "_dense", "_rows", "_shapes", "begins", "flat")
+
+    def __init__(self, rows: list[np.ndarray] | None = None) -> None:
+        self._rows = rows
+        self._addresses: np.ndarray | None = None
+        self._shapes: np.ndarray | None = None
+        self._dense: np.ndarray | None = None
+        self.flat: np.ndarray | None = None
+        """Memory that all of them are in, 1-D, where there is such; `begins` then says where."""
+        self.begins: np.ndarray | None = None
+        """int64 ``(samples,)``: the element of `flat` with which each sample begins."""
+
+    @classmethod
+    def of_memory(cls, flat: np.ndarray, begins: np.ndarray, shapes: np.ndarray) -> Rows:
+        """Contiguous samples of shapes ``(samples, ndim)`` in one piece of memory."""
+        made = cls()
+        made.flat, made.begins, made._shapes = flat, begins, shapes
+        return made
+
+    @classmethod
+    def of_row(cls, row: np.ndarray, shapes: np.ndarray) -> Rows:
+        """A single contiguous sample, of the only one of `shapes`."""
+        made = cls.of_memory(row.reshape(-1), np.zeros(1, np.int64), shapes)
+        made._rows = [row]
+        return made
+
+    @classmethod
+    def of_array(cls, values: np.ndarray) -> Rows:
+        """The elements of `values` along its outermost axis."""
+        count, shape = len(values), values.shape[1:]
+        begins = np.arange(count, dtype=np.int64) * math.prod(shape)
+        shapes = np.full((count, len(shape)), shape, np.int64)
+        made = cls.of_memory(values.reshape(-1), begins, shapes)
+        made._dense = values
+        return made
+
+    def window(self, anchors: np.ndarray, sizes: np.ndarray) -> Rows:
+        """Elements of each from number `anchors` on, so many of them: 1-D samples alone."""
+        if self.flat is not None and self.begins is not None:
+            return Rows.of_memory(self.flat, self.begins + anchors, sizes[:, None])
+        spans = zip(self.rows, anchors.tolist(), (anchors + sizes).tolist(), strict=True)
+        return Rows([row[begin:end] for row, begin, end in spans])
+
+    @property
+    def rows(self) -> list[np.ndarray]:
+        """The samples."""
+        rows = self._rows
+        if rows is None and self._dense is not None:
+            rows = self._rows = [self._dense[k, ...] for k in range(len(self._dense))]
+        if rows is None:
+            flat, begins, shapes = self.flat, self.begins, self._shapes
+            assert flat is not None
+            assert begins is not None
+            assert shapes is not None
+            spans = zip(begins.tolist(), (begins + self.sizes).tolist(), strict=True)
+            if shapes.shape[1] == 1:
+                rows = [flat[begin:end] for begin, end in spans]
+            else:
+                rows = [
+                    flat[begin:end].reshape(shape)
+                    for (begin, end), shape in zip(spans, shapes.tolist(), strict=True)
+                ]
+            self._rows = rows
+        return rows
+
+    @rows.setter
+    def rows(self, rows: list[np.ndarray]) -> None:
+        """These very arrays are the samples."""
+        self._rows = rows
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """Their shapes, int64 ``(samples, ndim)``."""
+        if self._shapes is None:
+            rows = self.rows
+            self._shapes = np.array([row.shape for row in rows], np.int64).reshape(len(rows), -1)
+        return self._shapes
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many elements each has, int64 ``(samples,)``."""
+        return volumes(self.shapes)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the elements."""
+        return self.rows[0].dtype if self.flat is None else self.flat.dtype
+
+    @property
+    def addresses(self) -> np.ndarray:
+        """Where the first element of each is, uint64 ``(samples,)``; all are contiguous then.
+
+        The addresses are good as long as this object lives.
+        """
+        if self._addresses is None:
+            if self.flat is not None and self.begins is not None:
+                start: int = self.flat.__array_interface__["data"][0]  # a third of `ctypes.data`
+                self._addresses = (self.begins * self.flat.itemsize + start).astype(np.uint64)
+            else:
+                rows = self.rows
+                if not all(row.flags.c_contiguous for row in rows):
+                    rows = self._rows = [np.ascontiguousarray(row) for row in rows]
+                self._addresses = addresses_of(rows)
+        return self._addresses
+
+    @property
+    def dense(self) -> np.ndarray | None:
+        """All of them as one array, ``(samples, ...)``, a view; `None` unless they are of one shape
+        and as far from one another.
+        """
+        if self._dense is not None:
+            return self._dense
+        flat, begins = self.flat, self.begins
+        shapes = self.shapes
+        if flat is None or begins is None or np.count_nonzero(shapes != shapes[0]):
+            return None
+        pitch = 0
+        if len(begins) > 1:
+            pitches = begins[1:] - begins[:-1]
+            pitch = int(pitches[0])
+            if np.count_nonzero(pitches != pitch):
+                return None
+        shape = tuple(shapes[0].tolist())
+        strides = [flat.itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        return np.ndarray(
+            (len(self), *shape),
+            flat.dtype,
+            flat,
+            int(begins[0]) * flat.itemsize,
+            (pitch * flat.itemsize, *strides),
+        )
+
+    def subset(self, kept: Sequence[int]) -> Rows:
+        """Some of them."""
+        return Rows([self.rows[k] for k in kept])
+
+    def __len__(self) -> int:
+        return len(self._shapes) if self._rows is None else len(self._rows)  # type: ignore[arg-type]
+
+    @overload
+    def __getitem__(self, index: int) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[np.ndarray]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        return self.rows[index]
+
+
+def pack_rows(shapes: np.ndarray, dtype: np.dtype, empty: Callable[..., np.ndarray]) -> Rows:
+    """Arrays of shapes ``(samples, ndim)`` in one piece of memory from `empty`.
+
+    Each begins at a multiple of 64 bytes.
+    """
+    step = ALIGNMENT_BYTES // dtype.itemsize
+    sizes = (volumes(shapes) + (step - 1)) // step * step
+    ends = np.cumsum(sizes)
+    return Rows.of_memory(empty((int(ends[-1]),), dtype), ends - sizes, shapes)

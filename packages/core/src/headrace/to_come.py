@@ -1,0 +1,148 @@
+"""What DALI 2.4 has besides operators, and this installation or version has not.
+
+One table feeds the errors of imports, the page ``docs/to-come.md`` and the README.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from headrace.dali_names import DALI_CLASSES
+from headrace.errors import (
+    MissingModuleError,
+    ModuleNotReleasedError,
+    PluginNotInstalledError,
+    PrivateNameError,
+)
+
+REPOSITORY = "https://github.com/headrace/headrace"
+DOCUMENTS = f"{REPOSITORY}/blob/main/docs"
+
+
+class Absent(NamedTuple):
+    """Something that DALI has.
+
+    Parameters
+    ----------
+    what
+        What it is, as part of a sentence.
+    instead
+        What to do meanwhile: sentences, or nothing.
+    """
+
+    what: str
+    instead: str = ""
+
+
+PLUGINS = {
+    "headrace.plugin.jax": ("headrace-jax", "JAX and Flax iterators"),
+    "headrace.plugin.pytorch": ("headrace-torch", "PyTorch iterators"),
+    "headrace.plugin.squirrel": ("headrace-squirrel", "Squirrel data sets as sources"),
+    "headrace.plugin.tf": ("headrace-tf", "TensorFlow datasets"),
+}
+"""Modules that distributions of their own bring: their names, and what is in them."""
+
+MODULES = {
+    "headrace.experimental.torchvision": Absent(
+        "transforms with the interface of torchvision",
+        "The operators below `fn` and dynamic mode do the same work.",
+    ),
+}
+"""Modules that are to come; those below them come with them."""
+
+_COMPILED = (
+    "It is a part of DALI's compiled library. `headrace.backend` and `headrace.tensors` have the "
+    "classes of data."
+)
+_INTERNAL = "It is internal to DALI."
+_IN_PYTHON = f"Operators are written in Python: {DOCUMENTS}/operators.md."
+NO_COUNTERPART = {
+    "headrace.external_source": "Use `fn.external_source` or `ops.ExternalSource`.",
+    "headrace.internal": _INTERNAL,
+    "headrace.libdali": _COMPILED,
+    "headrace.libdali_core": _COMPILED,
+    "headrace.libdali_kernels": _COMPILED,
+    "headrace.libdali_operators": _COMPILED,
+    "headrace.plugin.jax.integration": _INTERNAL,
+    "headrace.plugin.paddle": "Batches of `Pipeline.run()` reach PaddlePaddle by DLPack.",
+    "headrace.reducers": _INTERNAL,
+    "headrace.sysconfig": f"It has the flags to compile operators in C++. {_IN_PYTHON}",
+}
+"""Modules that are not to come, and what to use."""
+
+
+PRIVATE = frozenset(
+    f"headrace.{name}"
+    for name in (
+        *("_autograph", "_backend_enums", "_conditionals", "_debug_mode", "_debug_utils"),
+        *("_multiproc", "_tensor_formatting", "_typing"),
+        *("_utils", "_utils.external_source_impl", "_utils.hacks"),
+        *("ops._docs", "ops._names", "ops._operators", "ops._operator_utils"),
+        *("ops._python_def_op_utils", "ops._registry", "ops._signatures"),
+    )
+)
+"""Modules that are private in DALI. Programs import some beside what they need, so importing one
+works, and only what is looked up in it is an error."""
+
+_RETURNED = "headrace.operators.support.external.returned"
+PRIVATE_NAMES = {
+    "headrace._autograph": {
+        "is_autograph_artifact": "headrace.graph.rewritten:is_rewritten",
+    },
+    "headrace._utils.external_source_impl": {
+        "assert_cpu_batch_data_type": f"{_RETURNED}:check_batch",
+        "assert_cpu_sample_data_type": f"{_RETURNED}:check_sample",
+        "batch_to_numpy": f"{_RETURNED}:batch_array",
+        "sample_to_numpy": f"{_RETURNED}:sample_array",
+    },
+    "headrace._utils.hacks": {"not_iterable": "headrace.graph.data_node:not_iterable"},
+}
+"""The names in such modules that have a counterpart: ``module:name`` of it, by module and name."""
+
+
+def private_name_error(module: str, name: str) -> PrivateNameError:
+    """The error for the look-up of `name` in one of `PRIVATE`."""
+    return PrivateNameError(
+        f"`{module}.{name}` has no counterpart: the module is private in DALI, whose insides are "
+        f"not Headrace's. See {DOCUMENTS}/to-come.md"
+    )
+
+
+def missing_module(name: str) -> MissingModuleError | None:
+    """The error for the import of a module that is not there; `None` if DALI has none either."""
+    plugin = PLUGINS.get(name)
+    if plugin is not None:
+        distribution, what = plugin
+        return PluginNotInstalledError(
+            f"`{name}` ({what}) comes with the distribution {distribution}, which is not "
+            f"installed. Run `pip install {distribution}`. See {REPOSITORY}#install",
+            name=name,
+        )
+    if name in NO_COUNTERPART:
+        return MissingModuleError(
+            f"`{name}` is a module of DALI without a counterpart. {NO_COUNTERPART[name]} "
+            f"See {DOCUMENTS}/to-come.md",
+            name=name,
+        )
+    absent = MODULES.get(name) or _operators_to_come(name)
+    if absent is None:
+        return None
+    return ModuleNotReleasedError(_text(name, absent), name=name)
+
+
+def _text(name: str, absent: Absent) -> str:
+    instead = f"Meanwhile: {absent.instead} " if absent.instead else ""
+    return (
+        f"`{name}` ({absent.what}) is to come: DALI 2.4 has it, this version of Headrace does not. "
+        f"{instead}See {DOCUMENTS}/to-come.md"
+    )
+
+
+def _operators_to_come(name: str) -> Absent | None:
+    """A module of operators, such as `headrace.fn.noise`, of which there is none yet."""
+    for root in ("headrace.fn.", "headrace.ops.", "headrace.experimental.dynamic."):
+        if name.startswith(root):
+            dotted = name.removeprefix(root)
+            if any(operator.startswith(f"{dotted}.") for operator in DALI_CLASSES):
+                return Absent("operators", f"{DOCUMENTS}/support-matrix.md lists what there is.")
+    return None

@@ -1,1 +1,0 @@
-"""The command line: ``penstock``. It needs typer and rich: ``pip install 'penstock[cli]'``."""

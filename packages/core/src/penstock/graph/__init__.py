@@ -1,5 +1,0 @@
-"""Floor 4: what the user's definition says, before anything runs."""
-
-from __future__ import annotations
-
-from penstock.graph import expressions as expressions  # gives `DataNode` its arithmetic

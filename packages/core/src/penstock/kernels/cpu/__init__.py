@@ -1,5 +1,0 @@
-"""Kernels that run on the CPU, on NumPy arrays, without holding the GIL for long."""
-
-from penstock._lazy_module import lazy_submodules
-
-__getattr__ = lazy_submodules(__name__)

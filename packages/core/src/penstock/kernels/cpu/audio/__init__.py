@@ -1,5 +1,0 @@
-"""Audio on the CPU: files, sampling rates, filters."""
-
-from penstock._lazy_module import lazy_submodules
-
-__getattr__ = lazy_submodules(__name__)
