@@ -2,61 +2,6 @@
 
 from builtins import bool as _bool
 from collections.abc import Sequence
-from headrace.experimental.dynamic import capture as capture
-from headrace.experimental.dynamic import checkpoint as checkpoint
-from headrace.experimental.dynamic import decoders as decoders
-from headrace.experimental.dynamic import experimental as experimental
-from headrace.experimental.dynamic import io as io
-from headrace.experimental.dynamic import math as math
-from headrace.experimental.dynamic import noise as noise
-from headrace.experimental.dynamic import pytorch as pytorch
-from headrace.experimental.dynamic import random as random
-from headrace.experimental.dynamic import readers as readers
-from headrace.experimental.dynamic import reductions as reductions
-from headrace.experimental.dynamic import segmentation as segmentation
-from headrace.experimental.dynamic import transforms as transforms
-from headrace.experimental.dynamic.batches import Batch as Batch
-from headrace.experimental.dynamic.batches import as_batch as as_batch
-from headrace.experimental.dynamic.batches import batch as batch
-from headrace.experimental.dynamic.contexts import EvalContext as EvalContext
-from headrace.experimental.dynamic.contexts import get_current_stream as get_current_stream
-from headrace.experimental.dynamic.devices import Device as Device
-from headrace.experimental.dynamic.devices import DeviceLike as DeviceLike
-from headrace.experimental.dynamic.devices import device as device
-from headrace.experimental.dynamic.dtypes import DType as DType
-from headrace.experimental.dynamic.dtypes import DataType as DataType
-from headrace.experimental.dynamic.dtypes import ImageType as ImageType
-from headrace.experimental.dynamic.dtypes import InterpType as InterpType
-from headrace.experimental.dynamic.dtypes import bfloat16 as bfloat16
-from headrace.experimental.dynamic.dtypes import dtype as dtype
-from headrace.experimental.dynamic.dtypes import float16 as float16
-from headrace.experimental.dynamic.dtypes import float32 as float32
-from headrace.experimental.dynamic.dtypes import float64 as float64
-from headrace.experimental.dynamic.dtypes import int16 as int16
-from headrace.experimental.dynamic.dtypes import int32 as int32
-from headrace.experimental.dynamic.dtypes import int64 as int64
-from headrace.experimental.dynamic.dtypes import int8 as int8
-from headrace.experimental.dynamic.dtypes import type_id as type_id
-from headrace.experimental.dynamic.dtypes import uint16 as uint16
-from headrace.experimental.dynamic.dtypes import uint32 as uint32
-from headrace.experimental.dynamic.dtypes import uint64 as uint64
-from headrace.experimental.dynamic.dtypes import uint8 as uint8
-from headrace.experimental.dynamic.external import ExternalSource as ExternalSource
-from headrace.experimental.dynamic.image_files import imread as imread
-from headrace.experimental.dynamic.modes import EvalMode as EvalMode
-from headrace.experimental.dynamic.rng import RNG
-from headrace.experimental.dynamic.streams import Stream as Stream
-from headrace.experimental.dynamic.streams import get_default_stream as get_default_stream
-from headrace.experimental.dynamic.streams import set_current_stream as set_current_stream
-from headrace.experimental.dynamic.streams import set_default_stream as set_default_stream
-from headrace.experimental.dynamic.streams import stream as stream
-from headrace.experimental.dynamic.tensors import Tensor as Tensor
-from headrace.experimental.dynamic.tensors import as_tensor as as_tensor
-from headrace.experimental.dynamic.tensors import tensor as tensor
-from headrace.experimental.dynamic.thread_pools import ThreadPool as ThreadPool
-from headrace.experimental.dynamic.thread_pools import get_num_threads as get_num_threads
-from headrace.experimental.dynamic.thread_pools import set_num_threads as set_num_threads
-from headrace.types import DALIDataType, DALIImageType, DALIInterpType, DataTypeLike
 from typing import Literal, overload
 
 from numpy.typing import ArrayLike
