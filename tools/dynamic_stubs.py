@@ -134,7 +134,9 @@ def _text(body: str, lines: set[str], merged: Callable[[Iterable[str]], list[str
     }
     ours = merged(line for line in lines if line.startswith("from headrace"))
     numpy = merged(line for line in lines if line.startswith("from numpy"))
-    standard = merged(line for line in lines if not line.startswith(("from numpy", "from headrace")))
+    standard = merged(
+        line for line in lines if not line.startswith(("from numpy", "from headrace"))
+    )
     blocks = ["\n".join(block) for block in (standard, numpy, ours) if block]
     body = body.strip("\n")
     return "\n\n".join([_HEAD.rstrip(), *blocks, *([body] if body else [])]) + "\n"
