@@ -155,7 +155,7 @@ def test_errors_of_the_reader(root, tmp_path):
         "short": good[:-5].tobytes(),
         "header": good[:50].tobytes(),
         "empty": b"",
-        "big": npy(np.ones(3, ">i2")).tobytes(),
+        "fields": npy(np.ones(3, "i2,f4")).tobytes(),
         "str": npy(np.array(["a", "bc"])).tobytes(),
         "complex": npy(np.ones(3, "c8")).tobytes(),
         "missing": None,
@@ -231,7 +231,7 @@ def test_errors_of_the_decoder():
         (np.append(good, good[:3]), "Expected data numpy size 24 bytes"),
         (good[:50], "cut"),
         (np.zeros(0, np.uint8), "no file of NumPy"),
-        (npy(np.ones(3, ">i2")), "big-endian"),
+        (npy(np.ones(3, "i2,f4")), "of several fields"),
         (npy(np.array(["a"])), "elements of type"),
     ):
         assert_both_raise(decode, [bad], match=words)

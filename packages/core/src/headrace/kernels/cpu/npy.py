@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import math
-import threading
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.lib import format as npy_format
 
 from headrace.errors import BadSampleError
 from headrace.types import DALIDataType, to_dali_type
@@ -17,16 +15,25 @@ from headrace.types import DALIDataType, to_dali_type
 PREFIX = 12
 """Bytes that tell how long the header is, in any version."""
 _MAGIC = b"\x93NUMPY"
-_READING = threading.Lock()
-"""Held while NumPy reads a header, for which it builds a syntax tree. CPython 3.11 counts the depth
-of trees for all threads together, and raises `SystemError` where two of them build one."""
-_READ = {1: npy_format.read_array_header_1_0, 2: npy_format.read_array_header_2_0}
+_ENTRY = re.compile(
+    r"""\s*(['"])(descr|fortran_order|shape)\1\s*:\s*
+    (?:(['"])(?P<descr>[^'"\\]*)\3|(?P<fortran_order>True|False)
+    |\((?P<shape>\s*|(?:\s*-?\d{1,19}L?\s*,)+(?:\s*-?\d{1,19}L?)?\s*)\)|(?P<fields>\[.*\]))
+    \s*(?:,|$)""",
+    re.VERBOSE | re.ASCII,
+)
+"""One of the three items of the dictionary that a header is; Python 2 put an L behind integers."""
+_TYPE = re.compile(r"[<>=|]?[biuf]\d\d?")
+_MOST_BYTES = 1 << 62
 
 
 class NpyHeader(NamedTuple):
     """What an array in a file is."""
 
     dtype: np.dtype
+    """Type of the elements, in the order of bytes of this machine."""
+    stored: np.dtype
+    """The same, in the order of the file."""
     shape: tuple[int, ...]
     fortran: bool
     """Whether the first axis is the one along which elements lie side by side."""
@@ -51,18 +58,10 @@ class NpyHeader(NamedTuple):
         )
 
     def array(self, data: np.ndarray) -> np.ndarray:
-        """The array, a view of the file's bytes; a copy where elements are not aligned.
-
-        Raises
-        ------
-        BadSampleError
-            If bytes are missing.
-        """
-        if data.size < self.end:
-            raise self.wrong_size(data)
-        elements = np.frombuffer(data[self.offset : self.end], self.dtype)
-        if not elements.flags.aligned:
-            elements = elements.copy()
+        """The array, a view of the file's bytes; a copy where they do not lie as elements do."""
+        elements = np.frombuffer(data[self.offset : self.end], self.stored)
+        if not elements.flags.aligned or self.stored != self.dtype:
+            elements = elements.astype(self.dtype)
         return elements.reshape(self.shape, order="F" if self.fortran else "C")
 
 
@@ -80,8 +79,10 @@ def header_size(prefix: bytes) -> int:
             f"begins with {_MAGIC!r}, but begins with {prefix[:6]!r}."
         )
     version = prefix[6]
-    if version not in (1, 2, 3):
-        raise BadSampleError(f"The file of NumPy is of version {version}; 1 to 3 are known.")
+    if version not in (1, 2, 3) or prefix[7]:
+        raise BadSampleError(
+            f"The file of NumPy is of version {version}.{prefix[7]}; 1.0, 2.0 and 3.0 are known."
+        )
     return (
         10 + int.from_bytes(prefix[8:10], "little")
         if version == 1
@@ -98,29 +99,57 @@ def parse_header(header: bytes) -> NpyHeader:
     BadSampleError
         If they cannot be read, or the elements are of a type that no batch has.
     """
-    file = io.BytesIO(header)
-    file.seek(8)
+    text = header[10 if header[6] == 1 else 12 :].decode("latin-1").strip(" \t\r\n\f")
+    found: dict[str, str] = {}
+    at, end = 1, len(text) - 1
+    while text[at:end].strip(" \t\r\n\f"):
+        item = _ENTRY.match(text, at, end)
+        value = item and item[item[2] if item["fields"] is None else "fields"]
+        if item is None or value is None or item[2] in found:
+            raise _damaged(text[at:end])
+        found[item[2]] = value
+        at = item.end()
+    if text[:1] + text[-1:] != "{}" or len(found) < 3:
+        raise _damaged(text)
+    descr, words = found["descr"], found["shape"].replace("L", "").split(",")
+    shape = tuple(int(word) for word in words if word.strip())
     try:
-        with _READING:
-            shape, fortran, dtype = _READ[min(header[6], 2)](file, max_header_size=len(header))
-    except (ValueError, SyntaxError, RecursionError) as error:
-        raise BadSampleError(f"The header of the file of NumPy is damaged: {error}") from error
-    if dtype.byteorder == ">":
+        stored = np.dtype(descr) if _TYPE.fullmatch(descr) else None
+    except TypeError:
+        stored = None
+    if stored is None or stored.itemsize > 8:
+        what = "of several fields" if descr[:1] == "[" else f"of type {descr}"
         raise BadSampleError(
-            f"The file of NumPy has numbers of type {dtype}: big-endian files are not supported. "
-            "Save it as `array.astype(array.dtype.newbyteorder('='))`."
-        )
-    if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise BadSampleError(
-            f"Unknown Numpy type string {dtype.str!r}: the file has elements of type {dtype}; "
+            f"Unknown Numpy type string {descr!r}: the file has elements {what}; "
             "integers, booleans and floating point numbers of up to 64 bits are known."
         )
-    return NpyHeader(dtype, shape, fortran, len(header))
+    if min(shape, default=0) < 0:
+        raise BadSampleError(f"The header of the file of NumPy has the negative extents {shape}.")
+    if max(math.prod(max(n, 1) for n in shape) * stored.itemsize, *shape, 0) > _MOST_BYTES:
+        raise BadSampleError(f"The file of NumPy announces {shape} elements, more than any has.")
+    fortran = found["fortran_order"] == "True"
+    return NpyHeader(stored.newbyteorder("="), stored, shape, fortran, len(header))
+
+
+def _damaged(text: str) -> BadSampleError:
+    return BadSampleError(
+        f"The header of the file of NumPy is damaged: {text[:200]!r} is not a dictionary of "
+        "`descr`, `fortran_order` and `shape`."
+    )
 
 
 def header_of(data: np.ndarray) -> NpyHeader:
-    """What the file with these bytes, uint8, is."""
+    """What the file with these bytes, uint8, is.
+
+    Raises
+    ------
+    BadSampleError
+        If it cannot be read, or bytes of the array are missing.
+    """
     size = header_size(data[:PREFIX].tobytes())
     if data.size < size:
         raise BadSampleError("The header of the file of NumPy is cut.")
-    return parse_header(data[:size].tobytes())
+    header = parse_header(data[:size].tobytes())
+    if data.size < header.end:
+        raise header.wrong_size(data)
+    return header

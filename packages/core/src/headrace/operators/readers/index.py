@@ -326,6 +326,11 @@ def first_of(index: Index, parse: Callable[[np.ndarray], T]) -> T:
         try:
             return parse(index.fetch(entry)[0])
         except BadSampleError as error:
-            problem = problem or error
+            problem = problem or naming(error, index.source(entry))
     assert problem is not None
     raise problem
+
+
+def naming(error: BadSampleError, source: str) -> BadSampleError:
+    """The error, with the name of the file it is about if it has none."""
+    return error if source in str(error) else BadSampleError(f"{source}: {error}")

@@ -12,7 +12,7 @@ from headrace.kernels.cpu import npy
 from headrace.kernels.cpu.cast import converter
 from headrace.kernels.cpu.pad import pad_window
 from headrace.operators.readers.base import Reader, reader
-from headrace.operators.readers.index import FileIndex, Index
+from headrace.operators.readers.index import FileIndex, Index, naming
 from headrace.operators.readers.listing import named_file_args, named_files
 from headrace.operators.readers.storage import join, read_file
 from headrace.operators.support.argument_types import (
@@ -115,7 +115,7 @@ class NumpyReader(Reader):
                 size = npy.header_size(read_file(path, np.empty, 0, npy.PREFIX).tobytes())
                 return npy.parse_header(read_file(path, np.empty, 0, size).tobytes())
             except BadSampleError as error:
-                problem = problem or error
+                problem = problem or naming(error, path)
         assert problem is not None
         raise problem
 
