@@ -7,8 +7,9 @@
     hatch run bench:audio --device gpu --case pipeline --batch-size 8 64 --threads 1 2 8
 
 Cases are `dynamic` (eager, sync_cpu and captured; one loop, and loops in two threads of Python,
-each with a shard of its own), `pipeline`, `scalars`: a pipeline that works out where to cut from
-the length of each clip, and `calls`: what a call of an operator costs that does nothing.
+each with a shard of its own), `looks`: one loop that waits for every batch, for every second one,
+or for none before the last of eight epochs, `pipeline`, `scalars`: a pipeline that works out where
+to cut from the length of each clip, and `calls`: what a call of an operator costs that does nothing.
 All peers get the same files and run in turn, each library in a process of its own.
 """
 
@@ -36,10 +37,13 @@ from benchmarks.support.harness import Peer, checked_cases, measure, print_table
 from benchmarks.support.libraries import library
 from examples.dynamic.speech import write_speech
 
-CASES = ("dynamic", "pipeline", "scalars", "calls")
+CASES = ("dynamic", "looks", "pipeline", "scalars", "calls")
 GRAPHS = {"pipeline": audio_chain.graph, "scalars": audio_chain.graph_of_scalars}
 LOOPS = ((1, 2), (1, 1), (2, 1))
 """Loops, and threads for the operators of each."""
+LOOKS = {"every batch": 1, "every second batch": 2, "none before the last": 0}
+"""What a loop waits for, and every how many batches that is."""
+EPOCHS_WITHOUT_A_LOOK = 8
 
 
 class Ranks:
@@ -50,12 +54,12 @@ class Ranks:
         # A pool for each: contexts of dynamic mode belong to their threads.
         self._threads = [ThreadPoolExecutor(1) for _ in loops]
 
-    def epoch(self) -> int:
-        """One epoch of all shards; return the number of samples."""
+    def run(self) -> int:
+        """Run all loops; return the number of samples."""
         if len(self._loops) == 1:
-            return self._loops[0].epoch()
+            return self._loops[0].run()
         pairs = zip(self._threads, self._loops, strict=True)
-        running = [thread.submit(loop.epoch) for thread, loop in pairs]
+        running = [thread.submit(loop.run) for thread, loop in pairs]
         return sum(each.result() for each in running)
 
 
@@ -69,7 +73,15 @@ def _finish(device: str) -> Callable[[], None] | None:
 
 
 def make_dynamic(
-    name: str, root: str, batch_size: int, device: str, mode: str, ranks: int, threads: int
+    name: str,
+    root: str,
+    batch_size: int,
+    device: str,
+    mode: str,
+    ranks: int,
+    threads: int,
+    look_every: int = 1,
+    epochs: int = 1,
 ) -> Peer:
     """A library's loop in a mode of dynamic mode, or loops in as many threads."""
     loops = [
@@ -82,10 +94,12 @@ def make_dynamic(
             rank=rank,
             ranks=ranks,
             gpu=device == "gpu",
+            look_every=look_every,
+            epochs=epochs,
         )
         for rank in range(ranks)
     ]
-    return Peer(name, Ranks(loops).epoch, _finish(device))
+    return Peer(name, Ranks(loops).run, _finish(device))
 
 
 def make_pipeline(
@@ -107,6 +121,16 @@ def rows(case: str, threads: list[int] | None) -> dict[str, tuple[Any, ...]]:
         counts = threads or [2, 1]
         return {
             f"{case}, {_threads(count)}": (make_pipeline, GRAPHS[case], count) for count in counts
+        }
+    if case == "looks":
+        return {
+            f"{mode}, {_threads(count)}, looks at {looks}": (
+                *(make_dynamic, mode, 1, count, every),
+                EPOCHS_WITHOUT_A_LOOK,
+            )
+            for mode in ("eager", "sync_cpu")
+            for count in threads or [2]
+            for looks, every in LOOKS.items()
         }
     loops = LOOPS if threads is None else [(1, count) for count in threads]
     return {

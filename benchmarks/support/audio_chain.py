@@ -55,6 +55,10 @@ class DynamicLoop:
         Threads for the operators of this loop.
     rank, ranks
         Which shard of how many.
+    look_every
+        Every so many batches one is waited for; 0: none before the last one.
+    epochs
+        How many `run` goes through.
     """
 
     def __init__(
@@ -68,7 +72,11 @@ class DynamicLoop:
         rank: int = 0,
         ranks: int = 1,
         gpu: bool = False,
+        look_every: int = 1,
+        epochs: int = 1,
     ) -> None:
+        self._look_every = look_every
+        self._epochs = epochs
         self._ndd = ndd
         self._batch_size = batch_size
         self._mode = "eager" if mode == "captured" else mode
@@ -81,24 +89,27 @@ class DynamicLoop:
             file_root=root, random_shuffle=True, shard_id=rank, num_shards=ranks
         )
 
-    def epoch(self) -> int:
-        """Go through the shard once; return the number of samples."""
+    def run(self) -> int:
+        """Go through the shard and wait for the last batch; return the number of samples."""
         ndd = self._ndd
         if self._context is None:
             device = {"device_id": 0} if self._gpu else {}
             self._context = ndd.EvalContext(num_threads=self._threads, **device)
-        samples = 0
+        count = 0
         with self._context, getattr(ndd.EvalMode, self._mode):
             for batch in self.batches():
-                batch.evaluate()
-                samples += self._batch_size
-        return samples
+                count += 1
+                if self._look_every and count % self._look_every == 0:
+                    batch.evaluate()
+            batch.evaluate()
+        return count * self._batch_size
 
     def batches(self) -> Iterator[Any]:
-        """The augmented batches of an epoch."""
-        steps = self._reader.next_epoch(batch_size=self._batch_size, **self._capture)
-        for files, _ in steps:
-            yield augment(self._ndd, files, self._batch_size, self._rng, gpu=self._gpu)
+        """The augmented batches of all epochs."""
+        for _ in range(self._epochs):
+            steps = self._reader.next_epoch(batch_size=self._batch_size, **self._capture)
+            for files, _ in steps:
+                yield augment(self._ndd, files, self._batch_size, self._rng, gpu=self._gpu)
 
 
 def graph(lib: Any, root: str, *, gpu: bool = False) -> Any:
