@@ -9,7 +9,8 @@
 Cases are `dynamic` (eager, sync_cpu and captured; one loop, and loops in two threads of Python,
 each with a shard of its own), `looks`: one loop that waits for every batch, for every second one,
 or for none before the last of eight epochs, `pipeline`, `scalars`: a pipeline that works out where
-to cut from the length of each clip, and `calls`: what a call of an operator costs that does nothing.
+to cut from the length of each clip, and `calls`: what a call costs of an operator that does
+nothing.
 All peers get the same files and run in turn, each library in a process of its own.
 """
 
