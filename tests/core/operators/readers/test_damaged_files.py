@@ -26,7 +26,7 @@ def test_arrays(tmp_path, count):
     array = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
     np.save(path, array)
     seen = Counter()
-    for mutant, found in outcomes(
+    for _mutant, found in outcomes(
         path,
         path.read_bytes(),
         count,
