@@ -77,6 +77,7 @@ def assert_same(*args, sources=True, **arguments):
     compare_outputs(*both)
 
 
+@pytest.mark.filterwarnings("ignore:.*no sample of .* has a component:UserWarning")
 def test_samples(root):
     assert_same(root, "a", "jpg")
     assert_same(root, "a", ["jpg", "cls"])

@@ -16,11 +16,8 @@ from headrace import Pipeline, fn, types
 from headrace.errors import BadSampleError
 from headrace.kernels.cpu.npy import header_of
 
-TYPES = [
-    f"{order}{kind}"
-    for order in "<>"
-    for kind in (["i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"])
-]
+KINDS = ("i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")
+TYPES = [order + kind for order in "<>" for kind in KINDS]
 
 
 def written(array, version=None):

@@ -1408,7 +1408,8 @@ def webdataset(
         For each output the extension of its component, which is all behind the first dot of a
         name; or several, separated by ``;``, of which the first in the archive is taken.
     paths : str or list of str
-        The archives.
+        The archives. Names may have wildcards and braces, as in a shell: ``train/*.tar``,
+        ``train-{000..127}.tar``.
     bytes_per_sample_hint : int or list of int, optional
         Expected size of a sample in bytes, of all outputs or of each: so much memory is set
         aside for batches when the pipeline is built.
@@ -1420,7 +1421,8 @@ def webdataset(
         Element types of the outputs; UINT8 if not given.
     index_paths : str or list of str, optional
         For each archive a file with the places of its components, as the command ``wds2idx``
-        makes them. Without it the headers of all files in the archives are read.
+        makes them; wildcards and braces as in `paths`. Without it the headers of all files in
+        the archives are read.
     initial_fill : int, default 1024
         Size of the window of `random_shuffle`, in samples: how far a sample may move.
     lazy_init : bool, default False

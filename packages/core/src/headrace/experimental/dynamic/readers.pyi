@@ -1212,7 +1212,8 @@ class Webdataset(Reader):
         For each output the extension of its component, which is all behind the first dot of a
         name; or several, separated by ``;``, of which the first in the archive is taken.
     paths : str or list of str
-        The archives.
+        The archives. Names may have wildcards and braces, as in a shell: ``train/*.tar``,
+        ``train-{000..127}.tar``.
     case_sensitive_extensions : bool, default True
         Whether the case of letters matters.
     dont_use_mmap : bool, default False
@@ -1221,7 +1222,8 @@ class Webdataset(Reader):
         Element types of the outputs; UINT8 if not given.
     index_paths : str or list of str, optional
         For each archive a file with the places of its components, as the command ``wds2idx``
-        makes them. Without it the headers of all files in the archives are read.
+        makes them; wildcards and braces as in `paths`. Without it the headers of all files in
+        the archives are read.
     initial_fill : int, default 1024
         Size of the window of `random_shuffle`, in samples: how far a sample may move.
     lazy_init : bool, default False

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
+import glob
 import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -252,6 +254,76 @@ def list_files(root: str, pattern: str) -> list[str]:
             f"pattern {pattern!r}."
         )
     return names
+
+
+def expanded(argument: str, patterns: Sequence[str]) -> list[str]:
+    """The files that names stand for which may have braces and wildcards, as in a shell.
+
+    Braces are written out in their order, and what matches a wildcard is sorted. A name that a
+    local file has is taken as it is.
+
+    Raises
+    ------
+    ArgumentValueError
+        If nothing matches a wildcard.
+    """
+    found = []
+    for pattern in patterns:
+        if not set(pattern) & set("{*?[") or os.path.exists(pattern.removeprefix("file://")):
+            found.append(pattern)
+            continue
+        for name in braced(pattern):
+            if not set(name) & set("*?[") or os.path.exists(name.removeprefix("file://")):
+                found.append(name)
+                continue
+            matches = _glob(name)
+            if not matches:
+                raise ArgumentValueError(f"No file matches {name!r} in `{argument}`.")
+            found += matches
+    return found
+
+
+def _glob(pattern: str) -> list[str]:
+    if is_remote(pattern):
+        system, inside = file_system(pattern)
+        return sorted(map(system.unstrip_protocol, system.glob(inside)))
+    return sorted(glob.glob(pattern.removeprefix("file://"), recursive=True), key=os.fsencode)
+
+
+_RANGE = re.compile(r"\{(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.-?(\d{1,9}))?\}")
+
+
+def braced(pattern: str) -> list[str]:
+    """What braces of a shell stand for: ``{000..002}``, ``{0..8..2}``, ``{train,val}``."""
+    for opening in re.finditer(r"\{", pattern):
+        begin, depth = opening.start(), 0
+        cuts = [begin]
+        for at, character in enumerate(pattern[begin:], begin):
+            depth += {"{": 1, "}": -1}.get(character, 0)
+            if depth == (character == ","):
+                cuts.append(at)
+            if not depth:
+                break
+        if depth:
+            continue
+        if len(cuts) > 2:
+            options = [o for a, b in pairwise(cuts) for o in braced(pattern[a + 1 : b])]
+        elif numbers := _RANGE.fullmatch(pattern, begin, cuts[-1] + 1):
+            options = _counted(*numbers.groups())
+        else:
+            continue
+        ends = braced(pattern[cuts[-1] + 1 :])
+        return [pattern[:begin] + option + end for option in options for end in ends]
+    return [pattern]
+
+
+def _counted(first: str, last: str, step: str | None) -> list[str]:
+    """Numbers from `first` to `last`, of equal width where one of them begins with 0."""
+    low, high, by = int(first), int(last), int(step or 1) or 1
+    padded = any(len(word) > 1 and word.lstrip("-")[0] == "0" for word in (first, last))
+    width = max(len(first), len(last)) if padded else 0
+    numbers = range(low, high + 1, by) if low <= high else range(low, high - 1, -by)
+    return [f"{number:0{width}}" for number in numbers]
 
 
 def read_lines(argument: str, path: str) -> list[str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Iterator
-from typing import NamedTuple
+from contextlib import ExitStack
+from typing import Any, NamedTuple, Self
 
 from headrace.errors import ArgumentValueError
 from headrace.operators.readers.listing import read_lines
 from headrace.operators.readers.storage import file_system, is_remote
 
 _BLOCK_BYTES = 512
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _FIELDS = {"v1.1": 3, "v1.2": 4}
 """How many words an index file of a version has for each component."""
 
@@ -23,6 +25,41 @@ class Component(NamedTuple):
     size: int
     name: str
     """Empty where the index does not tell."""
+    is_sparse: bool = False
+    """Whether the archive leaves out zeros of it, so that it is nowhere as a whole."""
+
+
+class _Header(tarfile.TarInfo):
+    """A header of an archive that ends where there are zeros or nothing, and nowhere else.
+
+    `tarfile` takes a header with a wrong check sum for the end, and follows sizes backwards.
+    """
+
+    @classmethod
+    def fromtarfile(cls, tarfile: Any) -> Self:
+        at = tarfile.fileobj.tell()
+        try:
+            found = super().fromtarfile(tarfile)
+        except _EmptyHeader:
+            raise
+        except _ZeroHeader:
+            if tarfile.fileobj.read(_BLOCK_BYTES).strip(b"\0"):
+                raise _damaged("zeros are in place of a header", at) from None
+            raise
+        except _HeaderError as error:
+            raise _damaged(str(error), at) from error
+        if found.size < 0 or found.offset_data < 0 or tarfile.offset <= at:
+            raise _damaged("a size is negative", at)
+        return found
+
+
+_HeaderError, _ZeroHeader, _EmptyHeader = (
+    getattr(tarfile, f"{name}HeaderError") for name in ("", "EOF", "Empty")
+)
+
+
+def _damaged(what: str, at: int) -> tarfile.ReadError:
+    return tarfile.ReadError(f"{what} at byte {at}")
 
 
 def samples_of(path: str) -> Iterator[list[Component]]:
@@ -33,18 +70,26 @@ def samples_of(path: str) -> Iterator[list[Component]]:
     ArgumentValueError
         If the archive cannot be read.
     """
-    try:
-        if is_remote(path):
-            system, inside = file_system(path)
-            with system.open(inside, "rb") as file, tarfile.open(fileobj=file) as archive:
-                yield from _grouped(archive)
-        else:
-            with tarfile.open(path.removeprefix("file://"), "r:") as archive:
-                yield from _grouped(archive)
-    except (OSError, tarfile.TarError) as error:
-        raise ArgumentValueError(
-            f"The archive {path!r} in `paths` cannot be read: {error}."
-        ) from error
+    with ExitStack() as stack:
+        start = b""
+        try:
+            if is_remote(path):
+                system, inside = file_system(path)
+                file = stack.enter_context(system.open(inside, "rb"))
+            else:
+                file = stack.enter_context(open(path.removeprefix("file://"), "rb"))
+            start = file.read(6)
+            file.seek(0)
+            archive = tarfile.open(fileobj=file, mode="r:", tarinfo=_Header)
+            yield from _grouped(stack.enter_context(archive))
+        except (OSError, tarfile.TarError, ValueError, RecursionError) as error:
+            if isinstance(error, ArgumentValueError):
+                raise
+            packed = next((name for magic, name in _PACKED.items() if start.startswith(magic)), "")
+            why = f"it is compressed by {packed}, and must not be: {error}" if packed else error
+            raise ArgumentValueError(
+                f"The archive {path!r} in `paths` cannot be read: {why}."
+            ) from error
 
 
 def _grouped(archive: tarfile.TarFile) -> Iterator[list[Component]]:
@@ -60,7 +105,8 @@ def _grouped(archive: tarfile.TarFile) -> Iterator[list[Component]]:
             yield found
             found = []
         last = base
-        found.append(Component(extension, member.offset_data, member.size, member.name))
+        place = member.offset_data, member.size
+        found.append(Component(extension, *place, member.name, member.issparse()))
     if found:
         yield found
 
@@ -90,7 +136,7 @@ def indexed_samples(path: str) -> Iterator[list[Component]]:
         raise wrong(1, f"Unsupported version of the index file ({head[0]}). {known} are known")
     if len(head) != 2:
         raise wrong(1, "no sample count found behind the version, or more than that")
-    if not head[1].isdecimal() or not int(head[1]):
+    if not _is_number(head[1]) or not int(head[1]):
         raise wrong(1, f"sample count must be positive, got {head[1]}")
     step = _FIELDS[head[0]]
     for number in range(1, int(head[1]) + 1):
@@ -100,7 +146,7 @@ def indexed_samples(path: str) -> Iterator[list[Component]]:
         sample = []
         for k in range(0, len(words), step):
             parts = words[k : k + step]
-            if len(parts) < step or not (parts[1].isdecimal() and parts[2].isdecimal()):
+            if len(parts) < step or not all(map(_is_number, parts[1:3])):
                 raise wrong(
                     number + 1,
                     "Could not find all necessary component parameters: extension, place, size "
@@ -114,3 +160,7 @@ def indexed_samples(path: str) -> Iterator[list[Component]]:
                 )
             sample.append(Component(parts[0], int(parts[1]), int(parts[2]), "".join(parts[3:])))
         yield sample
+
+
+def _is_number(word: str) -> bool:
+    return word.isdecimal() and len(word) < 19

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 from headrace.errors import ArgumentValueError, BadSampleError
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import FileIndex, Index
+from headrace.operators.readers.listing import expanded
 from headrace.operators.readers.storage import is_remote
-from headrace.operators.readers.tar_shards import indexed_samples, samples_of
+from headrace.operators.readers.tar_shards import Component, indexed_samples, samples_of
 from headrace.operators.support.argument_types import (
     BoolArg,
     DataTypeListArg,
@@ -70,10 +72,22 @@ def _check_offsets(
             )
 
 
+def _some(paths: Sequence[str]) -> str:
+    """The first of several files, and how many more there are."""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{paths[0]!r}{more}"
+
+
 @reader(
     "readers.webdataset",
     args=(
-        Arg("paths", PathListArg, REQUIRED, "The archives."),
+        Arg(
+            "paths",
+            PathListArg,
+            REQUIRED,
+            "The archives. Names may have wildcards and braces, as in a shell: "
+            "``train/*.tar``, ``train-{000..127}.tar``.",
+        ),
         Arg(
             "ext",
             StringListArg,
@@ -86,7 +100,7 @@ def _check_offsets(
             PathListArg,
             None,
             "For each archive a file with the places of its components, as the command ``wds2idx`` "
-            "makes them. Without it the headers of all files in the archives are read.",
+            "makes them; wildcards and braces as in `paths`. Without it the headers of all files in the archives are read.",
         ),
         Arg(
             "missing_component_behavior",
@@ -121,11 +135,12 @@ class WebdatasetReader(Reader):
                 "Invalid value for missing_component_behavior: "
                 f"{args.missing_component_behavior!r}; possible values are skip, error, empty."
             )
-        if args.index_paths and len(args.index_paths) != len(args.paths):
+        paths = expanded("paths", args.paths)
+        indices = expanded("index_paths", args.index_paths or ())
+        if indices and len(indices) != len(paths):
             raise ArgumentValueError(
                 "The number of index files, if any, must match the number of archives in the "
-                f"dataset: there are {len(args.index_paths)} `index_paths` for {len(args.paths)} "
-                "`paths`."
+                f"dataset: there are {len(indices)} `index_paths` for {len(paths)} `paths`."
             )
         if args.dtypes is not None and len(args.dtypes) != len(args.ext):
             raise ArgumentValueError(
@@ -139,18 +154,27 @@ class WebdatasetReader(Reader):
                 outputs.setdefault(extension, []).append(number)
         places: list[list[tuple[int, int, int]]] = []
         names: list[list[str | None]] = []
-        for file, path in enumerate(args.paths):
-            indexed = args.index_paths
-            for sample in indexed_samples(indexed[file]) if indexed else samples_of(path):
+        lacking: dict[int, list[str]] = {}
+        """Of outputs, the archives that have samples, but none with the component."""
+        for file, path in enumerate(paths):
+            never = set(range(len(args.ext)))
+            sample: list[Component] = []
+            for sample in indexed_samples(indices[file]) if indices else samples_of(path):
                 row = [(file, 0, 0)] * len(args.ext)
                 missing = set(range(len(args.ext)))
                 own: list[str | None] = [None] * len(args.ext)
                 for component in sample:
                     for number in outputs.get(fold(component.extension), ()):
                         if number in missing:
+                            if component.is_sparse:
+                                raise ArgumentValueError(
+                                    f"The file {component.name!r} in the archive {path!r} is "
+                                    "stored with holes: pack it without `tar --sparse`."
+                                )
                             missing.remove(number)
                             row[number] = (file, component.offset, component.size)
                             own[number] = component.name
+                never &= missing
                 if missing and behavior == "skip":
                     continue
                 if missing and behavior == "error":
@@ -161,12 +185,25 @@ class WebdatasetReader(Reader):
                     )
                 places.append(row)
                 names.append(own)
+            for number in never if sample else ():
+                lacking.setdefault(number, []).append(path)
         if not places:
-            raise ArgumentValueError("No samples found in `paths` that have all components.")
+            raise ArgumentValueError(
+                f"No samples found in `paths`={_some(paths)} that have all components: "
+                f"{', '.join(map(repr, args.ext))} (`ext`)."
+            )
+        for number, those in sorted(lacking.items()):
+            warnings.warn(
+                f"`{self.schema.name}`: no sample of {_some(those)} has a component "
+                f"{args.ext[number]!r} (`ext`), which is all that is behind the first dot of a "
+                f"name; samples there are {'left out' if behavior == 'skip' else 'empty'}.",
+                UserWarning,
+                stacklevel=2,
+            )
         files, offsets_of, sizes = np.array(places, np.int64).transpose(2, 0, 1)
-        if args.index_paths:
-            _check_offsets(args.paths, args.index_paths, files, offsets_of)
-        return _TarIndex(args.paths, names, files=files, offsets=offsets_of, sizes=sizes)
+        if indices:
+            _check_offsets(paths, indices, files, offsets_of)
+        return _TarIndex(paths, names, files=files, offsets=offsets_of, sizes=sizes)
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
         types = self.args.dtypes or (DALIDataType.UINT8,) * len(data)
