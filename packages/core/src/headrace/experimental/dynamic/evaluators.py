@@ -286,8 +286,6 @@ class Evaluator:
                 continue
             groups.setdefault(size, []).append(invocation)
             group_of[id(invocation)] = size
-            if len(groups[size]) >= _MOST_TOGETHER:
-                self._flush(groups, group_of, size)
         for group in list(groups):
             self._flush(groups, group_of, group)
 
@@ -303,7 +301,10 @@ class Evaluator:
         group = groups.pop(size)
         for invocation in group:
             del group_of[id(invocation)]
-        self._run_group(group, size)
+        for together in _rounds(group):
+            self._run_group(together[:_MOST_TOGETHER], size)
+            if len(together) > _MOST_TOGETHER:
+                self._do_in_groups(together[_MOST_TOGETHER:])
 
     def _run_group(self, group: list[Invocation], size: int) -> None:
         """Do calls that can go together."""
@@ -439,6 +440,45 @@ def _pays_to_fuse(group: Sequence[Invocation]) -> bool:
         if bound.operation.schema.is_expression and invocation.bound.specs[0].ndim != 0:
             expressions += 1
     return expressions > 1
+
+
+def _rounds(group: list[Invocation]) -> list[list[Invocation]]:
+    """Split calls where a loop begins again, so that each round of it is the same chain.
+
+    Calls that are connected by what they read stay together. A round ends before calls of a kind
+    that it has already.
+    """
+    if len(group) == 1:
+        return [group]
+    parts: dict[int, list[int]] = {}
+    for number, invocation in enumerate(group):
+        part = [number]
+        for reference in invocation.sources() if invocation.tensors else invocation.inputs:
+            other = parts.get(id(reference.owner))
+            if other is not None and other is not part:
+                if len(other) < len(part):
+                    part, other = other, part
+                other += part
+                for k in part:
+                    parts[id(group[k])] = other
+                part = other
+        parts[id(invocation)] = part
+    rounds: list[list[int]] = []
+    kinds: set[tuple[int, ...]] = set()
+    seen: set[int] = set()
+    for invocation in group:
+        part = parts[id(invocation)]
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        part.sort()
+        kind = tuple([id(group[k].bound) for k in part])
+        if not rounds or kind in kinds:
+            rounds.append([])
+            kinds.clear()
+        kinds.add(kind)
+        rounds[-1] += part
+    return [[group[k] for k in sorted(numbers)] for numbers in rounds]
 
 
 def _sized(reference: ValueReference, size: int) -> Any:
