@@ -80,8 +80,8 @@ def samples_of(path: str) -> Iterator[list[Component]]:
                 file = stack.enter_context(open(path.removeprefix("file://"), "rb"))
             start = file.read(6)
             file.seek(0)
-            archive = tarfile.open(fileobj=file, mode="r:", tarinfo=_Header)
-            yield from _grouped(stack.enter_context(archive))
+            with tarfile.open(fileobj=file, mode="r:", tarinfo=_Header) as archive:
+                yield from _grouped(archive)
         except (OSError, tarfile.TarError, ValueError, RecursionError) as error:
             if isinstance(error, ArgumentValueError):
                 raise

@@ -100,7 +100,8 @@ def _some(paths: Sequence[str]) -> str:
             PathListArg,
             None,
             "For each archive a file with the places of its components, as the command ``wds2idx`` "
-            "makes them; wildcards and braces as in `paths`. Without it the headers of all files in the archives are read.",
+            "makes them; wildcards and braces as in `paths`. Without it the headers of all files "
+            "in the archives are read.",
         ),
         Arg(
             "missing_component_behavior",
