@@ -112,8 +112,12 @@ class TestContents:
 
 
 def test_core_wheel_brings_the_stubs(dist):
-    names = zipfile.ZipFile(wheel_of(dist, "headrace")).namelist()
-    assert {"headrace/fn/__init__.pyi", "headrace/ops/__init__.pyi"} <= set(names)
+    """The very ones that an editable install has, in which type checkers find planted mistakes."""
+    package = ROOT / "packages" / "core" / "src"
+    here = {p.relative_to(package).as_posix(): p.read_text() for p in package.rglob("*.pyi")}
+    with zipfile.ZipFile(wheel_of(dist, "headrace")) as wheel:
+        assert {n: wheel.read(n).decode() for n in wheel.namelist() if n.endswith(".pyi")} == here
+    assert {"headrace/fn/__init__.pyi", "headrace/ops/__init__.pyi"} <= here.keys()
 
 
 def test_core_runs_with_what_it_declares(run_code):

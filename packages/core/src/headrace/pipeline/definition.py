@@ -22,7 +22,7 @@ from headrace.pipeline.settings import Settings
 from headrace.tracebacks import public
 
 if TYPE_CHECKING:
-    # For type checkers only: there is a .pyi file of this module, which tools/gen_stubs.py writes.
+    # For type checkers only: the build writes a .pyi file of this module (packages/core/stubs).
     from headrace.pipeline.definition_types import (
         PipelineArguments,
         PipelineDecorator,
