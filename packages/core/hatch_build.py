@@ -1,4 +1,4 @@
-"""Writes the stubs of generated modules into wheels, and beside the sources of editable installs."""
+"""Writes the stubs of generated modules into wheels and, in editable installs, to the sources."""
 
 from __future__ import annotations
 

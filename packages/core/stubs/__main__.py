@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 from definition_stub import definition_files
 from dynamic_stubs import dynamic_files
+from stub_variants import Variant, variants
+
 from headrace.operators.support.docs import docstring_for
 from headrace.operators.support.registry import all_schemas
 from headrace.operators.support.signature import (
@@ -29,7 +31,6 @@ from headrace.operators.support.signature import (
     default_text,
     signature_for,
 )
-from stub_variants import Variant, variants
 
 if TYPE_CHECKING:
     from headrace.operators.support.schema import OpSchema

@@ -13,13 +13,14 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stub_variants import Variant, variants
+
 from headrace.experimental.dynamic.functions import is_offered, is_reader
 from headrace.experimental.dynamic.reader_classes import signature_of
 from headrace.operators.support.arithmetic.operations import OPERATIONS
 from headrace.operators.support.docs import docstring_for
 from headrace.operators.support.registry import all_schemas
 from headrace.operators.support.signature import SourceText, class_name, signature_for
-from stub_variants import Variant, variants
 
 if TYPE_CHECKING:
     from headrace.operators.support.schema import OpSchema
