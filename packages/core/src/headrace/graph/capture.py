@@ -56,16 +56,24 @@ def call(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
                 "call functions of Python do not support multiple input sets. Call it for each."
             )
         return _call_for_each_set(schema, inputs, kwargs)
-    node = make_node(schema, inputs, kwargs)
+    return _results(make_node(schema, inputs, kwargs))
+
+
+def _results(node: OpNode) -> Any:
+    schema = node.schema
     if schema.output_names is not None:
         return dict(zip(schema.output_names(node.args), node.outputs, strict=True))
     return node.outputs[0] if len(node.outputs) == 1 else list(node.outputs)
 
 
 def make_node(
-    schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any], input_queue: Any = None
+    schema: OpSchema,
+    inputs: Sequence[Any],
+    kwargs: dict[str, Any],
+    input_queue: Any = None,
+    first_set: int | None = None,
 ) -> OpNode:
-    """Check a call and add its node to the current scope."""
+    """Check a call and add its node, whose `first_set` is as given, to the current scope."""
     stack = user_stack()
     line = stack[0] if stack else "an unknown line"
     kwargs = dict(kwargs)
@@ -110,6 +118,7 @@ def make_node(
         input_queue=input_queue,
         owner=target,
         guard=_guard(schema, edges, tensors),
+        first_set=first_set,
     )
     count = schema.num_outputs if isinstance(schema.num_outputs, int) else schema.num_outputs(args)
     if schema.optional_adds_output:
@@ -405,11 +414,14 @@ def _call_for_each_set(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str
         )
     count = lengths.pop()
     name = kwargs.get("name")
-    results = []
+    nodes: list[OpNode] = []
     for k in range(count):
         if k and isinstance(name, str):
             kwargs = {**kwargs, "name": f"{name}_{k}"}
-        results.append(call(schema, [i[k] if _is_input_set(i) else i for i in inputs], kwargs))
+        chosen = [i[k] if _is_input_set(i) else i for i in inputs]
+        first = nodes[0].serial if nodes else None
+        nodes.append(make_node(schema, chosen, kwargs, first_set=first))
+    results = [_results(node) for node in nodes]
     if count == 1:
         return results[0]
     if results and isinstance(results[0], list):

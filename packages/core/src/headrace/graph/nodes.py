@@ -43,6 +43,15 @@ class OpNode:
     """Position in the order of creation."""
     guard: Guard = ()
     """The samples of a batch for which the node runs; empty: all of them."""
+    first_set: int | None = None
+    """Of a call with several input sets, the serial number of the first one's node, in those of
+    the others: all draw the same random numbers.
+    """
+
+    @property
+    def draws_with(self) -> int:
+        """Serial number of the node whose random numbers it draws, which may be its own."""
+        return self.serial if self.first_set is None else self.first_set
 
     @property
     def user_line(self) -> str:

@@ -40,7 +40,8 @@ def assign_seeds(
     A pipeline without a seed gets a different one in each run.
 
     Operators are numbered as they come in `nodes`, which is how the outputs need them; those that
-    draw nothing and those with a seed of their own do not count. DALI does the same. Readers get
+    draw nothing and those with a seed of their own do not count. The operators of one call with
+    several input sets all have the seed of the first of them. DALI does the same. Readers get
     DALI's seeds, too, so that they shuffle as DALI's do: a training run sees its files in the
     same order.
 
@@ -55,6 +56,7 @@ def assign_seeds(
     """
     base = secrets.randbits(63) if pipeline_seed is None else pipeline_seed
     seeds: dict[int, int] = {}
+    shared: dict[int, int] = {}  # by the serial number of the first set's node
     number = 0
     for node in nodes:
         if not node.schema.random:
@@ -64,8 +66,9 @@ def assign_seeds(
             continue
         if as_dali or node.schema.reader:
             words = _dali_words(base)
-            seeds[id(node)] = words[number % len(words)]
+            seed = words[number % len(words)]
         else:
-            seeds[id(node)] = _mixed(_mixed(base & _WORD) + number) >> 1
+            seed = _mixed(_mixed(base & _WORD) + number) >> 1
+        seeds[id(node)] = shared.setdefault(node.draws_with, seed)
         number += 1
     return seeds

@@ -50,13 +50,16 @@ def described(nodes: list[OpNode], **edges: Sequence[DataNode]) -> dict[str, Any
     """
     # As they were created: what they are called in checkpoints depends on that order.
     created = sorted(nodes, key=lambda node: node.serial)
+    first_sets: dict[int, str] = {}  # the first of a call may be left out
     return {
-        "operators": [_described(node) for node in created],
+        "operators": [
+            _described(node, first_sets.setdefault(node.draws_with, node.name)) for node in created
+        ],
         **{name: [_reference(edge) for edge in each] for name, each in edges.items()},
     }
 
 
-def _described(node: OpNode) -> dict[str, Any]:
+def _described(node: OpNode, first_set: str) -> dict[str, Any]:
     schema = node.schema
     _check_declared(node)
     if node.input_queue is not None and node.input_queue.has_source:
@@ -72,6 +75,8 @@ def _described(node: OpNode) -> dict[str, Any]:
         found["named"] = True
     if node.device != "cpu":
         found["device"] = node.device
+    if first_set != node.name:
+        found["first set"] = first_set
     if node.inputs:
         found["inputs"] = [_reference(edge) for edge in node.inputs]
     arguments = {}
@@ -156,7 +161,8 @@ def rebuild(content: dict[str, Any], *names: str) -> list[list[DataNode]]:
             arguments = {k: from_plain(v) for k, v in entry.get("arguments", {}).items()}
             arguments |= {k: edge(e) for k, e in entry.get("tensor arguments", {}).items()}
             inputs = [edge(e) for e in entry.get("inputs", ())]
-            nodes[entry["name"]] = _created(entry, inputs, arguments)
+            first = nodes[entry["first set"]].serial if "first set" in entry else None
+            nodes[entry["name"]] = _created(entry, inputs, arguments, first)
         return [[edge(reference) for reference in content[name]] for name in names]
     except HeadraceError:
         raise
@@ -168,9 +174,11 @@ def rebuild(content: dict[str, Any], *names: str) -> list[list[DataNode]]:
         guards.set_current(outside)
 
 
-def _created(entry: dict[str, Any], inputs: list[DataNode], arguments: dict[str, Any]) -> OpNode:
+def _created(
+    entry: dict[str, Any], inputs: list[DataNode], arguments: dict[str, Any], first: int | None
+) -> OpNode:
     node = _made(_schema(entry), entry["name"], entry.get("device", "cpu"), inputs, arguments)
-    node.explicit_name = bool(entry.get("named"))
+    node.explicit_name, node.first_set = bool(entry.get("named")), first
     node.user_stack = tuple(entry["created at"])
     return node
 
@@ -215,6 +223,7 @@ def copied(
     For each of the lists, the edges of the new graph that correspond to it.
     """
     made: dict[int, OpNode] = {}
+    first_sets: dict[int, int] = {}
 
     def edge(old: DataNode) -> DataNode:
         source = old.source
@@ -233,6 +242,8 @@ def copied(
             inputs = [edge(e) for e in node.inputs]
             new = _made(schema, node.name, node.device, inputs, arguments)
             new.explicit_name, new.user_stack = node.explicit_name, node.user_stack
+            first = first_sets.setdefault(node.draws_with, new.serial)
+            new.first_set = None if first == new.serial else first
             made[id(node)] = new
         return [[edge(old) for old in each] for each in edges]
     finally:
