@@ -102,6 +102,7 @@ def test_arguments(root):
         assert_same(root, **arguments)
 
 
+@pytest.mark.filterwarnings("ignore:.*there is no object of any:UserWarning")
 def test_files_that_lack_something(root, tmp_path):
     path = tmp_path / "some.json"
     for changes in (

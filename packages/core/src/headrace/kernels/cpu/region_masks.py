@@ -23,8 +23,9 @@ def paint(
     Parameters
     ----------
     values
-        float32: of each region the x and y of its vertices in pixels, or the lengths of its runs,
-        the first of which is outside; pixels count down the columns, from the left.
+        float32: of each region the x and y of its vertices in pixels; or the lengths of its runs,
+        int32 in their bits, the first of which is outside, and all of them inside `out`. Pixels
+        count down the columns, from the left.
     ends
         int64 ``(regions,)``: where in `values` those of each region end, for a first one at 0.
     are_runs
@@ -41,13 +42,14 @@ def paint(
         part = values[begin : ends[region]]
         begin = ends[region]
         if are_runs[region]:
-            borders = np.cumsum(part.astype(np.int64))
+            borders = np.cumsum(part.view(np.int32))
         else:
             borders = _borders(part, height, out.shape[1])
             borders.sort()
         # Each border changes sides, so that pixels are inside between the first two, and so on.
         for k in range(0, len(borders), 2):
-            stop = borders[k + 1] if k + 1 < len(borders) else pixels
+            after = borders[k] if are_runs[region] else pixels
+            stop = borders[k + 1] if k + 1 < len(borders) else after
             for pixel in range(borders[k], min(stop, pixels)):
                 out[pixel % height, pixel // height] = labels[region]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,13 @@ import numpy as np
 from headrace.errors import ArgumentValueError, MisusedArgumentError, NotYetSupportedError
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.coco_annotations import (
+    CocoImage,
     boxes_of,
     polygons_of,
     ragged,
     read_annotations,
+    refusing,
+    whole,
 )
 from headrace.operators.readers.coco_masks import MaskColumn
 from headrace.operators.readers.coco_saved import CocoEntries, load, save
@@ -172,6 +176,15 @@ class CocoReader(Reader):
             raise ArgumentValueError(
                 "Either `annotations_file` or `preprocessed_annotations` must be provided."
             )
+        if not found.labels.values.size:
+            where = f"`preprocessed_annotations`={source!r}" if source else ""
+            warnings.warn(
+                f"`{self.schema.name}`: there is no object of any of {len(found.names)} images in "
+                f"{where or f'`annotations_file`={args.annotations_file!r}'}; boxes and labels are "
+                "empty.",
+                UserWarning,
+                stacklevel=2,
+            )
         if target:
             save(target, found)
         columns: list[Column] = [found.boxes, found.labels]
@@ -217,39 +230,48 @@ class CocoReader(Reader):
 
     def _annotated(self, masks: MaskColumn) -> CocoEntries:
         """What `annotations_file` says; `masks` is filled with those of pixels, if wanted."""
-        args = self.args
-        images, categories = read_annotations(args.annotations_file)
+        args, path = self.args, self.args.annotations_file
+        images, categories = read_annotations(path)
         if args.images:
             known = {image.name: image for image in images}
             images = [known[name] for name in args.images if name in known]
+        with refusing(path):
+            return self._entries(images, categories, masks)
+
+    def _entries(
+        self, images: list[CocoImage], categories: dict[Any, int], masks: MaskColumn
+    ) -> CocoEntries:
+        args = self.args
         threshold = np.float32(args.size_threshold)
         names, ids, boxes, labels, polygons, vertices = [], [], [], [], [], []
         for image in images:
             objects = [o for o in image.objects if args.include_iscrowd or not o.get("iscrowd")]
-            own = boxes_of(objects)
+            own = boxes_of(image, objects)
             kept = np.flatnonzero((own[:, 2:] >= threshold).all(axis=1))
             own = own[kept]
             objects = [objects[k] for k in kept.tolist()]
             if args.skip_empty and not objects:
                 continue
-            extents = np.array([image.width, image.height], np.float32)
             if args.ltrb:
                 own[:, 2:] += own[:, :2]
-            if args.ratio:
+            extents = np.ones(2, np.float32)
+            if args.ratio and objects:
+                extents = np.array(image.extents()[::-1], np.float32)
                 own /= np.tile(extents, 2)
             names.append(image.name)
-            ids.append(image.id)
+            if self._wants_ids:
+                ids.append(whole(image.id, "id", image))
             boxes.append(own)
-            kinds = [o["category_id"] for o in objects]
+            kinds = [whole(o.get("category_id"), "category_id", image, o) for o in objects]
             if not args.avoid_class_remapping:
                 kinds = [categories.get(kind, 0) for kind in kinds]
             labels.append(np.array(kinds, np.int32))
             if args.pixelwise_masks:
                 masks.add(image, objects, labels[-1])
             if args.polygon_masks or args.masks:
-                rows, points = polygons_of(objects)
+                rows, points = polygons_of(image, objects)
                 polygons.append(rows)
-                vertices.append(points / extents if args.ratio else points)
+                vertices.append(points / extents)
         if not names:
             raise ArgumentValueError(
                 f"No files found: `annotations_file`={args.annotations_file!r} lists no image that "

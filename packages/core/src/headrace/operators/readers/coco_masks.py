@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError
 from headrace.kernels.cpu import region_masks as _kernels
-from headrace.operators.readers.coco_annotations import CocoImage
+from headrace.operators.readers.coco_annotations import CocoImage, regions_of, vertices_of
 from headrace.operators.readers.index import ComputedColumn
+
+_FARTHEST = 1 << 20
+"""How far from the corner vertices may lie, in pixels: borders are followed step by step."""
 
 
 class MaskColumn(ComputedColumn):
@@ -31,24 +33,30 @@ class MaskColumn(ComputedColumn):
 
         Raises
         ------
-        ArgumentValueError
-            If runs are of an image of other extents.
+        ValueError
+            If extents are not known, or runs are of an image of others.
         """
-        values: list[float] = []
-        ends, are_runs, found = [], [], []
+        extents = image.extents()
+        values = [np.empty(0, np.float32)]
+        are_runs, found = [], []
         for k in np.argsort(labels, kind="stable").tolist():
-            given = objects[k].get("segmentation")
-            for region in given if isinstance(given, list) else [given] if given else []:
-                runs = _runs(region, image) if isinstance(region, dict) else None
-                values += region[: len(region) // 2 * 2] if runs is None else runs
-                ends.append(len(values))
-                are_runs.append(runs is not None)
+            for region in regions_of(image, objects[k]):
+                is_run = isinstance(region, dict)
+                if is_run:
+                    values.append(_runs(region, extents, image.called(objects[k])))
+                else:
+                    outline = vertices_of(image, region[: len(region) // 2 * 2])
+                    if np.abs(outline).max(initial=0) > _FARTHEST:
+                        where = image.called(objects[k])
+                        raise ValueError(f"`segmentation` of {where} lies far outside of the image")
+                    values.append(outline)
+                are_runs.append(is_run)
                 found.append(labels[k])
-        self._extents.append((image.height, image.width))
+        self._extents.append(extents)
         self._regions.append(
             (
-                np.array(values, np.float32),
-                np.array(ends, np.int64),
+                np.concatenate(values),
+                np.cumsum([len(each) for each in values[1:]], dtype=np.int64),
                 np.array(are_runs, np.bool_),
                 np.array(found, np.int32),
             )
@@ -66,27 +74,35 @@ class MaskColumn(ComputedColumn):
         return mask[..., np.newaxis]
 
 
-def _runs(region: Mapping[str, Any], image: CocoImage) -> list[int]:
-    """Lengths of the runs of a region: outside, inside, and so on."""
-    extents = image.height, image.width
-    if tuple(region["size"]) != extents:
-        raise ArgumentValueError(
-            f'The `segmentation` of an object in "{image.name}" has the size {region["size"]}; the '
-            f"image has {list(extents)}."
+def _runs(region: Mapping[str, Any], extents: tuple[int, int], where: str) -> np.ndarray:
+    """Lengths of the runs of a region: outside, inside, and so on; int32, as bits of float32."""
+    if region.get("size") != list(extents):
+        raise ValueError(
+            f"`segmentation` of {where} has the size {region.get('size')}; the image has "
+            f"{list(extents)}"
         )
-    counts = region["counts"]
-    return _decompressed(counts) if isinstance(counts, str) else list(counts)
+    counts = region.get("counts")
+    runs = np.array(_decompressed(counts) if isinstance(counts, str) else counts)
+    if runs.ndim != 1 or runs.dtype.kind not in "iu" or runs.min(initial=0) < 0:
+        raise ValueError(f"`segmentation` of {where} has `counts` that are no lengths of runs")
+    # Each for itself first: their sum may not fit.
+    pixels = extents[0] * extents[1]
+    if runs.max(initial=0) > pixels or runs.sum() > pixels:
+        raise ValueError(f"`segmentation` of {where} has more than the {pixels} pixels")
+    return runs.astype(np.int32).view(np.float32)
 
 
 def _decompressed(text: str) -> list[int]:
     """Lengths of runs of which COCO's text is made: 5 bits a character, the lowest first.
 
-    From the third one on, they are relative to the last but one.
+    From the third one on, they are relative to the last but one. Empty where the text is damaged.
     """
     runs: list[int] = []
     value, shift = 0, 0
     for character in text.encode():
         bits = character - 48
+        if not 0 <= bits < 64 or shift > 30:
+            return []
         value |= (bits & 31) << shift
         shift += 5
         if not bits & 32:
@@ -94,4 +110,4 @@ def _decompressed(text: str) -> list[int]:
                 value -= 1 << shift
             runs.append(value + (runs[-2] if len(runs) > 2 else 0))
             value, shift = 0, 0
-    return runs
+    return [] if shift else runs

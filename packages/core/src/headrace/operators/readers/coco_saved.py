@@ -78,22 +78,39 @@ def load(folder: str, *, ids: bool, polygons: bool) -> CocoEntries:
         )
     with open(path, encoding="utf-8") as text:
         names = text.read().splitlines()
-    ends = np.cumsum(_read(folder, "counts", np.int32))
-    return CocoEntries(
-        names,
-        _read(folder, "original_ids", np.int32) if ids else None,
-        RaggedColumn(_read(folder, "boxes", np.float32).reshape(-1, 4), ends),
-        RaggedColumn(_read(folder, "labels", np.int32), ends),
-        _polygons(folder) if polygons else None,
-    )
+    counts = _read(folder, "counts", np.int32)
+    given = _read(folder, "original_ids", np.int32) if ids else None
+    boxes = _column(folder, "boxes", np.float32, counts, 4)
+    labels = _column(folder, "labels", np.int32, counts)
+    outlines = None
+    if polygons:
+        counts = _read(folder, "polygons_count", np.int64)
+        rows = _column(folder, "polygon_data", np.int32, counts, 3)
+        counts = _read(folder, "vertices_count", np.int64)
+        outlines = rows, _column(folder, "vertices", np.float32, counts, 2)
+    if any(len(each) != len(names) for each in (boxes, names if given is None else given)) or any(
+        len(each) != len(names) for each in outlines or ()
+    ):
+        raise _damaged(folder, f"there are {len(names)} names of images, and not as many entries")
+    return CocoEntries(names, given, boxes, labels, outlines)
 
 
-def _polygons(folder: str) -> tuple[RaggedColumn, RaggedColumn]:
-    rows = _read(folder, "polygon_data", np.int32).reshape(-1, 3)
-    points = _read(folder, "vertices", np.float32).reshape(-1, 2)
-    return (
-        RaggedColumn(rows, np.cumsum(_read(folder, "polygons_count", np.int64))),
-        RaggedColumn(points, np.cumsum(_read(folder, "vertices_count", np.int64))),
+def _column(
+    folder: str, name: str, dtype: type[np.generic], counts: np.ndarray, width: int = 0
+) -> RaggedColumn:
+    values = _read(folder, name, dtype)
+    if width and not values.size % width:
+        values = values.reshape(-1, width)
+    # Each for itself first: their sum may not fit.
+    found = len(values)
+    if counts.min(initial=0) < 0 or counts.max(initial=0) > found or counts.sum() != found:
+        raise _damaged(folder, f"the size of {name}.dat does not fit")
+    return RaggedColumn(values, np.cumsum(counts, dtype=np.int64))
+
+
+def _damaged(folder: str, what: str) -> ArgumentValueError:
+    return ArgumentValueError(
+        f"`preprocessed_annotations`={folder!r} are damaged: {what}. Save them again."
     )
 
 
@@ -101,7 +118,7 @@ def _read(folder: str, name: str, dtype: type[np.generic]) -> np.ndarray:
     path = os.path.join(folder, f"{name}.dat")
     try:
         return np.fromfile(path, dtype, offset=np.dtype(np.uint32).itemsize)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ArgumentValueError(
             f"`preprocessed_annotations`={folder!r} cannot be read: {error}. Save the annotations "
             "with the same outputs asked for, as `image_ids` and `polygon_masks`."
