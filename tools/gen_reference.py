@@ -260,16 +260,18 @@ def to_come() -> str:
         "Importing one raises `headrace.errors.MissingModuleError`. Modules that are private in",
         "DALI, such as `_conditionals`, can be imported, since programs do so and hardly use them;",
         "looking something up in one raises `headrace.errors.PrivateNameError`, unless it is one",
-        f"of these, which have a counterpart: {_private_names()}.",
+        "of these, which have a counterpart:",
+        "",
+        _private_names(),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _private_names() -> str:
-    return ", ".join(
-        f"`{module.removeprefix('headrace.')}.{name}`"
+    return "\n".join(
+        f"- `{module.removeprefix('headrace.')}`: {', '.join(f'`{name}`' for name in names)}"
         for module, names in PRIVATE_NAMES.items()
-        for name in names
+        if names
     )
 
 

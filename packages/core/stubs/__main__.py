@@ -40,7 +40,12 @@ PACKAGE = Path(__file__).parents[1] / "src" / "headrace"
 # What an interface has beside the generated operators: module, and its names there.
 HAND_WRITTEN: dict[Api, dict[str, tuple[str, ...]]] = {
     "fn": {},
-    "ops": {"headrace.api.classes": ("Compose",)},
+    "ops": {
+        "headrace.api.class_lists": (
+            *("cpu_ops", "gpu_ops", "mixed_ops", "register_cpu_op", "register_gpu_op"),
+        ),
+        "headrace.api.classes": ("Compose", "python_op_factory"),
+    },
 }
 
 _LONGEST = 85

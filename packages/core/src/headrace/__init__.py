@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from headrace import fn as fn
     from headrace import math as math
     from headrace import ops as ops
+    from headrace import pickling as pickling
     from headrace import pipeline as pipeline
     from headrace import plugin as plugin
     from headrace import plugin_manager as plugin_manager
+    from headrace import python_function_plugin as python_function_plugin
     from headrace import tensors as tensors
     from headrace import tfrecord as tfrecord
     from headrace import types as types
@@ -63,9 +65,11 @@ _MODULES = frozenset(
         "fn",
         "math",
         "ops",
+        "pickling",
         "pipeline",
         "plugin",
         "plugin_manager",
+        "python_function_plugin",
         "tensors",
         "tfrecord",
         "types",

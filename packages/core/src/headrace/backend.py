@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import numbers
 import os
 import sys
@@ -13,12 +14,11 @@ from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     GpuNotAvailableError,
-    UnknownNameError,
     UsageError,
 )
 from headrace.executor.fallback import absence, tell
 from headrace.operators.support.schema_view import SchemaView as OpSchema
-from headrace.operators.support.schema_view import find_view, names_on
+from headrace.operators.support.schema_view import find_schema, find_view, names_on
 from headrace.tensors.buffer_sizes import BUFFER_SETTINGS
 from headrace.tensors.device import DLDeviceType
 from headrace.tensors.gpu.runtime import (
@@ -53,6 +53,7 @@ __all__ = [
     "GetNvjpegVersion",
     "GetOpenCVVersion",
     "GetSchema",
+    "GetSchemaAndTarget",
     "IsDriverInitialized",
     "LoadDefaultPlugins",
     "LoadDirectory",
@@ -82,6 +83,14 @@ __all__ = [
 _ABSENT = -1
 _reserved: list[Any] = []
 """Memory that was preallocated, until `ReleaseUnusedMemory`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__cuda_version__":
+        return GetCudaVersion()
+    if name == "tfrecord":
+        return importlib.import_module("headrace.tfrecord")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
@@ -391,10 +400,12 @@ def GetSchema(name: str) -> OpSchema:
     UnknownNameError
         If there is none.
     """
-    found = find_view(name)
-    if found is None:
-        raise UnknownNameError(f"Schema for operator '{name}' not registered.")
-    return found
+    return OpSchema(find_schema(name))
+
+
+def GetSchemaAndTarget(name: str) -> tuple[OpSchema, OpSchema]:
+    """The declaration of the operator that DALI calls `name`, twice: none stands for another."""
+    return (schema := GetSchema(name)), schema
 
 
 @public

@@ -5,11 +5,14 @@ Its parts that run DALI's own engine (`Pipeline`, `OpSpec`, ...) have no counter
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from headrace import backend, tfrecord
+from headrace import backend, tfrecord, types
 
 __all__ = [*sorted({*backend.__all__, "tfrecord"} - {"check_cuda_runtime"})]
+__path__: list[str] = []  # its modules are the library's, under a second name
+sys.modules |= {f"{__name__}.tfrecord": tfrecord, f"{__name__}.types": types}
 
 
 def __getattr__(name: str) -> Any:

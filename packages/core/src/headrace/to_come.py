@@ -71,6 +71,38 @@ NO_COUNTERPART = {
 """Modules that are not to come, and what to use."""
 
 
+_DYNAMIC = {
+    "_arithmetic": (),
+    "_async": (),
+    "_batch": ("Batch", "as_batch", "batch"),
+    "_batch2tensor": (),
+    "_call_site": (),
+    "_capture": (),
+    "_device": ("Device", "DeviceLike", "device"),
+    "_eval_context": ("EvalContext",),
+    "_eval_mode": ("EvalMode",),
+    "_exceptions": (),
+    "_external_source": ("ExternalSource",),
+    "_imread": ("imread",),
+    "_invocation": (),
+    "_nvtx": (),
+    "_op_builder": (),
+    "_op_filter": (),
+    "_source_analysis": (),
+    "_stream": (
+        *("Stream", "get_current_stream", "get_default_stream", "set_current_stream"),
+        *("set_default_stream", "stream"),
+    ),
+    "_tensor": ("Tensor", "as_tensor", "tensor"),
+    "_thread_pool": ("ThreadPool", "get_num_threads", "set_num_threads"),
+    "_type": (
+        *("DType", "DataType", "ImageType", "InterpType", "dtype", "type_id", "bool", "bfloat16"),
+        *("float16", "float32", "float64", "int8", "int16", "int32", "int64"),
+        *("uint8", "uint16", "uint32", "uint64"),
+    ),
+}
+"""Private modules of dynamic mode, and the names in them that dynamic mode has itself."""
+
 PRIVATE = frozenset(
     f"headrace.{name}"
     for name in (
@@ -79,6 +111,7 @@ PRIVATE = frozenset(
         *("_utils", "_utils.external_source_impl", "_utils.hacks"),
         *("ops._docs", "ops._names", "ops._operators", "ops._operator_utils"),
         *("ops._python_def_op_utils", "ops._registry", "ops._signatures"),
+        *(f"experimental.dynamic.{module}" for module in _DYNAMIC),
     )
 )
 """Modules that are private in DALI. Programs import some beside what they need, so importing one
@@ -96,6 +129,16 @@ PRIVATE_NAMES = {
         "sample_to_numpy": f"{_RETURNED}:sample_array",
     },
     "headrace._utils.hacks": {"not_iterable": "headrace.graph.data_node:not_iterable"},
+    "headrace.ops._registry": {
+        name: f"headrace.ops:{name}"
+        for name in ("cpu_ops", "gpu_ops", "mixed_ops", "register_cpu_op", "register_gpu_op")
+    },
+    **{
+        f"headrace.experimental.dynamic.{module}": {
+            name: f"headrace.experimental.dynamic:{name}" for name in names
+        }
+        for module, names in _DYNAMIC.items()
+    },
 }
 """The names in such modules that have a counterpart: ``module:name`` of it, by module and name."""
 

@@ -12,8 +12,9 @@ from headrace.graph.capture import check_constants
 from headrace.operators.support.current_stream import current_stream
 from headrace.operators.support.docs import docstring_for
 from headrace.operators.support.schema import OpSchema
+from headrace.operators.support.schema_view import find_schema, schema_name
 from headrace.operators.support.signature import class_name, signature_for
-from headrace.tracebacks import public_methods
+from headrace.tracebacks import public, public_methods
 from headrace.types import CUDAStream
 
 
@@ -23,6 +24,9 @@ class OperatorInstance:
 
     _schema: OpSchema
     _function: Any
+    schema_name: str
+    """What DALI calls the operator: ``"readers__File"``."""
+    _generated: bool
 
     def __init__(self, *positional: Any, **arguments: Any) -> None:
         arguments = by_name(self._schema, positional, arguments, f"ops.{type(self).__name__}")
@@ -108,20 +112,52 @@ def _of_output(arguments: dict[str, Any], number: int) -> dict[str, Any]:
     }
 
 
-def class_of(schema: OpSchema, module: str) -> type[OperatorInstance]:
+def class_of(schema: OpSchema, module: str, name: str | None = None) -> type[OperatorInstance]:
     """The class that adds operator `schema` to a pipeline when an instance of it is called."""
-    name = class_name(schema)
     return type(
-        name,
+        name or class_name(schema),
         (base_of(schema),),
         {
             "__module__": module,
             "__doc__": docstring_for(schema, "ops"),
             "__signature__": signature_for(schema, "ops"),
+            "schema_name": schema_name(schema),
+            "_generated": True,
             "_schema": schema,
             "_function": staticmethod(function_of(schema, module)),
         },
     )
+
+
+@public
+def python_op_factory(
+    name: str,
+    schema_name: str,
+    internal_schema_name: str | None = None,
+    generated: bool = True,
+) -> type[OperatorInstance]:
+    """A class of an operator under another name.
+
+    Parameters
+    ----------
+    name
+        Name of the class.
+    schema_name
+        What DALI calls the operator: ``"readers__File"``.
+    internal_schema_name
+        The operator that does the work, where it is another one than `schema_name`.
+    generated
+        Whether the class is used as it is, and not the base of another; kept as ``_generated``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such operator.
+    """
+    find_schema(schema_name)
+    made = class_of(find_schema(internal_schema_name or schema_name), "headrace.ops", name)
+    made.schema_name, made._generated = schema_name, generated
+    return made
 
 
 @public_methods

@@ -35,6 +35,7 @@ def _finish(function: Callable[..., Any], schema: OpSchema, module: str) -> Call
     function.__doc__ = docstring_for(schema, "fn")
     function.__signature__ = signature_for(schema, "fn")  # type: ignore[attr-defined]
     function._schema_name = schema_name(schema)  # type: ignore[attr-defined]
+    function._generated = True  # type: ignore[attr-defined]
     return function
 
 

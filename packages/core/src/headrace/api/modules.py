@@ -13,7 +13,10 @@ from headrace.operators.support.listed import Listed
 from headrace.operators.support.schema import OpSchema
 from headrace.tracebacks import public
 
-_OLD_READERS = {
+_OLD_NAMES = {
+    "experimental.decoders.video": "Video",
+    "experimental.inflate": "Inflate",
+    "readers.sequence": "Sequence",
     "caffe_reader": "CaffeReader",
     "caffe2_reader": "Caffe2Reader",
     "coco_reader": "COCOReader",
@@ -24,7 +27,7 @@ _OLD_READERS = {
     "video_reader": "VideoReader",
     "video_reader_resize": "VideoReaderResize",
 }
-"""Second names that readers have in DALI, in `fn` and in `ops`."""
+"""Second names that operators have in DALI, in `fn` and in `ops`."""
 
 
 class OperatorNamespace:
@@ -88,7 +91,7 @@ class OperatorNamespace:
 
         classes = DALI_CLASSES
         if root in ("headrace.fn", "headrace.ops"):
-            classes = {**classes, **_OLD_READERS}
+            classes = {**classes, **_OLD_NAMES}
         known = [
             Listed(operator, "", own, reader=f".{operator}".rpartition(".")[0].endswith(".readers"))
             for operator, own in classes.items()

@@ -11,7 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.api import classes
+from headrace.api.class_lists import cpu_ops as cpu_ops
+from headrace.api.class_lists import gpu_ops as gpu_ops
+from headrace.api.class_lists import mixed_ops as mixed_ops
+from headrace.api.class_lists import register_cpu_op as register_cpu_op
+from headrace.api.class_lists import register_gpu_op as register_gpu_op
+from headrace.api.class_lists import reload as Reload  # noqa: F401, N812 - DALI's name
 from headrace.api.classes import Compose as Compose
+from headrace.api.classes import python_op_factory as python_op_factory
 from headrace.graph.data_node import DataNode as _DataNode  # noqa: F401
 from headrace.operators.support.schema_view import function_name as _op_name  # noqa: F401
 from headrace.tensors.interop import from_dlpack as _dlpack_to_array  # noqa: F401

@@ -56,6 +56,7 @@ from headrace.experimental.dynamic.thread_pools import (
     get_num_threads,
     set_num_threads,
 )
+from headrace.to_come import PRIVATE as _PRIVATE
 from headrace.tracebacks import public as _public
 
 __all__ = [
@@ -113,8 +114,8 @@ del as_input
 
 @_public
 def __getattr__(name: str) -> _Any:
-    if name == "_ops":
-        return _importlib.import_module(f"{__name__}._ops")
+    if name == "_ops" or (name.startswith("_") and f"{__name__}.{name}" in _PRIVATE):
+        return _importlib.import_module(f"{__name__}.{name}")
     return _functions.lookup(__name__, name)
 
 

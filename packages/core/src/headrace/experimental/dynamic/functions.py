@@ -7,12 +7,12 @@ from typing import Any
 
 from headrace.api.modules import OperatorNamespace
 from headrace.experimental.dynamic.calling import call
+from headrace.experimental.dynamic.operator_classes import operator_class
 from headrace.experimental.dynamic.reader_classes import reader_class
 from headrace.operators.support import registry
 from headrace.operators.support.docs import docstring_for
 from headrace.operators.support.listed import Listed
 from headrace.operators.support.schema import OpSchema
-from headrace.operators.support.schema_view import SchemaView, schema_name
 from headrace.operators.support.signature import class_name, signature_for
 from headrace.tracebacks import hide_engine
 
@@ -50,8 +50,10 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
     function.__module__ = module
     function.__doc__ = docstring_for(schema, "dynamic")
     function.__signature__ = signature_for(schema, "dynamic")  # type: ignore[attr-defined]
-    function._schema = SchemaView(schema)  # type: ignore[attr-defined]
-    function._schema_name = schema_name(schema)  # type: ignore[attr-defined]
+    made = function._op_class = operator_class(schema, function)  # type: ignore[attr-defined]
+    function._schema = made._schema  # type: ignore[attr-defined]
+    function._schema_name = made._schema_name  # type: ignore[attr-defined]
+    function._generated = True  # type: ignore[attr-defined]
     return function
 
 

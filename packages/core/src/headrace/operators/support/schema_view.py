@@ -41,12 +41,23 @@ def find_view(name: str) -> SchemaView | None:
     return None
 
 
-def function_name(name: str) -> str:
-    """Name below ``fn`` of what DALI calls `name`: ``"readers.file"`` of ``"readers__File"``."""
+def find_schema(name: str) -> OpSchema:
+    """The declaration of the operator that DALI calls `name`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+    """
     found = find_view(name)
     if found is None:
         raise UnknownNameError(f"Schema for operator '{name}' not registered.")
-    function = found._schema.name
+    return found._schema
+
+
+def function_name(name: str) -> str:
+    """Name below ``fn`` of what DALI calls `name`: ``"readers.file"`` of ``"readers__File"``."""
+    function = find_schema(name).name
     return function if name.startswith("_") else function.removeprefix("_")  # those of plugins
 
 
@@ -236,3 +247,7 @@ class SchemaView:
     def HasRandomSeedArg(self) -> bool:
         """Whether it has a `seed`."""
         return self._schema.random or self._schema.reader
+
+    def HasRandomStateArg(self) -> bool:
+        """Whether it draws random numbers, which dynamic mode's `rng` may give the state for."""
+        return self._schema.random

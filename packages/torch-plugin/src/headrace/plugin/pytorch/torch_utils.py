@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headrace.plugin.pytorch.convert import to_torch_tensor
+from headrace.plugin.pytorch.convert import feed_ndarray, to_torch_tensor, to_torch_type
 
-__all__ = ["to_torch_tensor"]
+__all__ = ["feed_ndarray", "to_torch_tensor", "to_torch_type"]
 
 
 def __dir__() -> list[str]:
