@@ -13,7 +13,10 @@ import hypothesis
 import numpy as np
 import pytest
 
+from tests.support.finalizers import watch_finalizers
 from tests.support.sweeps import is_nightly
+
+watch_finalizers()  # before anything of the engine is imported
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=30)
 hypothesis.settings.register_profile(

@@ -72,3 +72,16 @@ def test_only_the_plugin_to_come_is_called_one():
         for sentence in re.split(r"(?<=\.)\s|\n\n|\|\n", text):
             if re.search(r"place-?holder|reserve|to come", sentence, re.IGNORECASE):
                 assert not re.search(r"headrace-(jax|torch|squirrel)", sentence), sentence
+
+
+def test_a_crash_ends_a_run_on_several_processes():
+    hatch = tomllib.loads((ROOT / "hatch.toml").read_text())
+    calls = [
+        line
+        for env in hatch["envs"].values()
+        for script in env.get("scripts", {}).values()
+        for line in ([script] if isinstance(script, str) else script)
+        if "pytest" in line and " -n " in line
+    ]
+    assert len(calls) >= 5
+    assert all("--max-worker-restart 0" in line and "--durations" in line for line in calls)

@@ -10,8 +10,6 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from tests.support.gpu.cpu_functions import KernelError, sanitizing
 from tests.support.gpu.streams import HOST, LateStream
 
@@ -30,6 +28,7 @@ def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(None)
     library.posix_memalign.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
     library.free.argtypes = [ctypes.c_void_p]
+    library.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     return library
 
 
@@ -226,8 +225,12 @@ def _written(address: int, size_bytes: int, value: int) -> int | None:
     """Offset of the first byte that is not `value`."""
     if not size_bytes:
         return None
-    found = np.frombuffer((ctypes.c_ubyte * size_bytes).from_address(address), np.uint8) != value
-    return int(found.argmax()) if found.any() else None
+    # No ufunc: memory is freed in finalizers, where `tests.support.finalizers` forbids them.
+    first = ctypes.c_ubyte.from_address(address).value
+    if first == value and not _library().memcmp(address, address + 1, size_bytes - 1):
+        return None
+    found = ctypes.string_at(address, size_bytes)
+    return size_bytes - len(found.lstrip(bytes([value])))
 
 
 def _release(bases: set[int]) -> None:
