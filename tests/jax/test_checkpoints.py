@@ -128,6 +128,9 @@ def test_errors(files, over, devices):
     it = make(**settings(enable_checkpointing=False))
     with pytest.raises(ValueError, match="enable_checkpointing=True"):
         it.checkpoints()
+    for name in ("state_dict", "load_state_dict", "get_state", "set_state"):
+        assert not hasattr(it, name)
+        assert hasattr(make(**settings()), name)
     saved = make(**settings()).checkpoints()
     with pytest.raises(RuntimeError, match="`checkpoints` has 3 elements for 4 pipelines"):
         make(**settings(), checkpoints=saved[:3])

@@ -69,7 +69,8 @@ def run_epochs(library, pipelines, policy, epochs, **arguments):
         return "RuntimeError"
     found = []
     for _ in range(epochs):
-        length, size = len(it), it.size
+        size = it.size
+        length = len(it) if size > 0 else None  # DALI says 0 where it does not know
         steps = []
         while (step := next(it, None)) is not None:
             steps.append([d["x"].ravel().tolist() for d in step])

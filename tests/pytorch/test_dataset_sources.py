@@ -319,3 +319,26 @@ def test_mistakes(name):
 def test_too_few_fields_are_shown():
     with pytest.raises(errors.OutOfRangeError, match=r"no 'labels': it has \['image'"):
         of(DatasetSource(Named(), 4, fields=("image", "labels")))
+
+
+def test_the_length_of_an_iterable_dataset():
+    class Counted(torch.utils.data.IterableDataset):
+        def __len__(self):
+            return 10
+
+        def __iter__(self):
+            return iter(range(10))
+
+    class Uncounted(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter(range(10))
+
+    for last_batch in ("partial", "drop"):
+        source = IterableDatasetSource(Counted(), 4, last_batch=last_batch)
+        assert len(source) == len(list(source))
+    for source in (
+        IterableDatasetSource(Uncounted(), 4),
+        IterableDatasetSource(Counted(), 4, num_parts=2),
+    ):
+        with pytest.raises(TypeError):
+            len(source)

@@ -69,3 +69,15 @@ def test_mistakes():
         iter(LoaderEvaluator([], mode="replay"))
     with pytest.warns(UserWarning, match="give `filename`"):
         LoaderEvaluator(loader()).save_metrics()
+
+
+def test_a_loader_without_a_length(capsys):
+    evaluator = LoaderEvaluator(iter([1, 2, 3]))
+    with pytest.raises(TypeError):
+        len(evaluator)
+    evaluator.print_summary()
+    assert "Number of batches" not in capsys.readouterr().out
+    replayed = LoaderEvaluator(iter([1, 2, 3]), mode="replay", num_cached_batches=2)
+    assert len(replayed) == len(list(replayed)) == 3
+    replayed.print_summary()
+    assert "Number of batches: 3" in capsys.readouterr().out

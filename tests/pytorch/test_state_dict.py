@@ -231,9 +231,37 @@ def test_a_state_that_does_not_fit_changes_nothing(files: list[str]) -> None:
 
 def test_checkpointing_must_be_enabled(files: list[str]) -> None:
     it = iterator(files, enable_checkpointing=False)
-    for call in (it.state_dict, lambda: it.load_state_dict(iterator(files).state_dict())):
+    for name in ("state_dict", "load_state_dict"):
+        assert not hasattr(it, name)
+        assert not hasattr(type(it), name), "protocols look at classes, too"
         with pytest.raises(ArgumentValueError, match="enable_checkpointing=True"):
-            call()
+            getattr(it, name)
+    mixed = DALIClassificationIterator(
+        [reading(files, enable_checkpointing=on) for on in (True, False)], reader_name="reader"
+    )
+    with pytest.raises(ArgumentValueError, match=r"the pipelines \[1\]"):
+        mixed.state_dict()
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        it.nothing_of_the_kind  # noqa: B018
+
+
+class Shouting(DALIClassificationIterator):
+    """Of a user, who extends what is there."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"LOUD": super().state_dict()}
+
+
+def test_classes_of_users(files: list[str]) -> None:
+    it = Shouting(reading(files), reader_name="reader")
+    steps(it, 1)
+    assert isinstance(it, Shouting)
+    assert type(it).__name__ == "Shouting"
+    state = it.state_dict()["LOUD"]
+    assert type(it) is type(Shouting(reading(files), reader_name="reader")), "one for all"
+    other = iterator(files, seed=1)
+    other.load_state_dict(state)
+    assert steps(other, 7) == steps(it, 7)
 
 
 def test_after_an_interruption(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

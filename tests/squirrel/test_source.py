@@ -422,3 +422,21 @@ def test_a_fork_reads_by_itself(shards: Path) -> None:
     process.join(20)
     assert process.exitcode == 0
     assert epoch(source, 1) == first
+
+
+@pytest.mark.parametrize("last_batch", ["partial", "drop", "fill"])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_length_of_an_epoch(shards: Path, last_batch: str, parts: int) -> None:
+    for part in range(parts):
+        how = {"last_batch": last_batch, "num_shards": parts, "shard_id": part}
+        source = squirrel.source(shards, "label", **how)
+        if part == 0:
+            assert source.count_batches(4) is None, "nothing is read to know it"
+        source.epoch_size()
+        source.expect_batch_size(4)
+        assert source.count_batches(4) == len(epoch(source))
+        other = squirrel.source(shards, "label", batch_size=3, **how)
+        assert other.count_batches(4) == len(epoch(other)), "it was counted once for all"
+    cut = squirrel.source(shards, "label", length=9, batch_size=4, last_batch=last_batch)
+    assert cut.count_batches(4) == len(epoch(cut))
+    assert squirrel.source(shards, "label", on_mismatch="skip").count_batches(4) is None

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import ArgumentValueError, UsageError
+from headrace.errors import ArgumentValueError, UnknownLengthError, UsageError
 from headrace.plugin.base_iterator import LastBatchPolicy
 from headrace.tensors import TensorListCPU
 from headrace.types import PipelineAPIType
@@ -284,6 +284,9 @@ class EndingPipeline(CountingPipeline):
                 self._queue.append((None, self.order.draw(self.left.pop(0)), 0, None))
         self._started = True
 
+    def _batches_of_epoch(self, following):
+        return None
+
     def reset(self):
         if not self.left and not self._queue:
             self.left = list(self.batches)
@@ -301,7 +304,9 @@ class EndingPipeline(CountingPipeline):
 def test_epoch_as_long_as_the_data(size):
     pipeline = EndingPipeline([4, 4, 3])
     it = NumberIterator(pipeline, size=size, last_batch_policy=DROP)
-    assert len(it) == 0
+    assert it
+    with pytest.raises(UnknownLengthError, match="`reader_name`"):
+        len(it)
     for first in (0, 11, 22):
         steps = [step[0] for step in it]
         assert [len(step) for step in steps] == [4, 4, 3]

@@ -68,6 +68,10 @@ class CheckpointError(ArgumentValueError, UsageError):
     """A checkpoint cannot be used: damaged, of another version, or of another pipeline."""
 
 
+class NoCheckpointsError(ArgumentValueError, AttributeError):
+    """An iterator over pipelines without checkpoints has no method that saves or loads them."""
+
+
 class SerializationError(ArgumentValueError, UsageError):
     """A pipeline cannot be serialized, or what it was serialized to cannot be read."""
 
@@ -199,6 +203,10 @@ class DestinationShapeError(ShapeError, AssertionError):
 
 class IteratorArgumentError(ArgumentValueError, AssertionError):
     """Arguments of an iterator do not go together, or not with its pipelines."""
+
+
+class UnknownLengthError(HeadraceError, TypeError):
+    """Nobody knows how many batches an epoch has."""
 
 
 class TooManyIndicesError(ShapeError, OutOfRangeError):

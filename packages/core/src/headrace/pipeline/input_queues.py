@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import warnings
 from collections.abc import Mapping
@@ -86,6 +87,19 @@ class InputQueues:
             if node.name == name:
                 return node.input_queue  # type: ignore[no-any-return]
         raise unknown_source(name, [node.name for node in self._plan.fed_nodes])
+
+    def batches_of_epoch(self, following: int) -> int | None:
+        """How many batches this epoch has, or the `following` one: until the first source ends.
+
+        `None` where a source does not know, or none has an end.
+        """
+        queues = [node.input_queue for node in self._plan.fed_nodes]
+        is_first = self.epoch + following == 0
+        counts = [queue.batches(self._max_batch_size, is_first=is_first) for queue in queues]
+        known = [count for count in counts if count is not None]
+        if len(known) < len(counts) or min(known, default=math.inf) == math.inf:
+            return None
+        return int(min(known))
 
     def feed_all(self, inputs: dict[str, Any]) -> None:
         """Give a batch to each of the named sources, or, where any is wrong, to none."""

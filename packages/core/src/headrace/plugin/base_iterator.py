@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
-from headrace.errors import IteratorArgumentError, UsageError
+from headrace.errors import IteratorArgumentError, UnknownLengthError, UsageError
 from headrace.plugin.epoch_counter import (
     Delivery,
     EndlessCounter,
@@ -30,7 +30,6 @@ from headrace.plugin.iterator_arguments import (
 from headrace.plugin.iterator_attributes import IteratorAttributes
 from headrace.plugin.iterator_printing import iterator_html, iterator_line
 from headrace.plugin.iterator_state import (
-    as_state_dict,
     can_make_checkpoints,
     check_enabled,
     checkpoints_in,
@@ -38,6 +37,7 @@ from headrace.plugin.iterator_state import (
     found_state,
     kind_of,
 )
+from headrace.plugin.state_methods import StateMethods, with_methods
 from headrace.tracebacks import public_methods
 from headrace.types import PipelineAPIType
 
@@ -48,6 +48,11 @@ if TYPE_CHECKING:
     from headrace.tensors import TensorListCPU, TensorListGPU
 
     Batch = TensorListCPU | TensorListGPU
+
+    class _Base(StateMethods, IteratorAttributes): ...
+
+else:
+    _Base = IteratorAttributes
 
 __all__ = ["LastBatchPolicy"]
 
@@ -72,7 +77,7 @@ class PipelineBatch(NamedTuple):
 
 
 @public_methods
-class _DaliBaseIterator(IteratorAttributes):
+class _DaliBaseIterator(_Base):
     """Iterates over batches of one or more pipelines, one epoch per ``for`` loop.
 
     Parameters
@@ -107,6 +112,8 @@ class _DaliBaseIterator(IteratorAttributes):
     UsageError
         If a pipeline has been run in another way, or gives no batch at all.
     """
+
+    _state_methods: ClassVar[type[StateMethods]] = StateMethods
 
     def __init__(
         self,
@@ -143,7 +150,16 @@ class _DaliBaseIterator(IteratorAttributes):
         self._last_batch_policy = policy
         self._epoch = size, last_batch_padded
         self._prepare_first_batch = prepare_first_batch
+        if can_make_checkpoints(self._pipes):
+            self.__class__ = with_methods(type(self), self._state_methods)
         self._begin()
+
+    if not TYPE_CHECKING:  # for which a misspelt name is to be an error
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(self._state_methods, name):
+                check_enabled(self._pipes)
+            return object.__getattribute__(self, name)  # raises, also what a property has raised
 
     def _begin(self) -> None:
         """Begin where the pipelines do: at their beginning, or behind their checkpoints."""
@@ -419,49 +435,8 @@ class _DaliBaseIterator(IteratorAttributes):
             return list(self._before_first)
         return self._checkpoints()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Where the iterator stands, for `load_state_dict` of this one or of one like it.
-
-        It goes on behind the batches that were handed out, in the middle of an epoch as well.
-        Programs that save stateful loaders, as PyTorch's ``StatefulDataLoader`` is one, find it by
-        its name.
-
-        Returns
-        -------
-        `checkpoints` as text, in a dictionary that JSON, pickle and ``torch.save`` keep.
-
-        Raises
-        ------
-        ArgumentValueError
-            If a pipeline was not made with ``enable_checkpointing=True``.
-        UsageError
-            If a step was interrupted, as by Ctrl-C.
-        """
-        return as_state_dict(self.checkpoints())
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state_dict` was called; the next loop goes through the rest of that epoch.
-
-        The pipelines are those that the iterator has: what they are working on is thrown away, and
-        their readers and sources go to where they were. Where an epoch was at its end, though not
-        reset, the next loop is as `checkpoints` says. If an error says that `state` does not fit,
-        the iterator is as before.
-
-        Parameters
-        ----------
-        state
-            What `state_dict` has returned, of an iterator over pipelines with the same readers,
-            sources and random operators, as many, and in the same order; or, with `reader_name`,
-            over another number of shards, each a pipeline's.
-
-        Raises
-        ------
-        ArgumentTypeError, CheckpointError
-            If `state` is no such state, or comes from an iterator over other pipelines.
-        ArgumentValueError
-            If a pipeline was not made with ``enable_checkpointing=True``.
-        """
-        check_enabled(self._pipes)
+    def _load(self, state: Mapping[str, Any]) -> None:
+        """Do what `StateMethods.load_state_dict` says."""
         counter = self._new_counter()
         saved = checkpoints_in(state, self._pipes, counter)
         pairs = list(zip(self._pipes, saved, strict=True))
@@ -501,17 +476,34 @@ class _DaliBaseIterator(IteratorAttributes):
     def __len__(self) -> int:
         """Number of batches in the epoch: in this one if it is under way, else in the next.
 
-        0 where an epoch lasts until its data ends: nobody knows how many batches that will be.
+        Raises
+        ------
+        UnknownLengthError
+            Where an epoch lasts until its data ends, and the sources do not know when.
         """
+        found = self._length()
+        if found is None:
+            raise UnknownLengthError(
+                "Nobody knows how many batches an epoch of this iterator has: it lasts until its "
+                "data ends. Give the iterator the `reader_name` of the reader, or `size`; or let "
+                "the source of the external source say it by `__len__`: batches, or samples with "
+                "`batch=False`. Iterators and generators are not asked."
+            )
+        return found
+
+    def _length(self) -> int | None:
         counter = self._epochs
+        if isinstance(counter, EndlessCounter):
+            (pipeline,) = self._pipes
+            return pipeline._batches_of_epoch(int(self._ended))
         if self._ended and not self._exhausted:
             counter = copy.deepcopy(counter)
             counter.next_epoch()
             return counter.steps_left() or 0
-        left = counter.steps_left()
-        if left is None:
-            return 0
-        return self._given + (self._first is not None) + left
+        return self._given + (self._first is not None) + (counter.steps_left() or 0)
+
+    def __bool__(self) -> bool:
+        return True
 
     def __repr__(self) -> str:
         return iterator_line(self)

@@ -18,7 +18,7 @@ def iterator_line(iterator: _DaliBaseIterator) -> str:
         parts.append(f"outputs={list(iterator.output_map)}")
     if iterator._reader_name is not None:
         parts.append(f"reader_name={iterator._reader_name!r}")
-    given, total = iterator._given, len(iterator)
+    given, total = iterator._given, iterator._length()
     parts.append(f"batches={given} of {total}" if total else f"batches={given}")
     return f"{type(iterator).__name__}({', '.join(parts)})"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import ArgumentTypeError, ArgumentValueError, CheckpointError
+from headrace.errors import ArgumentTypeError, CheckpointError, NoCheckpointsError
 from headrace.executor.checkpoint import Checkpoint
 from headrace.plugin.epoch_counter import (
     EndlessCounter,
@@ -29,13 +29,13 @@ def check_enabled(pipelines: Sequence[Pipeline]) -> None:
 
     Raises
     ------
-    ArgumentValueError
+    NoCheckpointsError
         If not.
     """
     without = [k for k, p in enumerate(pipelines) if not p._settings.enable_checkpointing]
     if without:
         which = "any pipeline" if len(without) == len(pipelines) else f"the pipelines {without}"
-        raise ArgumentValueError(
+        raise NoCheckpointsError(
             f"Checkpointing is not enabled in {which} of the iterator: give all of them "
             "`enable_checkpointing=True`."
         )

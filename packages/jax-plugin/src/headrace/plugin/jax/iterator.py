@@ -12,6 +12,7 @@ from headrace.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliB
 from headrace.plugin.iterator_arguments import as_list
 from headrace.plugin.jax.arrangement import make_assembly
 from headrace.plugin.jax.assembly import Sharded, Split, assembled
+from headrace.plugin.state_methods import StateMethods
 from headrace.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -21,7 +22,30 @@ if TYPE_CHECKING:
 
 
 @public_methods
-class DALIGenericIterator(_DaliBaseIterator):
+class GrainMethods(StateMethods):
+    """The same under the names that Grain's iterators give them."""
+
+    __slots__ = ()
+
+    def get_state(self) -> dict[str, Any]:
+        """`state_dict`, under the name that Grain's iterators give it."""
+        return self.state_dict()
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state`: `load_state_dict`, under the name that Grain's iterators give it."""
+        self.load_state_dict(state)
+
+
+if TYPE_CHECKING:
+
+    class _Base(GrainMethods, _DaliBaseIterator): ...
+
+else:
+    _Base = _DaliBaseIterator
+
+
+@public_methods
+class DALIGenericIterator(_Base):
     """Iterates over batches as JAX's arrays.
 
     Each step gives one dictionary, from the names of the outputs to arrays whose first axis counts
@@ -83,6 +107,8 @@ class DALIGenericIterator(_DaliBaseIterator):
         In a step, if the samples of an output have different shapes.
     """
 
+    _state_methods = GrainMethods
+
     def __init__(
         self,
         pipelines: Pipeline | Sequence[Pipeline],
@@ -138,14 +164,6 @@ class DALIGenericIterator(_DaliBaseIterator):
                 "several processes: none of them has the last rows of the others. Use FILL or "
                 "DROP; with `pad_last_batch=True` at the reader, FILL repeats samples only."
             )
-
-    def get_state(self) -> dict[str, Any]:
-        """`state_dict`, under the name that Grain's iterators give it."""
-        return self.state_dict()
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state`: `load_state_dict`, under the name that Grain's iterators give it."""
-        self.load_state_dict(state)
 
     def _assemble(self, batches: list[PipelineBatch]) -> dict[str, jax.Array]:
         return assembled(self._assembly, self.output_map or (), batches, len(self._pipes))

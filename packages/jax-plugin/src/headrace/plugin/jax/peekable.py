@@ -207,13 +207,9 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
             check_enabled(self._pipes)
             return list(self._before_peeked)
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state_dict` was called; a batch that was shown is thrown away.
-
-        See `DALIGenericIterator.load_state_dict`.
-        """
+    def _load(self, state: Mapping[str, Any]) -> None:
         with self._lock:
-            super().load_state_dict(state)
+            super()._load(state)
             self._forget()
             self._last_beyond = None
 

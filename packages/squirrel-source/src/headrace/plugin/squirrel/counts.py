@@ -48,6 +48,14 @@ def count_samples(folder: ShardFolder, workers: int) -> tuple[list[str], list[in
     return keys, counts
 
 
+def remembered_counts(folder: ShardFolder, keys: Sequence[str]) -> list[int] | None:
+    """How many samples each of the shards `keys` has; `None` where that was not counted yet."""
+    listing = folder.listing()
+    if [name.removesuffix(".gz") for name, _ in listing] != list(keys):
+        return None
+    return _remembered(_remembered_at(folder, listing), len(keys))
+
+
 def _remembered_at(folder: ShardFolder, listing: Sequence[tuple[str, str]]) -> Path | None:
     if not all(version for _, version in listing) or folder.url.startswith("memory://"):
         return None

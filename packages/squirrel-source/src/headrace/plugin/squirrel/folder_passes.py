@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.errors import ArgumentValueError, UsageError
 from headrace.plugin.squirrel import settings
-from headrace.plugin.squirrel.counts import count_samples
+from headrace.plugin.squirrel.counts import count_samples, remembered_counts
 from headrace.plugin.squirrel.dataset import ShardFolder
 from headrace.plugin.squirrel.epoch import Pass, Reading
 from headrace.plugin.squirrel.fields import FieldReader, field_names
@@ -72,6 +72,12 @@ class FolderPasses:
                 )
             self._counts = counts
         return self._counts
+
+    def known_size(self) -> int | None:
+        """`size`, if that is known without reading the shards, and no sample will be skipped."""
+        if self._counts is None and not self._skips:
+            self._counts = remembered_counts(self._reading.folder, self._reading.keys)
+        return None if self._skips or self._counts is None else self.size()
 
     def size(self) -> int:
         """Number of samples of this part."""

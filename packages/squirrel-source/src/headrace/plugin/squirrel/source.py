@@ -234,6 +234,20 @@ class SquirrelSource:
         """
         return self._length or int(self._passes.size())
 
+    def count_batches(self, size: int) -> int | None:
+        """Number of batches of an epoch in a pipeline of this batch size, as far as it is known.
+
+        Shards are not read to count their samples.
+        """
+        size = self._own_batch_size or size
+        samples = self._length or self._passes.known_size()
+        if samples is None:
+            return None
+        found = self._batches(size)
+        if found is None:
+            found = samples // size if self._last_batch == "drop" else -(-samples // size)
+        return found
+
     def expect_batch_size(self, size: int) -> None:
         """Take the size of a batch of the pipeline, if none was given."""
         if self._own_batch_size is None:

@@ -210,6 +210,9 @@ class StreamPasses:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_first": None, "_peeked": []}
 
+    def known_size(self) -> None:
+        """Nobody knows."""
+
     def size(self) -> int:
         """Raises, as only the shards of a folder can be counted."""
         raise ArgumentValueError(

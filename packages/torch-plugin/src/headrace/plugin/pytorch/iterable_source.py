@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import math
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import torch.utils.data._utils.worker as torch_worker
 
-from headrace.errors import ArgumentTypeError, ArgumentValueError
+from headrace.errors import ArgumentTypeError, ArgumentValueError, UnknownLengthError
 from headrace.plugin.pytorch.dataset_source import check_arguments
 from headrace.plugin.pytorch.samples import Fields, columns, prepare_process
 
@@ -86,6 +87,19 @@ class IterableDatasetSource:
         self._drop = last_batch == "drop"
         self._fields = fields
         self._epochs: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        """Number of batches in an epoch, of a dataset with a length that is one part.
+
+        Raises
+        ------
+        TypeError
+            If it has none, or is several parts, of which nobody knows the lengths.
+        """
+        if self._total > 1:
+            raise UnknownLengthError("Nobody knows how many samples each part of the dataset has.")
+        count, size = len(self._dataset), self._batch_size
+        return count // size if self._drop else math.ceil(count / size)
 
     def __iter__(self) -> Iterator[Any]:
         """All batches of an epoch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -56,6 +57,30 @@ def kind_of(source: Any, cycle: Any) -> str:
     return "position" if _takes_one_argument(source) else "function"
 
 
+def batches_of_epoch(
+    source: Any, kind: str, cycle: Any, size: int, *, batch: bool, is_first: bool
+) -> float | None:
+    """How many batches of `size` samples an epoch has; infinity without an end, `None` if unknown.
+
+    Of an iterator, whose length may be what is left, or, as in DALI's tutorials, a number of
+    samples, nothing is known.
+    """
+    policy = cycle_policy(cycle)
+    if kind == "iterable":
+        if policy == "quiet":
+            return math.inf
+        if hasattr(source, "__next__") or (policy == "no" and not is_first):
+            return None
+    count = getattr(source, "count_batches", None)
+    if callable(count):
+        return count(size)  # type: ignore[no-any-return]
+    try:
+        length = len(source)
+    except TypeError:
+        return None
+    return length if batch else length // size
+
+
 class Callback:
     """Calls a source; knows what to pass to it and how to rewind it.
 
@@ -90,6 +115,13 @@ class Callback:
         self._source = source
         self._keeps_state = keeps_state(source)
         self._classify(adapted(source), cycle)
+
+    def batches(self, size: int, *, is_first: bool) -> float | None:
+        """As `batches_of_epoch` says."""
+        kind = "function" if self._iterable is None else "iterable"
+        return batches_of_epoch(
+            self._source, kind, self._cycle, size, batch=self._batch, is_first=is_first
+        )
 
     @property
     def ends_for_good(self) -> bool:

@@ -116,6 +116,10 @@ class InputQueue:
         """Whether data comes from a source, and not by `feed_input`."""
         return self._callback is not None
 
+    def batches(self, size: int, *, is_first: bool) -> float | None:
+        """How many batches an epoch has, as `batches_of_epoch` says; fed ones nobody knows."""
+        return None if self._callback is None else self._callback.batches(size, is_first=is_first)
+
     def ready(self) -> bool:
         """Whether a batch can be had now."""
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import warnings
@@ -85,7 +86,7 @@ class LoaderEvaluator:
         return bool(self.cached_batches)
 
     def __len__(self) -> int:
-        return len(self.dataloader)  # type: ignore[arg-type]
+        return self._count if self.mode == "replay" else len(self.dataloader)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Any]:
         if self.mode == "replay" and not self.cached_batches:
@@ -156,11 +157,10 @@ class LoaderEvaluator:
     def print_summary(self) -> None:
         """Print what was measured."""
         lines = ["Loader Evaluator Summary:", f"  Mode: {self.mode}"]
-        sized: tuple[tuple[str, Any], ...] = (
-            ("Dataset size", getattr(self.dataloader, "dataset", None)),
-            ("Number of batches", self.dataloader),
-        )
-        lines += [f"  {what}: {len(of)}" for what, of in sized if hasattr(of, "__len__")]
+        dataset = getattr(self.dataloader, "dataset", None)
+        for what, of in (("Dataset size", dataset), ("Number of batches", self)):
+            with contextlib.suppress(TypeError):  # nobody knows
+                lines.append(f"  {what}: {len(of)}")  # type: ignore[arg-type]
         lines += [
             f"  Cache size: {len(self.cached_batches)}/{self.num_cached_batches}",
             f"  Cache ready: {self.cache_ready}",

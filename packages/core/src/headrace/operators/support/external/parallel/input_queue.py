@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import ArgumentTypeError
-from headrace.operators.support.external.callback import has_begun
+from headrace.operators.support.external.callback import batches_of_epoch, has_begun
 from headrace.operators.support.external.data import check_uniform, common_layout_of, own_copies
 from headrace.operators.support.external.device_data import batch_on_gpu
 from headrace.operators.support.external.input_queue import (
@@ -73,6 +73,13 @@ class ParallelInputQueue(InputQueue):
     def has_source(self) -> bool:
         """True."""
         return True
+
+    def batches(self, size: int, *, is_first: bool) -> float | None:
+        """As `batches_of_epoch` says."""
+        traits = self.traits
+        return batches_of_epoch(
+            self.source, traits.kind, traits.cycle, size, batch=traits.batch, is_first=is_first
+        )
 
     @property
     def kind(self) -> str:
