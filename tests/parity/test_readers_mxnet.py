@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import struct
+import random
+from itertools import pairwise
 
-import numpy as np
 import pytest
 
+from headrace import errors
 from tests.parity.support import LIBRARIES, assert_both_raise, compare_outputs, run_graph
+from tests.support import record_io
+from tests.support.record_io import MAGIC, part
 
 RECORDS = [(3.5, b"hello"), (1, b"image two"), ([1, 2, 3.25], b"img3"), (7, b""), (2, b"x" * 99)]
-
-
-def part(kind, data):
-    return struct.pack("<II", 0xCED7230A, kind << 29 | len(data)) + data + b"\0" * (-len(data) % 4)
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +21,7 @@ def root(tmp_path_factory):
     for name, in_parts in (("whole", False), ("parts", True)):
         data, places = b"", []
         for k, (label, image) in enumerate(RECORDS):
-            several = np.ndim(label) > 0
-            head = struct.pack("<IfQQ", len(label) if several else 0, 0 if several else label, k, 0)
-            record = head + (np.array(label, "<f4").tobytes() if several else b"") + image
+            record = record_io.image(label, image, k)
             places.append(len(data))
             if in_parts:
                 data += part(1, record[:37]) + part(2, record[37:39]) + part(3, record[39:])
@@ -82,11 +79,63 @@ def test_errors(root, tmp_path):
         ({"name": "noise", "index": "whole"}, "."),
     ):
         assert_both_raise(graph(root, **options), batch_size=1, match=words)
-    assert_both_raise(
-        lambda lib: tuple(
-            lib.fn.readers.mxnet(
-                path=[str(root / "whole.rec")] * 2, index_path=[str(root / "whole.idx")] * 2
-            )
-        ),
-        match="single file",
-    )
+    for paths, indexes in ((2, 2), (1, 2), (1, 0)):
+        assert_both_raise(
+            lambda lib: tuple(
+                lib.fn.readers.mxnet(
+                    path=[str(root / "whole.rec")] * paths,  # noqa: B023
+                    index_path=[str(root / "whole.idx")] * indexes,  # noqa: B023
+                )
+            ),
+            match="single file",
+        )
+    with pytest.raises(errors.ArgumentValueError, match=r"no_such.rec' cannot be opened"):
+        read(root, ["whole.rec", "no_such.rec"], "whole.idx")
+    with pytest.raises(errors.ArgumentValueError, match="has a record at byte 9999"):
+        read(root, ["whole.rec", "noise.rec"], "far.idx")
+
+
+def read(root, names, index, lib="headrace"):
+    """All records of several files that are read as one."""
+
+    def graph(lib):
+        paths = [str(root / name) for name in names]
+        images, labels = lib.fn.readers.mxnet(path=paths, index_path=str(root / index))
+        return images, labels, lib.fn.get_property(images, key="source_info")
+
+    return run_graph(lib, graph, batch_size=9, iterations=2)
+
+
+def test_random_records(tmp_path):
+    """Contents with the magic number in all places; and a file that is cut into several."""
+    rng = random.Random(3)
+    pieces = [MAGIC, MAGIC[:2], b"x", b"four", b""]
+    contents = [b"".join(rng.choices(pieces, k=rng.randint(0, 7))) for _ in range(30)]
+    records = [record_io.record(record_io.image(k, data)) for k, data in enumerate(contents)]
+    record_io.write(tmp_path / "whole.rec", records)
+    found = read(tmp_path, ["whole.rec"], "whole.idx")
+    assert [bytes(image) for images, *_ in found for image in images.samples] == contents[:18]
+    compare_outputs(found, read(tmp_path, ["whole.rec"], "whole.idx", "dali"))
+    content = (tmp_path / "whole.rec").read_bytes()
+    for cuts in (
+        (len(records[0]),),
+        (37, 70),
+        (5, 6, 7, 8, 300),
+        (0, 10, len(content), len(content)),
+    ):
+        ends = [0, *cuts, len(content)]
+        names = [f"{k}.rec" for k in range(len(ends) - 1)]
+        for name, (begin, end) in zip(names, pairwise(ends), strict=True):
+            (tmp_path / name).write_bytes(content[begin:end])
+        several = read(tmp_path, names, "whole.idx")
+        compare_outputs([batch[:2] for batch in several], [batch[:2] for batch in found])
+        if len(cuts) < 3:  # DALI looks for the rest of a record in one further file
+            compare_outputs(several, read(tmp_path, names, "whole.idx", "dali"))
+
+
+def test_parts_out_of_place(tmp_path):
+    image = record_io.image(1, b"abcd")
+    for parts in ([(2, image)], [(3, image)], [(1, image), (1, b"")], [(1, image), (0, b"")]):
+        record_io.write(tmp_path / "wrong.rec", [b"".join(part(*each) for each in parts)])
+        with pytest.raises(errors.BadSampleError, match=r"wrong.rec.* at index 0|part of kind"):
+            read(tmp_path, ["wrong.rec"], "wrong.idx")

@@ -11,6 +11,8 @@ import pytest
 import headrace.experimental.dynamic as ndd
 import headrace.tfrecord
 from tests.parity.support import LIBRARIES, assert_both_raise, compare_outputs, run_graph
+from tests.support import tf_records
+from tests.support.messages import MESSAGES, RandomWire
 
 _MODULES = {"nvidia.dali": nvidia.dali.tfrecord, "headrace": headrace.tfrecord}
 
@@ -46,14 +48,11 @@ def example(features, packed=True):
     return field(1, b"".join(entries))
 
 
-def write(root, name, examples):
-    data, lines = b"", []
-    for each in examples:
-        record = struct.pack("<QI", len(each), 0) + each + b"\0" * 4
-        lines.append(f"{len(data)} {len(record)}\n")
-        data += record
-    (root / f"{name}.rec").write_bytes(data)
-    (root / f"{name}.idx").write_text("".join(lines))
+def write(root, name, examples, *, checksums=True):
+    plain = [struct.pack("<QI", len(each), 0) + each + bytes(4) for each in examples]
+    tf_records.write(
+        root / f"{name}.rec", [*map(tf_records.frame, examples)] if checksums else plain
+    )
 
 
 RECORDS = [
@@ -68,7 +67,7 @@ RECORDS = [
 def root(tmp_path_factory):
     root = tmp_path_factory.mktemp("records")
     write(root, "packed", [example(each) for each in RECORDS])
-    write(root, "single", [example(each, packed=False) for each in RECORDS])
+    write(root, "single", [example(each, packed=False) for each in RECORDS], checksums=False)
     write(root, "less", [example({"label": [5]})])
     return root
 
@@ -123,6 +122,35 @@ def test_records(root):
             "list": t.VarLenFeature([2], t.int64, 0),
         },
     )
+
+
+def test_every_way_to_write(tmp_path):
+    """Unknown fields, lists in pieces, numbers that are longer than they need be, ..."""
+    wire, examples = RandomWire(1), []
+    while len(examples) < 40:
+        data = wire.example([b"image", b"list"])
+        entries = MESSAGES["PlainExample"].FromString(data).features.entry
+        features = {entry.key: entry.value for entry in entries}
+        if {b"image", b"list"} <= features.keys() and (
+            features[b"image"].bytes_list.value and features[b"list"].int64_list.value
+        ):
+            examples.append(data)
+    write(tmp_path, "random", examples)
+    wanted = lambda t: {n: usual(t)[n] for n in ("image", "list")}  # noqa: E731
+    assert_same(tmp_path, ["random"], wanted, batch_size=10)
+
+
+def test_sequences(tmp_path):
+    """The context is read as the features of an `Example`; DALI has nothing for lists of others."""
+    sequence = MESSAGES["SequenceExample"]()
+    sequence.context.feature["label"].int64_list.value.append(7)
+    sequence.feature_lists.feature_list["image"].feature.add().bytes_list.value.append(b"frame")
+    write(tmp_path, "sequence", [sequence.SerializeToString()])
+    label = lambda t: {"label": t.FixedLenFeature([1], t.int64, 0)}  # noqa: E731
+    assert_same(tmp_path, ["sequence"], label, batch_size=1)
+    image = lambda t: {"image": t.FixedLenFeature((), t.string, "")}  # noqa: E731
+    with pytest.raises(headrace.errors.BadSampleError, match="'image' is in the `feature_lists`"):
+        run_graph("headrace", graph(tmp_path, ["sequence"], image), batch_size=1)
 
 
 def test_what_records_lack(root):

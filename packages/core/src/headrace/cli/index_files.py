@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
 from headrace.errors import ArgumentValueError, HeadraceError
+from headrace.kernels.cpu.tf_example import HEAD_BYTES, TAIL_BYTES, check_length
 from headrace.operators.readers.tar_shards import samples_of
 
-_HEADER = struct.Struct("<QI")
-_CHECKSUM_BYTES = 4
 _PART = struct.Struct("<II")
 _MAGIC = 0xCED7230A
 _LENGTH_BITS = 29
@@ -44,8 +45,10 @@ def tfrecord_places(path: str) -> Iterator[tuple[int, int]]:
     with open(path, "rb") as file:
         at = 0
         while at < size:
-            length, _ = _HEADER.unpack(_read(file, at, _HEADER.size))
-            whole = _HEADER.size + length + _CHECKSUM_BYTES
+            length = int(check_length(np.frombuffer(_read(file, at, HEAD_BYTES), np.uint8)))
+            if length < 0:
+                raise ArgumentValueError(f"the length of the record at byte {at} is damaged.")
+            whole = HEAD_BYTES + length + TAIL_BYTES
             if at + whole > size:
                 raise ArgumentValueError(f"the record at byte {at} goes beyond the file's end.")
             yield at, whole

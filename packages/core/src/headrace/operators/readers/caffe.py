@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError
-from headrace.kernels.cpu.protobuf import fields, varint
+from headrace.kernels.cpu.protobuf import Message
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import Index, first_of
 from headrace.operators.readers.lmdb import LmdbIndex
@@ -64,7 +65,8 @@ class CaffeReader(Reader):
                 "`image_available` and `label_available` are both False: there is nothing to read."
             )
         index = LmdbIndex(args.path)
-        self._rank = first_of(index, _parse)[0].ndim
+        first = first_of(index, _parse)
+        self._rank = 1 if first is None else first[0].ndim
         return index
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
@@ -88,29 +90,25 @@ class CaffeReader(Reader):
 
 def _parse(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Image and label of a ``Datum``."""
-    extents = {_HEIGHT: 0, _WIDTH: 0, _CHANNELS: 0}
-    image, labels, encoded = np.zeros(0, np.uint8), [], True
     try:
-        for number, content in fields(data.data, numbers=True):
-            if number in extents:
-                extents[number] = varint(content, 0)[0]
-            elif number == _DATA:
-                image = np.frombuffer(content, np.uint8)
-            elif number == _LABEL:
-                labels = [varint(content, 0)[0] & 0xFFFFFFFF]
-            elif number == _ENCODED:
-                encoded = bool(varint(content, 0)[0])
-    except (IndexError, ValueError) as error:
+        message = Message.of(data)
+    except ValueError as error:
         raise BadSampleError(
             "Error while parsing Caffe record: it is no `Datum` message, or damaged."
         ) from error
-    if not encoded:
-        shape = tuple(extents.values())
-        try:
-            image = image.reshape(shape)
-        except ValueError as error:
+    image = (message.parts(_DATA) or [np.zeros(0, np.uint8)])[-1]
+    if message.integer(_ENCODED) == 0:
+        shape = [_int32(message.integer(n) or 0) for n in (_HEIGHT, _WIDTH, _CHANNELS)]
+        if min(shape) < 0 or math.prod(shape) != image.size:
             raise BadSampleError(
                 f"The content size of the raw image, {image.size} bytes, does not match its "
-                f"height, width and channels, {shape}."
-            ) from error
-    return image, np.array(labels, np.uint32).view(np.int32)
+                f"height, width and channels, {tuple(shape)}."
+            )
+        image = image.reshape(shape)
+    label = message.integer(_LABEL)
+    return image, np.array([] if label is None else [_int32(label)], np.int32)
+
+
+def _int32(value: int) -> int:
+    """The low 32 bits of an integer, as fields of that type have them."""
+    return (value + 2**31) % 2**32 - 2**31

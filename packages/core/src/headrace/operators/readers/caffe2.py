@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from headrace.errors import ArgumentChoiceError, ArgumentValueError, BadSampleError
-from headrace.kernels.cpu.protobuf import Bytes, fields, integers, varint
+from headrace.kernels.cpu.protobuf import VARINT, Message
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import Index, first_of
 from headrace.operators.readers.lmdb import LmdbIndex
@@ -20,6 +21,8 @@ _SINGLE, _SPARSE, _DENSE, _WEIGHTED, _NONE = range(5)
 """Values of `label_type`."""
 _FLOAT, _INT32, _BYTE, _STRING, _INT64 = 1, 2, 3, 4, 10
 """Types of the elements of a ``TensorProto``."""
+_TYPES = {*range(11), 12, 13}
+"""All that there are: others are no value of the field."""
 _DIMS, _TYPE, _FLOATS, _INTEGERS, _BYTES, _STRINGS, _LONG_INTEGERS = 1, 2, 3, 4, 5, 6, 10
 """Numbers of the fields of a ``TensorProto``."""
 _NUMBERS: dict[int, tuple[int, type]] = {
@@ -101,11 +104,24 @@ class Caffe2Reader(Reader):
             if (value := getattr(args, name)) < 0:
                 raise ArgumentValueError(f"`{name}` must not be negative, got {value}.")
         index = LmdbIndex(args.path)
-        first = first_of(index, self._parse)
-        if not first:
+        types = self._likely_types()
+        if not types:
             raise ArgumentValueError("Neither image nor label nor anything else is to be read.")
+        first = first_of(index, self._parse) or [np.zeros(0, each) for each in types]
         self._specs = tuple([Spec(to_dali_type(each.dtype), each.ndim) for each in first])
         return index
+
+    def _likely_types(self) -> list[type]:
+        """Types of the outputs where no record can tell them."""
+        args = self.args
+        label = np.float32 if args.label_type == _WEIGHTED else np.int32
+        box = args.bbox or args.label_type in (_SPARSE, _WEIGHTED)
+        return [
+            *[np.uint8] * args.image_available,
+            *[label] * (args.label_type != _NONE),
+            *[np.float32] * args.additional_inputs,
+            *[np.int32] * bool(box),
+        ]
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
         return self._specs
@@ -125,8 +141,8 @@ class Caffe2Reader(Reader):
         """The outputs of a record."""
         args = self.args
         try:
-            rest = [_Tensor.of(each) for number, each in fields(data.data) if number == 1]
-        except (IndexError, ValueError) as error:
+            rest = [_Tensor.of(each) for each in Message.of(data).parts(1)]
+        except ValueError as error:
             raise BadSampleError(
                 "Error while parsing Caffe2 record: it is no `TensorProtos` message, or damaged."
             ) from error
@@ -179,33 +195,31 @@ class Caffe2Reader(Reader):
 
 
 class _Tensor(NamedTuple):
-    """A ``TensorProto``: the type of its elements, its extents, and other fields by number."""
+    """A ``TensorProto``: the type of its elements, its extents, and all of its fields."""
 
     kind: int
     dims: list[int]
-    content: dict[int, list[Bytes]]
+    message: Message
 
     @classmethod
-    def of(cls, data: Bytes) -> _Tensor:
-        content: dict[int, list[Bytes]] = {}
-        for number, value in fields(data, numbers=True):
-            content.setdefault(number, []).append(value)
-        types = content.get(_TYPE)
-        kind = varint(types[-1], 0)[0] if types else _FLOAT
-        return cls(kind, integers(content.get(_DIMS, [])).tolist(), content)
+    def of(cls, data: np.ndarray) -> _Tensor:
+        message = Message.of(data)
+        kinds = [a for n, k, a, _ in message.rows if n == _TYPE and k == VARINT and a in _TYPES]
+        return cls(kinds[-1] if kinds else _FLOAT, message.integers(_DIMS).tolist(), message)
 
     def image(self) -> np.ndarray:
         """The first of its strings, or its bytes as pixels ``(height, width, channels)``."""
-        if self.kind == _STRING and _STRINGS in self.content:
-            return np.frombuffer(self.content[_STRINGS][0], np.uint8)
+        strings = self.message.parts(_STRINGS)
+        if self.kind == _STRING and strings:
+            return strings[0]
         if self.kind != _BYTE:
             raise BadSampleError(
                 f"The image is a tensor of Caffe2's type {self.kind}; STRING (4) with an encoded "
                 "image and BYTE (3) with pixels are known."
             )
-        pixels = np.frombuffer(self.content.get(_BYTES, [b""])[-1], np.uint8)
+        pixels = (self.message.parts(_BYTES) or [np.zeros(0, np.uint8)])[-1]
         shape = (*self.dims, 1) if len(self.dims) == 2 else tuple(self.dims)
-        if len(shape) != 3 or min(shape) < 0 or pixels.size != np.prod(shape):
+        if len(shape) != 3 or min(shape) < 0 or pixels.size != math.prod(shape):
             raise BadSampleError(
                 f"Image data size mismatch: {pixels.size} bytes for the extents {self.dims}, which "
                 "are height, width and channels."
@@ -220,14 +234,12 @@ class _Tensor(NamedTuple):
                 "and INT64 (10) are known."
             )
         field, dtype = _NUMBERS[self.kind]
-        runs = self.content.get(field, [])
+        message = self.message
         try:
-            if self.kind == _FLOAT:
-                values = np.frombuffer(b"".join(runs), "<f4")
-            else:
-                values = integers(runs).astype(dtype)
-        except (IndexError, ValueError) as error:
+            found = message.floats(field) if self.kind == _FLOAT else message.integers(field)
+        except ValueError as error:
             raise BadSampleError(f"The {what} of the record of Caffe2 is damaged.") from error
+        values: np.ndarray = found.astype(dtype)
         if count is not None and len(values) != count:
             raise BadSampleError(
                 f"The {what} of the record of Caffe2 has {len(values)} values, expected {count}."

@@ -75,7 +75,7 @@ class FitsReader(Reader):
             )
         root, names = named_files(args)
         index = FileIndex(names, root=root)
-        first = first_of(index, self._images)
+        first = first_of(index, self._images) or [np.zeros(0, np.float32)] * len(args.hdu_indices)
         types = args.dtypes or [to_dali_type(image.dtype) for image in first]
         self._specs = tuple([Spec(t, i.ndim) for t, i in zip(types, first, strict=True)])
         return index

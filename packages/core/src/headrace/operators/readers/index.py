@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from abc import ABC, abstractmethod
@@ -313,24 +314,9 @@ def specs_of(columns: Sequence[Column]) -> tuple[Spec, ...]:
     )
 
 
-def first_of(index: Index, parse: Callable[[np.ndarray], T]) -> T:
-    """What the first record has that can be parsed: the others are to be alike.
-
-    Raises
-    ------
-    BadSampleError
-        If none can.
-    """
-    problem: BadSampleError | None = None
+def first_of(index: Index, parse: Callable[[np.ndarray], T]) -> T | None:
+    """What the first record has that can be parsed: the others are to be alike; or none has any."""
     for entry in range(len(index)):
-        try:
+        with contextlib.suppress(BadSampleError):
             return parse(index.fetch(entry)[0])
-        except BadSampleError as error:
-            problem = problem or naming(error, index.source(entry))
-    assert problem is not None
-    raise problem
-
-
-def naming(error: BadSampleError, source: str) -> BadSampleError:
-    """The error, with the name of the file it is about if it has none."""
-    return error if source in str(error) else BadSampleError(f"{source}: {error}")
+    return None

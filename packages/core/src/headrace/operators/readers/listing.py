@@ -341,6 +341,27 @@ def read_lines(argument: str, path: str) -> list[str]:
     return content.decode("utf-8", "surrogateescape").split("\n")
 
 
+def read_index(path: str, meaning: str) -> np.ndarray:
+    """The pairs of numbers, int64 ``(lines, 2)``, that are in the lines of an index file.
+
+    Raises
+    ------
+    ArgumentValueError
+        If it cannot be read, or a line has no two numbers; what these mean is in the message.
+    """
+    found = []
+    for number, line in enumerate(read_lines("index_path", path), 1):
+        words = line.split()
+        if len(words) == 2 and all(w.isdecimal() and len(w) < 19 for w in words):
+            found.append((int(words[0]), int(words[1])))
+        elif words:
+            raise ArgumentValueError(
+                f"Line {number} of `index_path`={path!r} is {line!r}; expected two numbers, "
+                f"{meaning}."
+            )
+    return np.array(found, np.int64).reshape(-1, 2)
+
+
 def _directory_of(path: str) -> str:
     return path.rpartition("/")[0] or ("/" if path.startswith("/") else "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from headrace.errors import ArgumentValueError, BadSampleError
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import FileIndex, Index
-from headrace.operators.readers.listing import read_lines
+from headrace.operators.readers.listing import read_index
+from headrace.operators.readers.storage import file_system, is_remote
 from headrace.operators.support.argument_types import PathListArg
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
@@ -17,6 +19,7 @@ from headrace.types import DALIDataType
 
 _MAGIC = b"\x0a\x23\xd7\xce"
 _PART = struct.Struct("<4sI")
+_CUT = "The file of records of MXNet is cut, or its index is not its own."
 _LABEL = struct.Struct("<IfQQ")
 """How many labels follow, or 0 and a label; two numbers of the image."""
 
@@ -26,13 +29,18 @@ _LABEL = struct.Struct("<IfQQ")
     old_names=("mxnet_reader",),
     class_name="MXNet",
     args=(
-        Arg("path", PathListArg, REQUIRED, "The file of records (.rec)."),
+        Arg(
+            "path",
+            PathListArg,
+            REQUIRED,
+            "The file of records (.rec), or several that are parts of one.",
+        ),
         Arg(
             "index_path",
             PathListArg,
             REQUIRED,
             "Its index (.idx), with the number of a record and the place of its first byte in each "
-            "line.",
+            "line; of several files one index, with places in all of them behind one another.",
         ),
     ),
     num_outputs=2,
@@ -50,33 +58,50 @@ class MXNetReader(Reader):
 
     def list_entries(self) -> Index:
         args = self.args
-        for name in ("path", "index_path"):
-            if len(getattr(args, name)) != 1:
-                raise ArgumentValueError(
-                    f"`{name}` must be a single file, got {len(getattr(args, name))}."
-                )
-        found = []
-        for line in read_lines("index_path", args.index_path[0]):
-            words = line.split()
-            if len(words) != 2 or not all(word.isdecimal() for word in words):
-                if line.strip():
-                    raise ArgumentValueError(
-                        f"`index_path`={args.index_path[0]!r} has the line {line!r}; expected two "
-                        "numbers, that of a record and the place of its first byte."
-                    )
-                continue
-            found.append(int(words[1]))
-        if not found:
+        if len(args.index_path) != 1 or not args.path:
+            raise ArgumentValueError(
+                "`index_path` must be a single file, with places in the files of `path` as if they "
+                f"were one, got {list(args.index_path)} for `path`={list(args.path)}."
+            )
+        places = read_index(args.index_path[0], "that of a record and the place of its first byte")[
+            :, 1
+        ]
+        if not places.size:
             raise ArgumentValueError(f"`index_path`={args.index_path[0]!r} lists no record.")
-        offsets = np.unique(np.array(found, np.int64))
-        sizes = np.append(np.diff(offsets), -1)
-        return FileIndex(args.path, files=np.zeros(len(sizes), int), offsets=offsets, sizes=sizes)
+        begins = np.unique(places)
+        if len(args.path) == 1:
+            sizes = np.append(np.diff(begins), -1)
+            return FileIndex(
+                args.path, files=np.zeros(len(sizes), int), offsets=begins, sizes=sizes
+            )
+        return self._over_files(begins)
+
+    def _over_files(self, begins: np.ndarray) -> Index:
+        """Records in files that are read as one: a record may begin in one and end in the next."""
+        paths, index = self.args.path, self.args.index_path[0]
+        ends = np.cumsum([_size(path) for path in paths])
+        if begins[-1] >= ends[-1]:
+            raise ArgumentValueError(
+                f"`index_path`={index!r} has a record at byte {begins[-1]}, and the files of "
+                f"`path` have {ends[-1]} bytes."
+            )
+        stops = np.append(begins[1:], ends[-1])
+        first = np.searchsorted(ends, begins, "right")
+        pieces = int((np.searchsorted(ends, stops, "left") - first).max()) + 1
+        files = np.minimum(first[:, np.newaxis] + np.arange(pieces), len(paths) - 1)
+        starts = (ends - np.diff(ends, prepend=0))[files]
+        offsets = np.maximum(begins[:, np.newaxis], starts)
+        sizes = np.minimum(stops[:, np.newaxis], ends[files]) - offsets
+        sizes[:, 1:][files[:, 1:] == files[:, :-1]] = 0
+        offsets -= starts
+        offsets[sizes <= 0] = 0
+        return FileIndex(paths, files=files, offsets=offsets, sizes=np.maximum(sizes, 0))
 
     def infer(self, *data: Spec) -> tuple[Spec, Spec]:
         return Spec(DALIDataType.UINT8, 1), Spec(DALIDataType.FLOAT, 1)
 
     def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        record = _content(data[0])
+        record = _content(data[0] if len(data) == 1 else np.concatenate(data))
         if record.size < _LABEL.size:
             raise BadSampleError(f"The record of MXNet has {record.size} bytes, less than a label.")
         count, label, _, _ = _LABEL.unpack(record[: _LABEL.size].tobytes())
@@ -88,30 +113,45 @@ class MXNetReader(Reader):
         return record[end:], np.frombuffer(record[_LABEL.size : end].tobytes(), "<f4")
 
 
+def _size(path: str) -> int:
+    """Bytes of a file."""
+    try:
+        if is_remote(path):
+            system, inside = file_system(path)
+            return int(system.size(inside))
+        return os.path.getsize(path.removeprefix("file://"))
+    except OSError as error:
+        raise ArgumentValueError(f"`path`={path!r} cannot be opened: {error}.") from error
+
+
 def _content(data: np.ndarray) -> np.ndarray:
-    """What is in a record: in one part, or in several where it contains the magic number."""
+    """The record that data begins with: in one part, or in several with the magic number between.
+
+    A part is whole (0), the first (1), one in the middle (2) or the last (3).
+    """
     parts: list[np.ndarray] = []
-    at = 0
-    while True:
+    at, kind = 0, 1
+    while kind in (1, 2):
         if data.size < at + _PART.size:
-            raise BadSampleError(
-                "The file of records of MXNet is cut, or its index is not its own."
-            )
+            raise BadSampleError(_CUT)
         magic, head = _PART.unpack(data[at : at + _PART.size].tobytes())
         if magic != _MAGIC:
             raise BadSampleError(
                 "The record of MXNet has a wrong magic number: the file is damaged, or its index "
                 "is not its own."
             )
-        at += _PART.size
         kind, size = head >> 29, head & 0x1FFFFFFF
-        if data.size < at + size:
+        belong = (2, 3) if parts else (0, 1)
+        if kind not in belong:
             raise BadSampleError(
-                "The file of records of MXNet is cut, or its index is not its own."
+                f"The record of MXNet has a part of kind {kind} where one of {belong} belongs: the "
+                "file is damaged, or its index is not its own."
             )
+        at += _PART.size
+        if data.size < at + size:
+            raise BadSampleError(_CUT)
         if parts:
             parts.append(np.frombuffer(_MAGIC, np.uint8))
         parts.append(data[at : at + size])
         at += -(-size // 4) * 4
-        if kind in (0, 3):  # the whole, or the last part
-            return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

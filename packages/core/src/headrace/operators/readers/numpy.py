@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from headrace.kernels.cpu import npy
 from headrace.kernels.cpu.cast import converter
 from headrace.kernels.cpu.pad import pad_window
 from headrace.operators.readers.base import Reader, reader
-from headrace.operators.readers.index import FileIndex, Index, naming
+from headrace.operators.readers.index import FileIndex, Index
 from headrace.operators.readers.listing import named_file_args, named_files
 from headrace.operators.readers.storage import join, read_file
 from headrace.operators.support.argument_types import (
@@ -108,16 +109,13 @@ class NumpyReader(Reader):
         return FileIndex(names, root=root)
 
     def _first_header(self, paths: list[str]) -> npy.NpyHeader:
-        """That of the first file that has one."""
-        problem: BadSampleError | None = None
+        """That of the first file that has one; any if none has, which is told when it is read."""
         for path in paths:
-            try:
+            with contextlib.suppress(BadSampleError):
                 size = npy.header_size(read_file(path, np.empty, 0, npy.PREFIX).tobytes())
                 return npy.parse_header(read_file(path, np.empty, 0, size).tobytes())
-            except BadSampleError as error:
-                problem = problem or naming(error, path)
-        assert problem is not None
-        raise problem
+        usual = np.dtype(np.float32)
+        return npy.NpyHeader(usual, usual, (0,), False, 0)
 
     def infer(self, *data: Spec) -> Spec:
         args, header = self.args, self._header

@@ -9,23 +9,31 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentTypeError, ArgumentValueError, BadSampleError, ShapeError
-from headrace.kernels.cpu.tf_example import BYTES, FLOATS, INTEGERS, Values, parse_example
+from headrace.kernels.cpu import tf_example
+from headrace.kernels.cpu.tf_example import BYTES, FLOATS, INTEGERS
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import FileIndex, Index
-from headrace.operators.readers.listing import read_lines
+from headrace.operators.readers.listing import read_index
 from headrace.operators.support.argument_types import ArgType, BoolArg, PathListArg
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
 from headrace.types import DALIDataType
 
-_FRAME_BYTES = 12, 4
-"""Before a message, its length and a checksum; behind it, another one."""
 _KINDS: dict[int, tuple[int, DALIDataType, np.dtype]] = {
     0: (INTEGERS, DALIDataType.INT64, np.dtype(np.int64)),
     1: (BYTES, DALIDataType.UINT8, np.dtype(np.uint8)),
     2: (FLOATS, DALIDataType.FLOAT, np.dtype(np.float32)),
 }
 """By the type of a `headrace.tfrecord.Feature`: list in a record, and elements."""
+_WRONG = {
+    tf_example.OTHER_LENGTH: (
+        "is damaged, or its index is not its own: the length it announces is not the one that the "
+        "index lists"
+    ),
+    tf_example.WRONG_LENGTH_SUM: "is damaged: its length has a wrong checksum",
+    tf_example.WRONG_SUM: "is damaged: its message has a wrong checksum",
+    tf_example.DAMAGED: "is no `Example` of TensorFlow, or damaged",
+}
 
 
 def _features(given: Any) -> dict[str, Any]:
@@ -95,7 +103,9 @@ class TFRecordReader(Reader):
 
     permutes = False
 
-    _wanted: list[tuple[bytes, int, np.dtype, Any]]
+    _wanted: list[tuple[str, int, np.dtype, Any]]
+    _names: np.ndarray
+    _ends: np.ndarray
 
     def list_entries(self) -> Index:
         args = self.args
@@ -104,20 +114,13 @@ class TFRecordReader(Reader):
                 f"There are {len(args.index_path)} `index_path` for {len(args.path)} `path`; the "
                 "number of index files needs to match the number of data files."
             )
-        places = []
-        for file, path in enumerate(args.index_path):
-            for line in read_lines("index_path", path):
-                words = line.split()
-                if len(words) == 2 and all(word.isdecimal() for word in words):
-                    places.append((file, int(words[0]), int(words[1])))
-                elif words:
-                    raise ArgumentValueError(
-                        f"`index_path`={path!r} has the line {line!r}; expected two numbers, place "
-                        "and size of a record."
-                    )
-        if not places:
-            raise ArgumentValueError("No records: `index_path` lists none.")
-        files, offsets, sizes = np.array(places, np.int64).T
+        found = [read_index(path, "place and size of a record") for path in args.index_path]
+        offsets, sizes = np.concatenate(found).T
+        if not sizes.size:
+            raise ArgumentValueError(
+                f"No records: `index_path`={list(args.index_path)} lists none."
+            )
+        files = np.repeat(np.arange(len(found)), [len(places) for places in found])
         return FileIndex(args.path, files=files, offsets=offsets, sizes=sizes)
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
@@ -132,50 +135,55 @@ class TFRecordReader(Reader):
                 )
             rank = 1 if kind == BYTES else len(feature.shape) + (not feature.has_shape)
             specs.append(Spec(dtype, rank))
-            self._wanted.append((name.encode(), kind, numpy_type, feature))
-        self._names = frozenset([name for name, *_ in self._wanted])
+            self._wanted.append((name, kind, numpy_type, feature))
+        names = [name.encode() for name in self.args.features]
+        self._names = np.frombuffer(b"".join(names), np.uint8)
+        self._ends = np.cumsum([len(name) for name in names])
         return tuple(specs)
 
     def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[np.ndarray, ...]:
-        before, behind = _FRAME_BYTES
-        message = data[0][before:-behind]
-        size = int.from_bytes(data[0][:8].tobytes(), "little")
-        if size != message.size:
+        (record,) = data
+        found = np.empty((len(self._wanted), 6), np.int64)
+        state = tf_example.find_features(record, self._names, self._ends, found)
+        if state in _WRONG:
+            raise BadSampleError(f"The record of TensorFlow {_WRONG[state]}.")
+        if state == tf_example.SEQUENCE:
+            name = self._wanted[int(np.argmin(found[:, tf_example.ENTRY_END]))][0]
             raise BadSampleError(
-                f"The record of TensorFlow is damaged, or its index is not its own: it announces "
-                f"{size} bytes where the index lists {message.size}."
+                f"The feature {name!r} is in the `feature_lists` of a `SequenceExample`, of which "
+                "only the `context` can be read. Write it as a feature of an `Example`."
             )
-        found = parse_example(message.tobytes(), self._names)
-        return tuple([_element(*wanted, found.get(wanted[0])) for wanted in self._wanted])
+        rows = zip(self._wanted, found, strict=True)
+        return tuple([_element(record, *wanted, row) for wanted, row in rows])
 
 
 def _element(
-    name: bytes, kind: int, dtype: np.dtype, feature: Any, found: tuple[int, Values] | None
+    record: np.ndarray, name: str, kind: int, dtype: np.dtype, feature: Any, row: np.ndarray
 ) -> np.ndarray:
     """A feature of a record as an array."""
-    values: Any = found[1] if found is not None else ()
-    if len(values) and found is not None and found[0] != kind:
+    has, count, begin, end = row[: tf_example.ENTRY].tolist()
+    if count and has != kind:
         raise BadSampleError(
-            f"The feature {name.decode()!r} of the record is a list of another type than "
-            "`features` says."
+            f"The feature {name!r} of the record is a list of another type than `features` says."
         )
     if kind == BYTES:
-        return np.frombuffer(values[0] if len(values) else feature.default_value.encode(), np.uint8)
+        default = feature.default_value.encode
+        return record[begin:end] if count else np.frombuffer(default(), np.uint8)
     shape = feature.shape
     if not feature.has_shape:
-        if len(values) % max(math.prod(shape), 1):
+        each = max(math.prod(shape), 1)
+        if count % each:
             raise BadSampleError(
-                f"The feature {name.decode()!r} has {len(values)} elements, which are no whole "
-                f"number of the partial shape {list(shape)}."
+                f"The feature {name!r} has {count} elements, which are no whole number of the "
+                f"partial shape {list(shape)}."
             )
-        return np.array(values, dtype).reshape(len(values) // max(math.prod(shape), 1), *shape)
-    if not len(values):
+        shape = (count // each, *shape)
+    elif not count:
         return np.full(shape, feature.default_value, dtype)
-    if len(values) != math.prod(shape):
-        wrong, bound = ("small", "least") if len(values) > math.prod(shape) else ("large", "most")
+    elif count != math.prod(shape):
+        wrong, bound = ("small", "least") if count > math.prod(shape) else ("large", "most")
         raise BadSampleError(
-            f"Output tensor shape is too {wrong} for the feature {name.decode()!r}: {list(shape)}. "
-            f"Expected at {bound} {len(values)} elements, as many as the record has; or use a "
-            "`VarLenFeature`."
+            f"Output tensor shape is too {wrong} for the feature {name!r}: {list(shape)}. Expected "
+            f"at {bound} {count} elements, as many as the record has; or use a `VarLenFeature`."
         )
-    return np.array(values, dtype).reshape(shape)
+    return (tf_example.read_numbers(record, row) if count else np.empty(0, dtype)).reshape(shape)
