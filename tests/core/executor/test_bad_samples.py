@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import tests.support.counting_reader
-from headrace import errors, fn, pipeline_def, types
+from headrace import Pipeline, errors, fn, pipeline_def, types
 from headrace.operators import BatchOperator, Input, SampleOperator, Spec, operator
 
 assert tests.support.counting_reader
@@ -307,3 +307,31 @@ def test_a_step_on_lazy_values_reports_its_own_failures():
     for bad in pipe.bad_samples:
         assert (bad.operator, bad.index) == ("fn.decoders.image", 2)
     assert pipe.bad_samples
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+@pytest.mark.parametrize("readers", [1, 2])
+def test_where_all_are_bad_the_first_one_is_named(tmp_path, policy, readers):
+    files = []
+    for k in range(3):
+        files.append(str(tmp_path / f"{k}.jpg"))
+        (tmp_path / f"{k}.jpg").write_bytes(b"letter %d" % k)
+    pipe = Pipeline(2, 1, None, on_bad_sample=policy)
+    with pipe:
+        read = [fn.readers.file(files=files)[0] for _ in range(readers)]
+        pipe.set_outputs(*map(fn.decoders.image, read))
+    with pytest.raises(
+        errors.NoGoodSampleError,
+        match=r"bad.*The first bad one is \S*0\.jpg \(in operator `fn\.decoders\.image`\): "
+        r"The data \(8 bytes\).*no known image format",
+    ):
+        pipe.run()
+
+
+def test_where_nothing_makes_up_for_a_bad_sample_it_is_named():
+    pipe = Pipeline(2, 1, None, on_bad_sample="skip")
+    with pipe:
+        encoded = fn.external_source(lambda: [np.full(9, 7, np.uint8)] * 2)
+        pipe.set_outputs(fn.decoders.image(encoded))
+    with pytest.raises(errors.NoGoodSampleError, match=r"bad one is sample 0 .*no known image"):
+        pipe.run()

@@ -5,6 +5,7 @@ import pytest
 
 from headrace import types
 from headrace.errors import BadSamplesError, OperatorError
+from headrace.kernels.cpu.decode.header import read_header
 from tests.support.encoded_images import jpeg2000s, jpegs, pngs, unsupported
 from tests.support.gpu.decoding import encoded
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
@@ -120,3 +121,23 @@ def test_noise_in_the_data_ends_nothing(seed):
     except BadSamplesError as error:
         bad = set(error.failures)
     assert bad < set(range(len(rows)))
+
+
+@pytest.mark.parametrize("operator", ["decoders.image", "decoders.image_crop"])
+def test_images_of_too_many_pixels(operator):
+    images = {**jpegs(), **pngs(), **jpeg2000s()}
+    rows = encoded(images)
+    sizes = [read_header(memoryview(data)) for data in images.values()]
+    limit = 37 * 53 - 1
+    large = {k for k, header in enumerate(sizes) if header.height * header.width > limit}
+    assert large != set(range(len(rows)))
+    for fancy in (False, True):
+        with pytest.raises(BadSamplesError) as caught:
+            run_gpu_operator(operator, rows, max_pixels=limit, jpeg_fancy_upsampling=fancy)
+        assert set(caught.value.failures) >= large
+        for k in large:
+            assert "`max_pixels` lets 1,960 through" in str(caught.value.failures[k])
+    plain = encoded({k: v for k, v in jpegs().items() if k == "jpeg-4:2:0"}) * 3
+    with pytest.raises(BadSamplesError) as caught:
+        run_gpu_operator(operator, plain, max_pixels=limit)
+    assert set(caught.value.failures) == {0, 1, 2}

@@ -87,11 +87,12 @@ class Recovery:
         if policy == "raise":
             raise first
         if policy == "skip" and (iteration.stage > 0 or not self._plan.readers):
-            raise NoGoodSampleError(
-                'on_bad_sample="skip" can only make up for samples of a reader, before an '
-                "operator that takes whole batches; use "
-                '"replace" here.'
-            ) from first
+            raise self._hopeless(
+                iteration,
+                first,
+                'on_bad_sample="skip" can only make up for samples of a reader, before an operator '
+                'that takes whole batches; use "replace" here.',
+            )
         if policy == "skip" or not iteration.redraws:
             for index in sorted(iteration.failures):
                 error = iteration.failures[index]
@@ -120,10 +121,12 @@ class Recovery:
         readers = self._plan.readers
         sizes = [int(self._readers[id(n)].meta()["epoch_size"]) for n in readers]
         if iteration.redraws >= max(sizes, default=0):
-            raise NoGoodSampleError(
+            raise self._hopeless(
+                iteration,
+                first,
                 f"All {iteration.size} samples of iteration {iteration.number} are bad; there is "
-                "none to replace them by."
-            ) from first
+                "none to replace them by.",
+            )
         iteration.redraws += 1
         for node in readers:
             entries = iteration.entries[id(node)]
@@ -165,7 +168,20 @@ class Recovery:
         ):
             patience = 4 * iteration.size + 64
         if iteration.redraws > patience + iteration.size:
-            raise NoGoodSampleError(
+            raise self._hopeless(
+                iteration,
+                first,
                 f"{iteration.redraws} bad samples were skipped one after the other for iteration "
-                f"{iteration.number}, which is too many to go on; here is the last one's error."
-            ) from first
+                f"{iteration.number}, which is too many to go on.",
+            )
+
+    def _hopeless(self, iteration: Iteration, error: BaseException, what: str) -> NoGoodSampleError:
+        """The error, with file and cause of the first bad sample; `error` is a later one's."""
+        index = min(iteration.failures, default=0)
+        found = report(error, iteration.number, index, self._policy)
+        found = next((b for b in self.bad_samples if b.iteration == iteration.number), found)
+        source = found.source or f"sample {found.index}"
+        at = f" (in operator `{found.operator}`)" if found.operator else ""
+        raised = NoGoodSampleError(f"{what} The first bad one is {source}{at}: {found.reason}")
+        raised.__cause__ = error
+        return raised

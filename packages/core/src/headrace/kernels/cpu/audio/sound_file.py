@@ -118,6 +118,11 @@ class SoundFile:
                 f"The audio file is damaged: its header announces {self.frames} samples in "
                 f"{size} bytes."
             )
+        if not self.frames and _has_ogg_samples(source):
+            self.close()
+            raise BadSampleError(
+                "The audio file is damaged: none of its samples are found, though it has some."
+            )
 
     def close(self) -> None:
         """Free what libsndfile keeps."""
@@ -153,6 +158,15 @@ class SoundFile:
                 f"The audio file is damaged: of {frames} samples from number {first} on, {done} "
                 f"could be decoded; {why}"
             )
+
+
+def _has_ogg_samples(source: np.ndarray | str) -> bool:
+    """Whether the last page of an Ogg file ends behind the first sample. Source: RFC 3533."""
+    data = np.fromfile(source, np.uint8) if isinstance(source, str) else source
+    content = data.tobytes()
+    last = content.rfind(b"OggS")
+    end = int.from_bytes(content[last + 6 : last + 14], "little", signed=True)
+    return content.startswith(b"OggS") and end > 0
 
 
 def _why(file: Any) -> str:

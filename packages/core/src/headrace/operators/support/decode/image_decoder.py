@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
+import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.errors import DataTypeError
+from headrace.errors import ArgumentValueError, BadSampleError, DataTypeError
 from headrace.kernels.cpu.decode.pixels import Wanted
 from headrace.kernels.cpu.decode.stored import Region
 from headrace.operators.support.argument_types import (
@@ -38,6 +40,10 @@ ENCODED = Input(
     device="cpu",
 )
 DEVICES = ("cpu", "mixed")
+SUSPICIOUS_PIXELS = 89_478_485
+"""Pillow's limit: a quarter of a GiB of RGB pixels."""
+_warned = mmap.mmap(-1, 1)
+"""Not 0 once a file was warned of, in this process or in a fork of it."""
 OUTPUT_DOCS = ("The decoded images, in the layout HWC.",)
 
 
@@ -73,6 +79,14 @@ DECODE_ARGS: tuple[Arg, ...] = (
         BoolArg,
         False,
         "Interpolate chroma on the GPU, too, as the CPU always does; else it is repeated there.",
+    ),
+    Arg(
+        "max_pixels",
+        IntArg,
+        None,
+        "Most pixels, height times width of the whole image, that a file may announce; one that "
+        "announces more is a bad sample, of which nothing is decoded. By default there is no "
+        f"limit, but one warning about the first file with more than {SUSPICIOUS_PIXELS:,}.",
     ),
     Arg("affine", BoolArg, True, "Whether decoding threads are tied to cores.", hint=True),
     Arg(
@@ -177,6 +191,11 @@ class ImageDecoder(SampleOperator):
                 f"`dtype` must be one of {allowed}, got {args.dtype.name}. Use `fn.cast` on the "
                 "decoded images for other types."
             )
+        if args.max_pixels is not None and args.max_pixels < 1:
+            raise ArgumentValueError(
+                f"`max_pixels` is {args.max_pixels}, but must be at least 1; leave it out for no "
+                "limit."
+            )
         self._wanted = Wanted(
             args.output_type.name,
             np.dtype(to_numpy_type(args.dtype)),
@@ -203,12 +222,47 @@ class ImageDecoder(SampleOperator):
         opened = [open_encoded(row) for row in encoded.rows]
         headers = [header for _, header in opened]
         shapes = np.array([self._wanted.shape(header) for header in headers], np.int64)
+        for error in self.too_large(c, shapes).values():
+            raise error
         found = self.regions(c, shapes[:, :2], *window)
         regions: list[Region | None] = [None] * len(headers)
         if found is not None:
             shapes[:, :2] = found[:, 2:] - found[:, :2]
             regions = list(map(tuple, found.tolist()))
         return Planned(shapes, ([data for data, _ in opened], headers, regions))
+
+    def too_large(self, c: PlanContext, shapes: np.ndarray) -> dict[int, BadSampleError]:
+        """By position, errors about images of more than `max_pixels`; warns if there is no limit.
+
+        Parameters
+        ----------
+        shapes
+            Of whole images, int64 ``(samples, 2 or more)``: heights and widths first.
+        """
+        limit = self.args.max_pixels
+        pixels = shapes[:, 0] * shapes[:, 1]
+        if pixels.max(initial=0) <= (SUSPICIOUS_PIXELS if limit is None else limit):
+            return {}
+        if limit is not None:
+            return {
+                k: BadSampleError(
+                    f"The image has {shapes[k, 0]} x {shapes[k, 1]} pixels, and `max_pixels` lets "
+                    f"{limit:,} through. Raise it if the file is meant to be that large."
+                )
+                for k in np.flatnonzero(pixels > limit).tolist()
+            }
+        if not _warned[0]:
+            _warned[0] = 1
+            k = int(pixels.argmax())
+            warnings.warn(
+                f"`{self.schema.name}`: {c.source(k) or f'sample {c.indices[k]}'} is an image of "
+                f"{shapes[k, 0]} x {shapes[k, 1]} pixels, more than {SUSPICIOUS_PIXELS:,}; a small "
+                "file may announce that to take all memory. `max_pixels` makes larger images bad "
+                "samples, and silences this if it is large enough.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return {}
 
     def regions(self, c: PlanContext, extents: np.ndarray, *window: Any) -> np.ndarray | None:
         """What to decode of upright images; `None` for all of them.

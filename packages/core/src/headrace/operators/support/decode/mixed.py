@@ -61,8 +61,14 @@ def decode_mixed(
             regions = op.regions_of_unknown(c, scanned.facts[:, :2])
         if not op.has_window or regions is not None:
             plain = plain_jpegs(encoded, scanned, wanted, regions)
+    large = op.too_large(c, scanned.facts) if scanned.plain else {}
+    if large and plain is not None:
+        failures.update({k: without_frames(error) for k, error in large.items()})
+        plain = plain.only(~np.isin(plain.positions, list(large)))
     headers = scanned.headers() if op.has_window and plain is None else None
     for index in _others(plain, c.size):
+        if index in failures:
+            continue
         row = encoded.rows[index]
         if cache is not None and (image := cache.find(c.source(index))) is not None:
             cached.append((index, image))
@@ -73,6 +79,8 @@ def decode_mixed(
                 data, header = open_encoded(row)
             height, width, channels = wanted.shape(header)
             size = np.array([[height, width]], np.int64)
+            for error in op.too_large(alone.context(index), size).values():
+                raise error
             found = op.regions(alone.context(index), size, *(sample_of(o, index) for o in others))
             region = None if found is None else tuple(found[0].tolist())
         except Exception as error:
