@@ -158,3 +158,45 @@ def test_debug_mode_draws_the_same():
     assert_alike(
         define(functools.partial(experimental.pipeline_def, debug=True)), define(pipeline_def)
     )
+
+
+def by_sample(lib, dtype):
+    """Calls with each argument given as a tensor, of numbers without axes and of small tensors."""
+    random = lib.fn.random
+
+    def given(*rows, dtype=np.float32):
+        return lib.fn.external_source(lambda: [np.array(row, dtype) for row in rows], batch=True)
+
+    spans = given([1, 20], [5, 9], [0, 90], [50, 99], [7, 77])
+    extents = given([2], [3], [1], [4], [2], dtype=np.int32)
+    some, more = given(30, 60, 90, 40, 50), given(1, 2, 3, 4, 5)
+    choices = given([1, 5, 9], [2, 4], [3], [7, 8], [1, 2])
+    for shape in ({}, {"shape": [3]}, {"shape": extents}):
+        yield random.uniform(range=spans, dtype=dtype, **shape)
+        yield random.uniform(values=choices, dtype=dtype, **shape)
+        yield random.normal(mean=some, dtype=dtype, **shape)
+        yield random.normal(mean=50, stddev=more, dtype=dtype, **shape)
+        yield random.normal(mean=some, stddev=more, dtype=dtype, **shape)
+
+
+INTEGERS = "UINT8 INT8 UINT16 INT16 UINT32 INT32 UINT64 INT64"
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS.split(), "FLOAT", "FLOAT64"])
+def test_arguments_of_each_sample(dtype):
+    def graph(lib):
+        return list(by_sample(lib, getattr(lib.types, dtype)))
+
+    theirs = batches(built(LIBRARIES["dali"], graph))
+    lib = LIBRARIES["headrace"]
+    ours = batches(built(lib, graph, random_numbers="dali"))
+    if dtype in INTEGERS.split():
+        for one, other in zip(ours, theirs, strict=True):
+            for a, b in zip(one, other, strict=True):
+                assert a.dtype == b.dtype
+                # Normal numbers are DALI's within rounding.
+                assert np.abs(a.astype(np.int64) - b.astype(np.int64)).max() <= 1
+    else:
+        assert_alike(ours, theirs)
+    own = batches(built(lib, graph))
+    assert [x.shape for x in own[0]] == [x.shape for x in theirs[0]]

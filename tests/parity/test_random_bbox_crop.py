@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
+from headrace.errors import ArgumentValueError
 from tests.parity.support import LIBRARIES, assert_both_raise, run_graph
 
 COUNT = 700
@@ -213,3 +214,67 @@ def test_the_former_operator(attempts):
     for wrong in (image.astype(np.float32), BOXES[:2]), (image, BOXES[:2].astype(np.float64)):
         feeds = [[each] * 40 for each in (*wrong, LABELS[:2])]  # DALI notices if it crops
         assert_both_raise(graph, *feeds, layouts=["HWC", "", ""])
+
+
+F = [0.001, 1000.0]
+FIXED_RATIOS = [
+    [2.0, 2.0, *F, *F],
+    [*F, 0.7, 0.7, *F],
+    [*F, *F, 3.0, 3.0],
+    [2.0, 2.0, 3.0, 3.0, 0.1, 9.0],
+    [2.0, 2.0, 0.5, 2.0, 0.25, 1.0],
+    [0.5, 2.0, 2.0, 2.0, 0.5, 2.0],
+    [0.5, 2.0, 0.5, 2.0, 2.0, 2.0],
+    [2.0, 2.0, 3.0, 3.0, 1.5, 1.5],
+    [0.5, 0.5, 0.8, 0.8, 1.6, 1.6],
+    [0.7, 0.7, 0.49, 0.49, 0.7, 0.7],
+    [0.7, 1.3, 1.0, 1.0, 0.5, 2.0],
+    [1.0, 1.0],
+    [0.4, 1.5],
+]
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("shape", [None, [100, 70, 30]])
+@pytest.mark.parametrize("ratios", FIXED_RATIOS, ids=str)
+def test_all_ratios_of_volumes_lie_within_bounds(ratios, shape):
+    """With DALI's numbers the windows are DALI's, but where rounding draws one of them anew."""
+    volumes = np.float32([[0.1, 0.1, 0.1, 0.6, 0.5, 0.7], [0.4, 0.3, 0.2, 0.9, 0.9, 0.9]])
+    arguments = {**FREE, "aspect_ratio": ratios, "scaling": [0.1, 0.9], "total_num_attempts": 900}
+    if shape is not None:
+        arguments["input_shape"] = shape
+
+    def graph(lib, boxes):
+        return tuple(lib.fn.random_bbox_crop(boxes, quiet=True, **arguments)[:2])
+
+    (theirs,), (as_dali,), (ours,) = [
+        run_graph(lib, graph, [volumes] * 300, seed=3, **settings)
+        for lib, settings in (
+            ("dali", {}),
+            ("headrace", {"random_numbers": "dali"}),
+            ("headrace", {}),
+        )
+    ]
+    low, high = np.resize(np.float32(ratios).reshape(-1, 2), (3, 2)).T
+    for found in (as_dali, ours):
+        x, y, z = (np.stack(found[1].samples) * (1 if shape is None else np.float32(shape))).T
+        drawn = np.stack([x / y, x / z, y / z], axis=1)
+        assert (drawn >= low * 0.9999).all()
+        assert (drawn <= high * 1.0001).all()
+    same = [
+        np.allclose(a, b, atol=1e-5)
+        for a, b in zip(as_dali[1].samples, theirs[1].samples, strict=True)
+    ]
+    assert np.mean(same) > 0.97
+
+
+@pytest.mark.parametrize("ratios", [[2.0, 2.0], [0.3, 0.9, 1.0, 2.0, 0.5, 0.9]])
+def test_ratios_that_no_volume_has(ratios):
+    """DALI looks for a window for ever, or gives one of no extent."""
+    boxes = np.float32([[0.1, 0.1, 0.1, 0.6, 0.5, 0.7]])
+
+    def graph(lib, boxes):
+        return tuple(lib.fn.random_bbox_crop(boxes, aspect_ratio=ratios))
+
+    with pytest.raises(ArgumentValueError, match="No window has all of `aspect_ratio`"):
+        run_graph("headrace", graph, [boxes])

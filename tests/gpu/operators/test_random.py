@@ -208,3 +208,10 @@ def test_values_by_states_of_generators(count):
         shape=[300],
         batch_size=3,
     )
+
+
+@pytest.mark.parametrize("dtype", [types.INT64, types.UINT64, types.UINT8])
+def test_numbers_without_axes(dtype):
+    spans = [np.float32([k, 90 + k]) for k in range(4)]
+    both("random.uniform", range=spans, dtype=dtype, batch_size=4)
+    both("random.normal", mean=[np.float32(50 + k) for k in range(4)], dtype=dtype, batch_size=4)

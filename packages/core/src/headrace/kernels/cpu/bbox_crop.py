@@ -50,24 +50,46 @@ def _keep(
 
 
 @njit(nogil=True)
-def _shaped(window: np.ndarray, data: np.ndarray, aspects: np.ndarray) -> bool:
-    """Whether the aspect ratios of a window, relative extents, are allowed.
+def _shaped(
+    window: np.ndarray, data: np.ndarray, aspects: np.ndarray, unit: float, slack: float
+) -> bool:
+    """Give a window, relative extents, the aspect ratios that are single values; return whether
+    all of its ratios are allowed, but for the share `slack` of a limit.
 
-    Where only one ratio is, the smaller extent follows the larger one.
+    Of two extents whose ratio is fixed, the one stays that is first in an order that `unit` draws;
+    then all are scaled to have the largest extent that was drawn. All that is DALI's, to the bit.
     """
-    pair = 0
-    for i in range(len(window)):
-        for j in range(i + 1, len(window)):
-            low, high = aspects[pair]
-            one, other = window[i] * data[i], window[j] * data[j]
+    ndim = len(window)
+    order = np.arange(ndim)
+    drawn = int(unit * ndim * (ndim - 1))
+    other = drawn // 3 if ndim == 3 else drawn
+    order[1], order[other] = order[other], order[1]
+    if ndim == 3:
+        other = drawn % 3
+        order[2], order[other] = order[other], order[2]
+    for d in range(ndim):
+        window[d] *= data[d]
+    largest = window.max()
+    for k in range(ndim):
+        for m in range(k + 1, ndim):
+            one, other = order[k], order[m]
+            low, high = aspects[one + other - 1]
             if low == high:
-                largest = max(one, other)
-                window[i] = (largest if low >= 1 else largest * low) / data[i]
-                window[j] = (largest / low if low >= 1 else largest) / data[j]
-            elif not low * other <= one <= high * other:
-                return False
-            pair += 1
-    return True
+                window[other] = window[one] * (np.float32(1) / low if one < other else low)
+    most = window.max()
+    if most == 0:
+        return False
+    for d in range(ndim):
+        window[d] = window[d] * largest / most
+    allowed = True
+    for one in range(ndim):
+        for other in range(one + 1, ndim):
+            low, high = aspects[one + other - 1]
+            ratio = window[one] / window[other] if window[other] > 0 else np.float32(np.inf)
+            allowed = allowed and low * (1 - slack) <= ratio <= high * (1 + slack)
+    for d in range(ndim):
+        window[d] /= data[d]
+    return allowed
 
 
 @njit(nogil=True)
@@ -170,10 +192,11 @@ def _draw_window(
             state[-1] = at
         else:
             for d in range(ndim):
-                size[d] = scaling[0] + units[at + d] * (scaling[1] - scaling[0])
+                size[d] = scaling[0] + np.float32(units[at + d]) * (scaling[1] - scaling[0])
             at += ndim
             state[-1] = at
-            if not _shaped(size, data, aspects):
+            # Without slack, ratios that rounding moves are drawn anew, as in DALI.
+            if not _shaped(size, data, aspects, units[at], 0.0 if packed else 1e-5):
                 continue
             for d in range(ndim):
                 low[d] = units[at + d] * (1 - size[d])

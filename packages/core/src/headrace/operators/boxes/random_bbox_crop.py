@@ -194,6 +194,10 @@ class RandomBBoxCrop(SampleOperator):
         aspects = ranges("aspect_ratio", args.aspect_ratio, (2, 6))
         self._pairs = len(aspects)
         self._aspects = np.resize(aspects, (3, 2))
+        xy, xz, yz = self._aspects
+        self._is_impossible = bool(
+            xy[0] * yz[0] > xz[1] * 1.00001 or xy[1] * yz[1] * 1.00001 < xz[0]
+        )
         outputs = [Spec(DALIDataType.FLOAT, 1), Spec(DALIDataType.FLOAT, 1), boxes]
         if labels is not None:
             outputs.append(labels)
@@ -220,6 +224,12 @@ class RandomBBoxCrop(SampleOperator):
             )
         if labels is not None and (labels.shapes[:, 0] != counts).any():
             raise ShapeError(f"There are {labels.shapes[0, 0]} labels for {counts[0]} boxes.")
+        if ndim == 3 and self._is_impossible:
+            raise ArgumentValueError(
+                f"No window has all of `aspect_ratio`={list(self.args.aspect_ratio)}: for boxes of "
+                "volumes, these are x to y, x to z and y to z (one range is for all three), and x "
+                "to z is x to y times y to z."
+            )
         if self._pairs > 1 and ndim != 3:
             raise ShapeError("`aspect_ratio` of 6 elements is for boxes of volumes.")
         begins, ends, shaped = columns(self.args.bbox_layout, ndim, ltrb=self.args.ltrb)

@@ -165,7 +165,7 @@ def store_rounded(values: np.ndarray, out: np.ndarray) -> None:
             out[...] = values
         return
     limits = np.iinfo(out.dtype)
-    rounded = np.trunc(values + np.copysign(0.5, values))
+    rounded = np.asarray(np.trunc(values + np.copysign(0.5, values)))  # without axes: a number
     rounded[np.isnan(rounded)] = 0.0
     # The largest 64-bit integers are not float64 values: those at or above the limit go apart.
     above = rounded >= float(limits.max)
