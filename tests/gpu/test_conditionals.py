@@ -51,3 +51,85 @@ def test_conditions_are_on_the_cpu(what):
 
     with pytest.raises(errors.MisusedArgumentError, match=r"test_conditionals.*\.cpu\(\)"):
         pipeline_def(define, enable_conditionals=True)(batch_size=1, num_threads=1, device_id=0)
+
+
+def _rank(x, n):
+    return fn.expand_dims(x, axes=[0]) if n > 0 else x
+
+
+def _type(x, n):
+    if n > 0:
+        x = fn.cast(x, dtype=types.FLOAT)
+    return fn.flip(x)
+
+
+def _misfit(x, n):
+    if n > 0:
+        x = fn.pad(fn.squeeze(x, axes=[1]))
+    return x, n
+
+
+def _nested(x, n):
+    if n > 0:
+        y = fn.cast(x, dtype=types.INT16) if n > 1 else fn.reshape(x, shape=[-1])
+    else:
+        y = fn.expand_dims(x, axes=[0])
+    return y
+
+
+def _parts(x, n):
+    holds = n > 0
+    part, other = fn._conditional.split(x, predicate=holds)
+    one = fn.squeeze(part, axes=[1])
+    return one, other, fn._conditional.merge(one, other, predicate=holds)
+
+
+def _uploaded(x, n):
+    """The branches are on the CPU, and what is behind them on the GPU."""
+    if n > 0:
+        y = fn.expand_dims(x.cpu(), axes=[0])
+    else:
+        y = x.cpu()
+    return (y.gpu() if x.device == "gpu" else y) + types.Constant(1).uint8()
+
+
+FIT = _rank, _type, _nested, _uploaded
+"""Definitions of which all branches can be taken."""
+
+
+@pytest.mark.parametrize("define", [_rank, _type, _misfit, _nested, _parts, _uploaded])
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_types_follow_from_who_takes_a_branch(define, workers):
+    """Which types a branch gives, and whether it fits, is judged batch by batch."""
+
+    def results(device, numbers):
+        def definition():
+            x = fn.external_source(images, layout="HWC")
+            n = fn.external_source(source=iter([np.array(v, np.int32) for v in numbers]))
+            return define(x.gpu() if device == "gpu" else x, n)
+
+        options = {"batch_size": 5, "num_threads": 2, "enable_conditionals": True}
+        where = {"device_id": 0 if device == "gpu" else None, "workers": workers}
+        pipe = pipeline_def(definition, **options, **where, prefetch_queue_depth=1)()
+        found = []
+        for _ in numbers:
+            try:
+                outputs = pipe.run()
+            except errors.HeadraceError as error:
+                found.append(type(error))
+                break
+            found.append(
+                [
+                    (str(o.dtype), o.layout(), [np.asarray(s).tolist() for s in o.as_cpu()])
+                    if len(o)
+                    else "nothing"
+                    for o in outputs
+                ]
+            )
+        return found
+
+    nobody, everybody, some = [0] * 5, [1] * 5, [0, 1, 0, 1, 2]
+    for numbers in ([nobody, everybody, nobody], [everybody, nobody], [nobody, some], [[2] * 5]):
+        on_gpu, on_cpu = results("gpu", numbers), results("cpu", numbers)
+        assert on_gpu == on_cpu
+        assert isinstance(on_cpu[0], list) == (numbers[0] is nobody or define in FIT)

@@ -28,11 +28,14 @@ def define(definition: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with tracing(GraphBranches(), module.partition(".")[0]), unfinished():
         outputs = call(definition)(*args, **kwargs)
     for output in outputs if isinstance(outputs, tuple) else (outputs,):
-        if isinstance(output, DataNode) and output.source is not None and output.source.guard:
+        source = output.source if isinstance(output, DataNode) else None
+        if source is not None and not all(term.spreads for term in source.guard):
             raise DivergentBranchesError(
-                f"The output `{output.name}`, made at {output.source.user_line}, exists only for "
-                "the samples of a branch. What a branch changes other than by assigning variables "
-                "in it (as by a function with `nonlocal`, or behind an error) is not merged."
+                f"The output `{output.name}`, made at {source.user_line}, exists only for "
+                "the samples of a branch. What a branch changes other than by assigning variables, "
+                "items or attributes in it (by `append` or `update`, in a function with "
+                "`nonlocal`, or behind an error) is not merged: assign it there, as in "
+                "`images[i] = ...`."
             )
     return outputs
 

@@ -100,6 +100,14 @@ def _merged(
         return Missing(type(error), str(error))
 
 
+def extents_differ(name: str, if_true: Any, if_false: Any, line: str) -> str:
+    """The words for lists or dictionaries of other lengths or keys."""
+    return (
+        f"{_DIVERGENT} Here, {name} has {_extent(if_true)} where the condition at {line} holds, "
+        f"and {_extent(if_false)} where it does not."
+    )
+
+
 def _is_nested(value: object) -> bool:
     return isinstance(value, (tuple, list, dict))
 
@@ -111,11 +119,7 @@ def _join_nested(
         list(v) if isinstance(v, dict) else list(range(len(v))) for v in (if_true, if_false)
     )
     if len(keys) != len(other_keys) or set(keys) != set(other_keys):
-        return Missing(
-            DivergentBranchesError,
-            f"{_DIVERGENT} Here, {name} has {_extent(if_true)} where the condition at {line} "
-            f"holds, and {_extent(if_false)} where it does not.",
-        )
+        return Missing(DivergentBranchesError, extents_differ(name, if_true, if_false, line))
     found = {
         key: join(
             branches, condition, if_true[key], if_false[key], f"{name}, element {key!r}", line

@@ -1,44 +1,30 @@
-"""What a block of statements assigns: variables, attributes and items."""
+"""What a block of statements assigns."""
 
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
-
-Place = tuple[str | tuple[str, object], ...]
-"""A variable's name, then attributes (their names) and items (``("[]", key)``)."""
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-class Assigned(NamedTuple):
-    """What a block assigns.
-
-    Attributes
-    ----------
-    names
-        Variables of the function.
-    places
-        Attributes and items with constant keys, of variables that the block does not assign.
-    """
-
-    names: tuple[str, ...]
-    places: tuple[Place, ...]
-
-
-def assigned(block: list[ast.stmt]) -> Assigned:
-    """What the statements of `block`, and of blocks within, may assign or delete."""
+def assigned(block: list[ast.stmt]) -> tuple[str, ...]:
+    """The variables that the statements of `block`, and of blocks within, may assign or delete."""
     finder = _Finder()
     for statement in block:
         finder.visit(statement)
-    places = [p for p in finder.places if p[0] not in finder.names]
-    return Assigned(tuple(finder.names), tuple(dict.fromkeys(places)))
+    return tuple(finder.names)
+
+
+def root(node: ast.expr) -> str | None:
+    """The variable that an item or attribute belongs to, however deep; `None` if it is none."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 class _Finder(ast.NodeVisitor):
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
-        self.places: list[Place] = []
         self.in_comprehension = 0
 
     def visit_Name(self, node: ast.Name) -> None:
@@ -48,19 +34,6 @@ class _Finder(ast.NodeVisitor):
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         self.names[node.target.id] = None
         self.visit(node.value)
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        self._place(node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> None:
-        self._place(node)
-
-    def _place(self, node: ast.Attribute | ast.Subscript) -> None:
-        if not isinstance(node.ctx, ast.Load):
-            place = _place_of(node)
-            if place is not None:
-                self.places.append(place)
-        self.generic_visit(node)
 
     def visit_alias(self, node: ast.alias) -> None:
         self.names[(node.asname or node.name).split(".")[0]] = None
@@ -105,18 +78,6 @@ class _Finder(ast.NodeVisitor):
     visit_SetComp = _comprehension
     visit_DictComp = _comprehension
     visit_GeneratorExp = _comprehension
-
-
-def _place_of(node: ast.expr) -> Place | None:
-    if isinstance(node, ast.Name):
-        return (node.id,)
-    if isinstance(node, ast.Attribute):
-        base = _place_of(node.value)
-        return None if base is None else (*base, node.attr)
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        base = _place_of(node.value)
-        return None if base is None else (*base, ("[]", node.slice.value))
-    return None
 
 
 def contains(block: list[ast.stmt], kind: type[ast.stmt]) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.autograph import tracing
 from headrace.autograph.blocks import DataBlocks, PlainBlocks
+from headrace.autograph.changes import Changed
 from headrace.autograph.choices import (
     and_,
     decide,
@@ -22,12 +23,10 @@ from headrace.autograph.joining import Missing
 from headrace.errors import ArgumentTypeError
 from headrace.graph.user_line import user_line
 
-if TYPE_CHECKING:
-    from headrace.autograph.places import Place
-
 __all__ = [
     "and_",
     "call",
+    "changed",
     "decide",
     "decide_logical",
     "either",
@@ -46,14 +45,18 @@ _BODY = PlainBlocks(runs_body=True)
 _ORELSE = PlainBlocks(runs_body=False)
 
 
-def if_(
-    condition: Any, names: tuple[str, ...], places: tuple[Place, ...]
-) -> PlainBlocks | DataBlocks:
-    """The branches of an ``if condition:`` that may assign `names` and `places`."""
+def if_(condition: Any, names: tuple[str, ...]) -> PlainBlocks | DataBlocks:
+    """The branches of an ``if condition:`` that may assign the variables `names`."""
     branches = tracing.current()
     if branches is None or not branches.is_data(condition):
         return _BODY if condition else _ORELSE
-    return DataBlocks(branches, condition, names, places, sys._getframe(1))
+    return DataBlocks(branches, condition, names, sys._getframe(1))
+
+
+def changed(base: Any, text: str, *blocks: PlainBlocks | DataBlocks) -> Any:
+    """An object whose item or attribute is assigned or deleted in branches of these blocks."""
+    on_data = [block for block in blocks if isinstance(block, DataBlocks)]
+    return Changed(base, text, on_data) if on_data else base
 
 
 def not_(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 An `if` becomes::
 
-    _headrace_if_1 = _headrace.if_(condition, names, places)
+    _headrace_if_1 = _headrace.if_(condition, names)
     if _headrace_if_1.runs_body:
         with _headrace_if_1:
             ...  # the body
@@ -26,7 +26,7 @@ import ast
 
 from headrace.autograph.exits import move_continues, move_returns
 from headrace.autograph.expressions import ExpressionRewriter, call, located
-from headrace.autograph.places import Place, assigned
+from headrace.autograph.places import assigned, root
 from headrace.graph.rewritten import HELPER
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -57,12 +57,14 @@ class _FunctionRewriter(ExpressionRewriter):
         self.function = function
         body = move_returns(function.body)
         inner = _conditional_names(body)
-        local = {a.arg for a in _arguments(function)} | set(assigned(body).names)
+        local = {a.arg for a in _arguments(function)} | set(assigned(body))
         super().__init__(inner | (outer - local))
         function.body = body
         self.count = 0
         self.open: list[str] = []
         """The `if` statements that enclose what is rewritten, outermost first."""
+        self.assigned: list[tuple[str, ...]] = []
+        """The variables that each of them assigns."""
         self.in_loop = 0
         """How many of them are outside of the innermost loop."""
 
@@ -79,27 +81,46 @@ class _FunctionRewriter(ExpressionRewriter):
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         self.count += 1
         name = f"{HELPER}_if_{self.count}"
-        body = assigned(node.body)
-        orelse = assigned(node.orelse)
-        names = tuple(dict.fromkeys((*body.names, *orelse.names)))
-        places = tuple(
-            place
-            for place in dict.fromkeys((*body.places, *orelse.places))
-            if place[0] not in names
-        )
+        names = assigned([*node.body, *node.orelse])
         decide = ast.Assign(
-            [ast.Name(name, ast.Store())],
-            call("if_", self.visit(node.test), _constant(names), _constant(places)),
+            [ast.Name(name, ast.Store())], call("if_", self.visit(node.test), _constant(names))
         )
         result: list[ast.stmt] = [decide]
         self.open.append(name)
+        self.assigned.append(names)
         result.append(_when(name, "runs_body", [_within(name, self._block(node.body))]))
         if node.orelse:
             result.append(_when(name, "is_data", _values(name, "next_branch", names)))
             result.append(_when(name, "runs_orelse", [_within(name, self._block(node.orelse))]))
         self.open.pop()
+        self.assigned.pop()
         result.append(_when(name, "is_data", _values(name, "join", names)))
         return [located(statement, node) for statement in result]
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return self._changed(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return self._changed(node)
+
+    def _changed(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
+        """An item or attribute; what assigns or deletes it in a branch is noted.
+
+        Objects that a branch gets hold of itself are its own.
+        """
+        text, base, variable = ast.unparse(node.value), node.value, root(node)
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load) or variable is None:
+            return node
+        blocks = [
+            ast.Name(name, ast.Load())
+            for name, names in zip(self.open, self.assigned, strict=True)
+            if variable not in names
+        ]
+        if blocks:
+            noted = call("changed", node.value, ast.Constant(text), *blocks)
+            node.value = located(noted, base)
+        return node
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         node = self.generic_visit(node)  # type: ignore[assignment]
@@ -187,9 +208,6 @@ class _FunctionRewriter(ExpressionRewriter):
             node.value = self.visit(node.value)
         return node
 
-    def visit_Delete(self, node: ast.Delete) -> ast.Delete:
-        return node
-
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         left_alone = is_generator(node) or any(map(_is_mark, node.decorator_list))
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
@@ -217,7 +235,7 @@ def _conditional_names(body: list[ast.stmt]) -> frozenset[str]:
     found: set[str] = set()
     for statement in body:
         if isinstance(statement, ast.If):
-            found.update(assigned([statement]).names)
+            found.update(assigned([statement]))
         elif not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             inner = [n for n in ast.iter_child_nodes(statement) if isinstance(n, ast.stmt)]
             for holder in getattr(statement, "handlers", []) + getattr(statement, "cases", []):
@@ -236,9 +254,9 @@ def _is_mark(decorator: ast.expr) -> bool:
     return (name.id if isinstance(name, ast.Name) else name) == "do_not_convert"
 
 
-def _constant(value: str | tuple[str, ...] | tuple[Place, ...]) -> ast.expr:
+def _constant(value: str | tuple[str, ...]) -> ast.expr:
     if isinstance(value, tuple):
-        return ast.Tuple([_constant(v) for v in value], ast.Load())  # type: ignore[arg-type]
+        return ast.Tuple([_constant(v) for v in value], ast.Load())
     return ast.Constant(value)
 
 

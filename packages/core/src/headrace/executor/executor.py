@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import BadSampleError, EndOfData, UsageError
 from headrace.executor.ahead import Ahead
 from headrace.executor.cpu.tasks import CpuTasks
 from headrace.executor.cpu.worker import Worker
+from headrace.executor.gpu.batch import no_samples
 from headrace.executor.gpu.inline import InlineExecution, may_run_inline
 from headrace.executor.gpu.tasks import GpuTasks
 from headrace.executor.iteration import DONE, SCHEDULED
@@ -130,6 +132,7 @@ class Executor:
             packs=packs,
             functions=functions,
             batch_pool=self.memory.host,
+            nothing_on_gpu=None if device is None else partial(no_samples, device),
         )
         self.processes = processes
         self._schedule = Schedule(

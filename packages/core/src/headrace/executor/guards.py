@@ -7,7 +7,8 @@ user) gets them packed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,16 @@ from headrace.operators.support.planning import Samples
 Guard = tuple[tuple[int, bool], ...]
 """Registers of predicates, outermost first, and whether each has to be true."""
 
+Choices = tuple[tuple[Guard, bool], ...]
+"""Guards, and whether any sample of a batch is one that they select."""
+
 
 def members(guard: Guard, buffers: Sequence[Any], size: int) -> np.ndarray:
     """Positions in the batch of the samples that `guard` selects, int64, in order."""
     found = np.arange(size)
     for r, wanted in guard:
+        if not len(found):
+            break  # what an inner predicate is made of was never made
         dense = buffers[r].dense
         if dense is None:
             rows = buffers[r].rows
@@ -30,6 +36,24 @@ def members(guard: Guard, buffers: Sequence[Any], size: int) -> np.ndarray:
             truth = dense[found] != 0
         found = found[truth == wanted]
     return found
+
+
+def chosen_branches(
+    guards: Iterable[Guard], reads: Sequence[int], buffers: Sequence[Any], size: int
+) -> Choices:
+    """Which guards select samples, as far as predicates are in `reads`, there, and numbers."""
+
+    def is_known(term: tuple[int, bool]) -> bool:
+        buffer = buffers[term[0]] if term[0] in reads else None
+        return buffer is not None and not buffer.spec.ndim
+
+    found = []
+    for guard in dict.fromkeys(guards):
+        known = tuple(takewhile(is_known, guard))
+        any_taken = len(members(known, buffers, size)) > 0
+        if known == guard or not any_taken:
+            found.append((guard, any_taken))
+    return tuple(found)
 
 
 class Selection:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from headrace.errors import MisusedArgumentError, NotYetSupportedError, located
+from headrace.errors import MisusedArgumentError, located
 from headrace.executor.cpu.batch import ShapeStatistics
 from headrace.graph.data_node import DataNode
 from headrace.graph.guards import Term
@@ -41,6 +41,8 @@ class Stage:
     """On the GPU, all operators."""
     reads: list[int] = field(default_factory=list)
     """Registers of earlier stages, or of fed data, that this stage's operators read."""
+    part: tuple[int, ...] = ()
+    """Of a part of a stage, the positions of its nodes among those of the plan; see `Plan.part`."""
 
 
 @dataclass(slots=True)
@@ -87,6 +89,37 @@ class Plan:
     def guard(self, node: OpNode) -> Guard:
         """The samples that `node` runs for."""
         return tuple([(self.register(term.predicate), term.holds) for term in node.guard])
+
+    def guards_of(self, node: OpNode) -> tuple[Guard, ...]:
+        """The guards that decide what types a node makes: its own, or those of the branches that it
+        joins; none where it runs for all samples.
+        """
+        guard = self.guard(node)
+        if node.schema.merges:
+            predicate = self.register(node.inputs[2])
+            return (*guard, (predicate, True)), (*guard, (predicate, False))
+        return (guard,) if guard else ()
+
+    def part(self, number: int, positions: tuple[int, ...]) -> Stage:
+        """Stage `number`, or what is left of it: the nodes at `positions`, whose types follow from
+        the branches that samples have taken.
+        """
+        stage = self.stages[number]
+        if not positions:
+            return stage
+        left = {id(self.nodes[k]) for k in positions}
+        nodes = [n for n in stage.sample_nodes if id(n) in left]
+        made = {self.register(e) for n in nodes for e in n.outputs}
+        reads = {self.register(e) for n in nodes for e in n.sources} - made
+        reads.update(r for n in nodes for r in self.reduced.get(id(n), ()))
+        return Stage(
+            number,
+            stage.device,
+            nodes,
+            [n for n in stage.batch_nodes if id(n) in left],
+            sorted(reads),
+            positions,
+        )
 
 
 def batches_read_ahead(plan: Plan) -> int:
@@ -268,24 +301,6 @@ def _hints(node: OpNode, otherwise: int) -> list[int]:
         raise located(error, node.where())
     sizes = list(given) if len(given) == count else list(given) * count
     return [size if size > 0 else otherwise for size in sizes]
-
-
-def check_outputs(outputs: list[DataNode]) -> None:
-    """Check that the outputs of a pipeline can be handed over.
-
-    Raises
-    ------
-    NotYetSupportedError
-        If the type of one that a branch makes is not known where no sample takes the branch.
-    """
-    for edge in outputs:
-        source = edge.source
-        if source is not None and source.guard and source.schema.data_dependent_type:
-            error = NotYetSupportedError(
-                "What only the data tells the type of cannot be returned from a branch: where no "
-                "sample takes it, there is no type. Merge it with the other branch."
-            )
-            raise located(error, source.where())
 
 
 def _guards(edges: list[DataNode]) -> list[Term]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from headrace.executor.cpu.batch_step import planned_program, run_batch_step
 from headrace.executor.guards import members
 from headrace.executor.plan import fed_registers
 from headrace.executor.recovery import RESTART
 from headrace.executor.step import reads
+from headrace.operators.support.schema import Spec
 from headrace.tensors.gpu.device import Device
 from headrace.tensors.pool import HOST_POOL, HostPool
+from headrace.types import DALIDataType
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.program import Program
@@ -52,6 +55,8 @@ class Stages:
         What has worker processes call functions of the user's, if anything.
     batch_pool
         Where memory for what operators on whole batches make comes from.
+    nothing_on_gpu
+        Makes a batch of no samples on the GPU.
     """
 
     def __init__(
@@ -66,11 +71,13 @@ class Stages:
         packs: bool = True,
         functions: RemoteFunctions | None = None,
         batch_pool: HostPool = HOST_POOL,
+        nothing_on_gpu: Callable[[Spec], Any] | None = None,
     ) -> None:
         self._packed: dict[int, Guard] = {}
         """Outputs that are handed over packed, with the samples they have."""
         if packs:
             self._packed = {r: plan.guards[r] for r in plan.outputs if r in plan.guards}
+        self._nothing_on_gpu = nothing_on_gpu
         self._functions = functions
         self._batch_pool = batch_pool
         self._plan = plan
@@ -80,11 +87,13 @@ class Stages:
         self._pool = pool
         self._only_feeds = [fed_registers(plan, stage) for stage in plan.stages]
 
-    def enter(self, iteration: Iteration, number: int) -> Program:
-        """Make a stage on the CPU ready: memory, constants, what is drawn for the whole batch."""
+    def enter(self, iteration: Iteration, number: int, part: tuple[int, ...] = ()) -> Program:
+        """Make a stage on the CPU ready: memory, constants, what is drawn for the whole batch; or
+        what is left of it, see `Program.late`.
+        """
         size = iteration.size
         program = planned_program(
-            partial(self._programs.on_cpu, iteration, number), iteration, self._plan.history
+            partial(self._programs.on_cpu, iteration, number, part), iteration, self._plan.history
         )
         for r, _ in program.written:
             pool = self._pool
@@ -92,7 +101,7 @@ class Stages:
                 pool = self._pinned
             iteration.buffers[r] = program.buffer(r, size, pool)
         iteration.stage = number
-        if number == 0:
+        if number == 0 and not part:
             iteration.first_program = program
         if program.steps:
             iteration.run_all()
@@ -113,6 +122,8 @@ class Stages:
                 again = self._recovery.resolve(iteration)
                 if again:
                     return self._again(iteration, again, program)
+        if program.late:
+            return self.enter(iteration, iteration.stage, program.late)
         iteration.completed = iteration.stage
         return self.following(iteration)
 
@@ -174,12 +185,23 @@ class Stages:
     def _pack(self, iteration: Iteration) -> None:
         """Hand over only the samples that outputs have which are made in a branch."""
         iteration.replace([r for guard in self._packed.values() for r, _ in guard])
+        buffers = iteration.buffers
         packed = {
-            r: iteration.buffers[r].taken(members(guard, iteration.buffers, iteration.size))
+            r: self._nothing(r)
+            if buffers[r] is None  # no sample took the branch, and nobody knows a type
+            else buffers[r].taken(members(guard, buffers, iteration.size))
             for r, guard in self._packed.items()
         }
         for r, batch in packed.items():
-            iteration.buffers[r] = batch
+            buffers[r] = batch
+
+    def _nothing(self, register: int) -> Any:
+        """A batch of no samples."""
+        spec = Spec(DALIDataType.UINT8, 1)
+        if not self._plan.on_gpu[register]:
+            return BatchBuffer(0, spec, ShapeStatistics())
+        assert self._nothing_on_gpu is not None
+        return self._nothing_on_gpu(spec)
 
     def _pass_fed(self, iteration: Iteration, number: int) -> bool:
         """Hand on what was fed, if it is all that a stage does and is on the GPU already."""

@@ -18,7 +18,7 @@ from headrace.operators.generic.merge import check_predicate
 from headrace.operators.support.schema import Spec, as_specs
 
 if TYPE_CHECKING:
-    from headrace.executor.guards import Guard
+    from headrace.executor.guards import Choices, Guard
     from headrace.executor.plan import Plan
 
 
@@ -80,6 +80,8 @@ class StepMaker:
         The opened reader of each reader node, by ``id(node)``.
     frames
         What makes an operator of frames into one of sequences.
+    choices
+        Which branches samples of the batch take, where that is known.
     """
 
     def __init__(
@@ -88,11 +90,31 @@ class StepMaker:
         specs: dict[int, Spec],
         readers: dict[int, Any],
         frames: Callable[[Any, list[Spec], dict[str, str]], Any],
+        choices: Choices = (),
     ) -> None:
         self.plan = plan
         self.specs = dict(specs)
         self._readers = readers
         self._frames = frames
+        self._choices = dict(choices)
+
+    def may_wait(self, node: OpNode) -> bool:
+        """Whether `node`, which does not fit, may turn out to have no samples, or branches that it
+        joins: it is not known yet who takes them, and its arguments by themselves are right.
+        """
+        if all(guard in self._choices for guard in self.plan.guards_of(node)):
+            return False
+        try:
+            if not node.tensor_args:
+                node.schema.cls.for_arguments(node.args)(node.args, {})
+        except Exception:  # with the same words, wherever it comes from
+            return False
+        return True
+
+    def is_left_out(self, node: OpNode) -> bool:
+        """Whether no sample takes `node`, so that it has no types."""
+        guards = self.plan.guards_of(node)
+        return bool(guards) and all(self._choices.get(guard) is False for guard in guards)
 
     def has_types(self, node: OpNode) -> bool:
         """Whether the types of all that `node` reads are known.
@@ -102,8 +124,14 @@ class StepMaker:
         """
         known = [self.plan.register(edge) in self.specs for edge in node.sources]
         if node.schema.merges:
-            known[:2] = [any(known[:2])]
+            known[:2] = [bool(self._joined(node))]
         return all(known)
+
+    def _joined(self, node: OpNode) -> list[int]:
+        """The registers of the branches that count, of a node that joins some."""
+        branches = zip(node.inputs, self.plan.guards_of(node), strict=False)
+        found = [self.plan.register(e) for e, guard in branches if self._choices.get(guard, True)]
+        return [r for r in found if r in self.specs]
 
     def make(self, node: OpNode) -> tuple[Any, tuple[Spec, ...]]:
         """The operator of a node, and the types of its outputs."""
@@ -121,9 +149,7 @@ class StepMaker:
         register = self.plan.register
         registers = [register(edge) for edge in node.inputs]
         if node.schema.merges:
-            one, other = registers[:2]
-            registers[0] = one if one in self.specs else other
-            registers[1] = other if other in self.specs else one
+            registers[:2] = (self._joined(node) * 2)[:2]
         inputs = [
             checked(node.schema, position, self.specs[r]) for position, r in enumerate(registers)
         ]
@@ -202,8 +228,7 @@ class StepMaker:
         guard = self.plan.guard(node)
         branches: tuple[tuple[int, Guard], ...] = ()
         if node.schema.merges:
-            one, other, predicate = inputs
-            branches = ((one, (*guard, (predicate, True))), (other, (*guard, (predicate, False))))
+            branches = tuple(zip(inputs, self.plan.guards_of(node), strict=False))
         return Step(
             node=node,
             op=op,

@@ -86,7 +86,9 @@ def guard_of(edges: list[DataNode], branches: dict[int, Term], what: str) -> Gua
             raise UsageError(
                 f"{what}, used at {user_line()}, reads `{edge.name}`, which exists only for the "
                 "samples of a branch that it is not in. Use it within the branch, or merge it "
-                "with what the other samples have."
+                "with what the other samples have. Behind an `if`, what its branches assign is "
+                "merged, items (`images[i] = ...`) and attributes, too; what a method such as "
+                "`append`, or another function, puts anywhere is not."
             )
     return guard
 

@@ -12,7 +12,6 @@ from headrace.executor.memory import PipelineMemory
 from headrace.executor.plan import (
     batches_for_processes,
     batches_read_ahead,
-    check_outputs,
     make_plan,
 )
 from headrace.executor.statistics import MemoryStatistics
@@ -85,7 +84,6 @@ class Engine:
             batch_size,
             checkpointing=settings.enable_checkpointing,
         )
-        check_outputs(run_outputs)
         plan = make_plan(
             *(run_nodes, run_outputs, seeds, self.readers.parsers()),
             bytes_per_sample=settings.bytes_per_sample,

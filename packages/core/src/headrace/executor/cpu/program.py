@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from headrace.operators.support.schema import Spec
 from headrace.tensors.pool import HostPool
 
 if TYPE_CHECKING:
-    from headrace.executor.guards import Guard
+    from headrace.executor.guards import Choices, Guard
     from headrace.executor.plan import Plan, Stage
 
 
@@ -50,14 +51,17 @@ class Program:
         maker: StepMaker | None = None,
         threads: int = 1,
         whole: bool = True,
+        choices: Choices = (),
     ) -> None:
         self.plan = plan
         self.stage = stage
+        self.choices = choices
+        """Which branches samples of the batch take, in what is left of a stage."""
         self.given = tuple(specs)
         """Registers whose types were known before."""
         self.is_whole = whole
         """Whether batches that follow from draws and constants are made before samples run."""
-        self._maker = StepMaker(plan, specs, readers, FrameLoop) if maker is None else maker
+        self._maker = maker or StepMaker(plan, specs, readers, FrameLoop, choices)
         self.specs = self._maker.specs
         self.steps: list[Step] = []
         self.whole_steps: list[Step] = []
@@ -83,30 +87,43 @@ class Program:
         """Whether worker processes carried the samples that were done last."""
         self._timed = False
         self._fuse = fuse
+        self._late: dict[int, OpNode] = {}
+        self._late_registers: set[int] = set()
         for node in stage.sample_nodes:
-            if self._maker.has_types(node):
-                with_place(node, self._add, node)
+            if self._can_make(node):
+                self._try_to_add(node, self._add)
         self.chunk_seconds = _CHUNK_SECONDS + _STEP_SECONDS * sum(bool(s.guard) for s in self.steps)
+        self.batch_steps: list[Step] = []
+        for node in stage.batch_nodes:
+            if self._can_make(node):
+                self._try_to_add(node, self._add_batch)
+        self.late = tuple([k for k, n in enumerate(plan.nodes) if id(n) in self._late])
+        """Positions in the plan of nodes that are left for the next part of the stage: whether they
+        fit, and what types they make, follows from the branches that samples of the batch take."""
+        self._leaves = plan.leaves_stage
+        if self.late:
+            self._leaves = list(plan.leaves_stage)
+            for r in (plan.register(e) for n in self._late.values() for e in n.sources):
+                self._leaves[r] = True
         self._pass_on()
         self._flatten_merges()
         self._write_to_merged()
         self.is_light = all(step.is_light for step in self.steps)
         """Whether samples pass through without any work on their data."""
-        self.batch_steps = [
-            with_place(n, self._add_batch, n) for n in stage.batch_nodes if self._maker.has_types(n)
-        ]
         used = {r for step in self.steps for r in reads_of(step)}
         ahead = [r for step in self.whole_steps for r in step.outputs] + list(self.constants)
-        self.ahead = [r for r in ahead if r in used or plan.leaves_stage[r]]
+        self.ahead = [r for r in ahead if r in used or self._leaves[r]]
         """Registers of what follows from draws and constants, as far as others than `whole_steps`
         read it."""
         self.reads = [*(r for r in stage.reads if r in self.specs), *self.ahead]
         """Registers that hold batches before the first sample runs."""
         self._repeated: tuple[int, dict[int, Samples]] = 0, {}
         self._drop_useless_plans()
-        self.reads_only = len(self.steps) == 1 and self.steps[0].is_reader and not self.batch_steps
+        self.reads_only = (
+            len(self.steps) == 1 and self.steps[0].is_reader and not (self.batch_steps or self.late)
+        )
         """Whether all there is to do is to read samples."""
-        self.has_work = bool(self.steps or self.batch_steps)
+        self.has_work = bool(self.steps or self.batch_steps or self.late)
         """Whether there is anything but what is drawn, or is constant, for whole batches."""
         self.concurrency = Concurrency(
             threads, tries=bool(self.steps) and not (self.is_light or self.batch_steps)
@@ -115,6 +132,28 @@ class Program:
         self.written = self._trace_sources()
         """Registers of the steps that become batches, and the register that each has the sources
         of its samples from; -1 for none."""
+
+    def _can_make(self, node: OpNode) -> bool:
+        """Whether the types of all that `node` reads are known; if they may be later, wait."""
+        register = self.plan.register
+        if self._late_registers and any(register(e) in self._late_registers for e in node.sources):
+            self._put_off(node)
+            return False
+        return not self._maker.is_left_out(node) and self._maker.has_types(node)
+
+    def _put_off(self, node: OpNode) -> None:
+        self._late[id(node)] = node
+        self._late_registers.update(self.plan.register(e) for e in node.outputs)
+
+    def _try_to_add(self, node: OpNode, add: Callable[[OpNode], None]) -> None:
+        """Make the steps of a node; what does not fit in a branch waits for who takes it."""
+        try:
+            with_place(node, add, node)
+        except Exception:
+            waited = self.stage.part[:1]  # whatever the first one has waited for is there
+            if node in [self.plan.nodes[k] for k in waited] or not self._maker.may_wait(node):
+                raise
+            self._put_off(node)
 
     def _add(self, node: OpNode) -> None:
         if node.schema.reader:
@@ -228,14 +267,12 @@ class Program:
                 origins.update((r, r) for r in step.outputs[: step.op.pieces])
             elif step.node.schema.reader and step.inputs:  # a parser makes each of its own piece
                 origins.update(zip(step.outputs, found, strict=False))
-        return [
-            (r, origins[r])
-            for step in self.steps
-            for r in step.outputs
-            if self.plan.leaves_stage[r]
-        ]
+        return [(r, origins[r]) for step in self.steps for r in step.outputs if self._leaves[r]]
 
-    def _add_batch(self, node: OpNode) -> Step:
+    def _add_batch(self, node: OpNode) -> None:
+        self.batch_steps.append(self._batch_step(node))
+
+    def _batch_step(self, node: OpNode) -> Step:
         op, specs = self._maker.make(node)
         if isinstance(op, FrameLoop):
             raise NotYetSupportedError("Whole-batch operators do not take sequences yet.")
@@ -299,7 +336,7 @@ class Program:
     def leaving(self, r: int) -> int | None:
         """The register of the batch whose rows samples on register `r` are written to."""
         r = self.rows.get(r, r)
-        return r if self.plan.leaves_stage[r] else None
+        return r if self._leaves[r] else None
 
     def _flatten_merges(self) -> None:
         """Let one step join the branches of merges whose result only another merge reads, such as
@@ -315,7 +352,7 @@ class Program:
                     read is None
                     or read.guard != guard
                     or self.plan.consumers[r] > 1
-                    or self.plan.leaves_stage[r]
+                    or self._leaves[r]
                 ):
                     branches.append((r, guard))
                 else:
@@ -337,7 +374,7 @@ class Program:
                     maker is not None
                     and set(maker.guard).issuperset(guard[len(merge.guard) :])
                     and self.plan.consumers[r] == 1
-                    and not self.plan.leaves_stage[r]
+                    and not self._leaves[r]
                 ):
                     self.rows[r] = self.rows.get(merge.outputs[0], merge.outputs[0])
 
@@ -354,7 +391,7 @@ class Program:
                 self._fuse
                 and reader is not None
                 and self.plan.consumers[r] == 1
-                and not self.plan.leaves_stage[r]
+                and not self._leaves[r]
                 and reader.guard == step.guard
                 and all(issubclass(kind, reader.op.takes) for kind in kinds)
                 and all(kind.layout in ("", self.specs[r].layout) for kind in kinds)

@@ -10,7 +10,17 @@ import numpy as np
 from headrace.operators.support.schema import Spec
 from headrace.tensors.gpu import tensor_list as _tensor_lists
 from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.gpu.device import Device
 from headrace.tensors.gpu.runtime import Event
+from headrace.types import storage_dtype
+
+
+def no_samples(device: Device, spec: Spec) -> GpuBatch:
+    """A batch of no samples."""
+    shapes = np.zeros((0, spec.ndim or 0), np.int64)
+    dtype = storage_dtype(spec.dtype)
+    batch = DeviceBatch(device.runtime, (), np.zeros(0, np.uint64), shapes, dtype)
+    return GpuBatch(batch, spec, None, None, None)
 
 
 class GpuBatch:

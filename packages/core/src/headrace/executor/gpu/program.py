@@ -25,7 +25,7 @@ from headrace.tensors.gpu.runtime import Event
 from headrace.types import storage_dtype
 
 if TYPE_CHECKING:
-    from headrace.executor.guards import Guard
+    from headrace.executor.guards import Choices, Guard
     from headrace.executor.iteration import Iteration
     from headrace.executor.plan import Plan, Stage
 
@@ -68,6 +68,10 @@ class _Run(NamedTuple):
             self.queue.runtime.wait(self.queue.stream, event)
 
 
+class OpenBranchError(Exception):
+    """Types follow from the branches that samples take."""
+
+
 class GpuProgram:
     """The steps of a stage, each one operator on whole batches.
 
@@ -83,6 +87,13 @@ class GpuProgram:
         How many threads of the CPU an operator may use.
     maker
         What makes the steps, where it is not a new one.
+    choices
+        Which branches samples of the batch take, where that has been asked.
+
+    Raises
+    ------
+    OpenBranchError
+        If a node does not fit, and `choices` do not say that samples take it.
     """
 
     def __init__(
@@ -94,15 +105,23 @@ class GpuProgram:
         fuse: bool,
         threads: int,
         maker: StepMaker | None = None,
+        choices: Choices = (),
     ) -> None:
         self.plan = plan
         self.stage = stage
-        self._maker = StepMaker(plan, specs, {}, GpuFrames) if maker is None else maker
+        self._maker = maker or StepMaker(plan, specs, {}, GpuFrames, choices)
         self.specs = self._maker.specs
         self._threads = threads
-        self._steps = [
-            with_place(n, self._made, n) for n in stage.batch_nodes if self._maker.has_types(n)
-        ]
+        self._steps: list[Step] = []
+        for node in stage.batch_nodes:
+            if self._maker.is_left_out(node) or not self._maker.has_types(node):
+                continue
+            try:
+                self._steps.append(with_place(node, self._made, node))
+            except Exception as error:
+                if self._maker.may_wait(node):
+                    raise OpenBranchError from error
+                raise
         last: dict[int, int] = {}
         for number, step in enumerate(self._steps):
             for r in step.inputs:

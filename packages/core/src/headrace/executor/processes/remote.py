@@ -349,7 +349,9 @@ class RemoteRunner:
             worker.show(task.room[0])
         if not worker.knows_program(batch.program):
             specs = {r: program.specs[r] for r in program.given}
-            worker.know_program(batch.program, (program.stage.number, specs, program.is_whole))
+            stage, whole = program.stage, program.is_whole
+            content = stage.number, stage.part, program.choices, specs, whole
+            worker.know_program(batch.program, content)
         worker.send(("task", *task))
 
     @staticmethod

@@ -16,6 +16,7 @@ from headrace.executor.cpu.arena import Arena
 from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from headrace.executor.cpu.program import Program
 from headrace.executor.cpu.runner import SampleRunner
+from headrace.executor.guards import Choices
 from headrace.executor.packed_error import PackedError
 from headrace.executor.processes.foreign import read_rows
 from headrace.executor.processes.graph import Graph, unpack
@@ -59,7 +60,7 @@ class Worker:
         self._files = Files()
         self._graphs: dict[int, Graph] = {}
         """Those of pipelines that it works for; not those that it refuses."""
-        self._specs: dict[tuple[int, int], tuple[int, dict[int, Spec], bool]] = {}
+        self._specs: dict[tuple[int, int], tuple[Any, ...]] = {}
         """What programs are made of, by number of the graph and their own."""
         self._runners: dict[tuple[int, int], tuple[Program, SampleRunner]] = {}
         self._functions: dict[tuple[int, int], FunctionCaller] = {}
@@ -109,16 +110,24 @@ class Worker:
         self._files.drop(number)
 
     def _on_program(
-        self, key: tuple[int, int], stage: int, specs: dict[int, Spec], whole: bool
+        self,
+        key: tuple[int, int],
+        stage: int,
+        part: tuple[int, ...],
+        choices: Choices,
+        specs: dict[int, Spec],
+        whole: bool,
     ) -> None:
-        self._specs[key] = stage, specs, whole
+        self._specs[key] = stage, part, choices, specs, whole
 
     def _made(self, key: tuple[int, int], graph: Graph) -> tuple[Program, SampleRunner]:
         found = self._runners.get(key)
         if found is None:
-            stage, specs, whole = self._specs[key]
+            stage, part, choices, specs, whole = self._specs[key]
             program = Program(
-                graph.plan, graph.plan.stages[stage], specs, graph.readers, graph.fuse, whole=whole
+                *(graph.plan, graph.plan.part(stage, part), specs, graph.readers, graph.fuse),
+                whole=whole,
+                choices=choices,
             )
             runner = self._make_runner(program, graph)
             found = self._runners[key] = program, runner

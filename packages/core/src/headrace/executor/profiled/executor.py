@@ -16,6 +16,7 @@ from headrace.profiling.rows import Rows
 
 if TYPE_CHECKING:
     from headrace.executor.gpu.program import GpuProgram
+    from headrace.executor.guards import Choices
     from headrace.executor.iteration import Iteration
     from headrace.executor.plan import Stage
     from headrace.operators.support.schema import Spec
@@ -27,14 +28,18 @@ class ProfiledPrograms(Programs):
 
     recorder: Recorder
 
-    def _gpu_program(self, stage: Stage, specs: dict[int, Spec]) -> GpuProgram:
+    def _gpu_class(self) -> type[GpuProgram]:
         from headrace.executor.profiled.gpu import ProfiledGpuProgram
 
-        program = ProfiledGpuProgram(
-            self._plan, stage, specs, fuse=self._fuse, threads=self._threads
-        )
-        program.record(self.recorder)
-        return program
+        return ProfiledGpuProgram
+
+    def _gpu_program(
+        self, stage: Stage, specs: dict[int, Spec], choices: Choices
+    ) -> GpuProgram | None:
+        program: Any = super()._gpu_program(stage, specs, choices)
+        if program is not None:
+            program.record(self.recorder)
+        return program  # type: ignore[no-any-return]
 
 
 class ProfiledExecutor(Executor):

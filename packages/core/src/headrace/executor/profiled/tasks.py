@@ -97,13 +97,13 @@ class ProfiledStages(Stages):
         self._codes: dict[int, int] = {}
         self._whole_codes: dict[Program, int] = {}
 
-    def enter(self, iteration: Iteration, number: int) -> Program:
+    def enter(self, iteration: Iteration, number: int, part: tuple[int, ...] = ()) -> Program:
         """Make a stage on the CPU ready; see `Stages.enter`.
 
         What is drawn for the whole batch is noted, as one: it is worked out together.
         """
         begin, worked = perf_counter_ns(), thread_time_ns()
-        program = super().enter(iteration, number)
+        program = super().enter(iteration, number, part)
         if program.whole_steps:
             code = self._whole_codes.get(program)
             if code is None:
