@@ -20,13 +20,13 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.images import decoded
 from benchmarks.support import audio_chain, graphs
-from benchmarks.support.apart import Apart
+from benchmarks.support.apart import Apart, Together
 from benchmarks.support.harness import Peer, checked_cases, measure, print_table
 from benchmarks.support.libraries import library
 from examples.demo.photographs import write_dataset
@@ -44,8 +44,8 @@ GRAPHS: dict[str, Callable[[Any, str], tuple[Any, ...]]] = {
 }
 
 
-def make(name: str, case: str, root: str, threads: int, depth: int = 2) -> Peer:
-    """A pipeline of a case, in the process of a peer."""
+def make(name: str, case: str, root: str, threads: int, number: int = 0, *, depth: int = 2) -> Peer:
+    """A pipeline of a case, in process `number` of a peer."""
     workers = "processes" if name == "processes" else "threads"
     os.environ["HEADRACE_WORKERS"] = workers
     lib = library("DALI" if name == "DALI" else "Headrace")
@@ -57,32 +57,13 @@ def make(name: str, case: str, root: str, threads: int, depth: int = 2) -> Peer:
     return Peer(name, lambda: len(pipe.run()[0]))
 
 
-class Together(Peer):
-    """Several processes that run a pipeline of one thread each at the same time.
-
-    Parameters
-    ----------
-    homes
-        The processes.
-    """
-
-    def __init__(self, homes: list[Apart], case: str, root: str) -> None:
-        super().__init__("alone", lambda: 0)
-        self._pool = ThreadPoolExecutor(len(homes))
-        self._peers = list(self._pool.map(lambda h: h.peer(make, "alone", case, root, 1), homes))
-
-    def run(self, seconds: float) -> float:
-        """Samples per second of all of them."""
-        return sum(self._pool.map(lambda peer: peer.run(seconds), self._peers))
-
-
 def _peer(
     home: str, homes: dict[str, list[Apart]], case: str, root: str, threads: int, depth: int
 ) -> Peer:
     if home == "alone":
-        return Together(homes[home][:threads], case, root)
+        return Together("alone", homes[home][:threads], make, "alone", case, root, 1)
     own = depth if home == "processes" else 2
-    return homes[home][0].peer(make, home, case, root, threads, own)
+    return homes[home][0].peer(partial(make, depth=own), home, case, root, threads)
 
 
 def _arguments() -> argparse.Namespace:

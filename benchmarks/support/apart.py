@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import multiprocessing
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
@@ -84,6 +85,32 @@ class ApartPeer(Peer):
     def tell(self, function: Callable[..., Any], *args: Any) -> Any:
         """What ``function(peer, *args)`` returns where the peer is."""
         return self._home.tell(function, *args)
+
+
+class Together(Peer):
+    """Peers in several processes that work at the same time.
+
+    Parameters
+    ----------
+    name
+        What tables call it.
+    homes
+        The processes.
+    make, args
+        What makes the peer of each, the number of the process as its last argument.
+    """
+
+    def __init__(
+        self, name: str, homes: Sequence[Apart], make: Callable[..., Peer], *args: Any
+    ) -> None:
+        super().__init__(name, _not_here)
+        self._pool = ThreadPoolExecutor(len(homes))
+        made = self._pool.map(lambda k: homes[k].peer(make, *args, k), range(len(homes)))
+        self._peers = list(made)
+
+    def run(self, seconds: float) -> float:
+        """Samples per second of all of them."""
+        return sum(self._pool.map(lambda peer: peer.run(seconds), self._peers))
 
 
 def _not_here() -> int:

@@ -179,6 +179,44 @@ def test_arrays_of_another_gpu_are_an_error():
         pipe.run()
 
 
+def test_callbacks_that_make_another_gpu_current():
+    """What the engine does behind them is on the pipeline's GPU all the same."""
+    given = {gpu: arrays(gpu) for gpu in range(GPUS)}
+
+    @pipeline_def(num_threads=2, batch_size=3)
+    def definition(gpu):
+        def source():
+            get_device(1 - gpu).runtime.activate()
+            return given[gpu]
+
+        def host():
+            get_device(1 - gpu).runtime.activate()
+            return [array.values for array in given[gpu]]
+
+        there = fn.external_source(source=source, device="gpu", layout="HWC")
+        uploaded = fn.external_source(source=host, layout="HWC").gpu()
+        return fn.flip(there, horizontal=1), fn.flip(uploaded, horizontal=1)
+
+    for gpu in range(GPUS):
+        pipe = definition(gpu, device_id=gpu)
+        get_device(0).runtime.activate()
+        for _ in range(4):
+            for found in pipe.run():
+                assert found.device_id() == gpu
+                for one, array in zip(on_host(found), given[gpu], strict=True):
+                    np.testing.assert_array_equal(one, array.values[:, ::-1])
+
+
+def test_a_consumer_with_another_current_gpu(files):
+    expected = epochs(training(files, 0, seed=7, device_id=0), 5)
+    pipe = training(files, 0, seed=7, device_id=0)
+    get_device(1).runtime.activate()
+    try:
+        assert_same(epochs(pipe, 5), expected)
+    finally:
+        get_device(0).runtime.activate()
+
+
 MODES = list(ndd.EvalMode)
 
 
