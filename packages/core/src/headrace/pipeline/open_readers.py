@@ -9,6 +9,18 @@ from headrace.errors import NoReaderError, did_you_mean, located
 from headrace.graph.nodes import OpNode
 
 
+def are_lazy(nodes: list[OpNode]) -> bool:
+    """Whether a reader is to be opened at its first use; the arguments of these are checked now."""
+    lazy = [node for node in nodes if node.schema.reader and node.args.get("lazy_init")]
+    for node in lazy:
+        try:
+            reader: Any = node.schema.cls(node.args)
+            reader.check()
+        except Exception as error:
+            raise located(error, node.where()) from error
+    return bool(lazy)
+
+
 class OpenReaders:
     """Opens the readers of a plan, and knows them.
 

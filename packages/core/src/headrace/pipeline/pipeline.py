@@ -20,6 +20,7 @@ from headrace.pipeline.engine import Engine, shut_down_all
 from headrace.pipeline.graph_definition import GraphDefinition
 from headrace.pipeline.input_queues import source_name
 from headrace.pipeline.inspection import Inspection
+from headrace.pipeline.open_readers import are_lazy
 from headrace.pipeline.outputs import no_outputs
 from headrace.pipeline.printing import pipeline_html, pipeline_line, pipeline_text
 from headrace.pipeline.properties import SettingsProperties
@@ -250,12 +251,17 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
     # -- building ----------------------------------------------------------------------------
 
     def build(self) -> None:
-        """Check the graph, open its readers and start the threads. Does nothing a second time."""
+        """Check the graph, open its readers and start the threads. Does nothing a second time.
+
+        Where a reader has `lazy_init`, readers are opened and threads started at the first use,
+        unless there is a checkpoint to go on from.
+        """
         if self._engine is not None:
             self._engine.executor.check_process()
             return
         with self._building:
-            if self._engine is None:
+            is_new = self._engine is None
+            if is_new and (self._settings.checkpoint is not None or not are_lazy(self._define())):
                 self._build()
 
     def _build(self) -> None:
@@ -272,9 +278,11 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
     def _built(self) -> Engine:
         engine = self._engine
         if engine is None:
-            self.build()
-            assert self._engine is not None
-            return self._engine
+            with self._building:
+                if self._engine is None:
+                    self._build()
+                assert self._engine is not None
+                return self._engine
         engine.executor.check_process()
         return engine
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from headrace.errors import ArgumentValueError, NotYetSupportedError
 from headrace.operators.readers.index import Index, specs_of
-from headrace.operators.readers.order import ReadingOrder
+from headrace.operators.readers.order import ReadingOrder, check_order
 from headrace.operators.support.argument_types import BoolArg, IntArg
 from headrace.operators.support.operator import Operator, SampleContext, operator
 from headrace.operators.support.schema import Arg, Spec, as_specs
@@ -62,7 +62,12 @@ READER_ARGS = (
         "Do not read samples that are in a decoder's cache; there is no such cache.",
         hint=True,
     ),
-    Arg("lazy_init", BoolArg, False, "List the data set as late as possible.", hint=True),
+    Arg(
+        "lazy_init",
+        BoolArg,
+        False,
+        "List the data set, and open files, when the pipeline is first used, not when it is built.",
+    ),
     Arg(
         "dont_use_mmap",
         BoolArg,
@@ -81,7 +86,8 @@ EPOCH_SHUFFLE_ARGS = (
         BoolArg,
         False,
         "Permute the whole data set before every epoch, in the same way for all shards. Excludes "
-        "`stick_to_shard` and `random_shuffle`.",
+        "`stick_to_shard` and `random_shuffle`; readers with an index take the latter, and then "
+        "shuffle by it alone.",
     ),
     Arg(
         "shuffle_after_epoch_seed",
@@ -193,6 +199,48 @@ class Reader(Operator):
         parsed = as_specs(self.infer(*self.parser_inputs()))
         return (*parsed, *specs_of(self.index.columns))
 
+    def check(self) -> None:
+        """Check the arguments that every reader has; no data is needed.
+
+        Raises
+        ------
+        ArgumentValueError
+            If one does not make sense.
+        """
+        args, all_anew = self.args, getattr(self.args, "shuffle_after_epoch", False)
+        if args.prefetch_queue_depth < 1:
+            raise ArgumentValueError(
+                f"`prefetch_queue_depth` is {args.prefetch_queue_depth}, but must be at least 1."
+            )
+        if getattr(args, "shuffle_after_epoch_seed", None) is not None and not all_anew:
+            warnings.warn(
+                f"`shuffle_after_epoch_seed` has no effect on `{self.schema.name}` without "
+                "`shuffle_after_epoch`.",
+                UserWarning,
+                stacklevel=2,
+            )
+        if all_anew and not self._shuffles_all:
+            warnings.warn(
+                f"`shuffle_after_epoch` has no effect on `{self.schema.name}` beside "
+                "`random_shuffle`, as in DALI: without that one it shuffles all samples.",
+                UserWarning,
+                stacklevel=2,
+            )
+        check_order(
+            shard_id=args.shard_id,
+            num_shards=args.num_shards,
+            stick_to_shard=args.stick_to_shard,
+            random_shuffle=args.random_shuffle,
+            initial_fill=args.initial_fill,
+            shuffle_after_epoch=self._shuffles_all,
+        )
+
+    @property
+    def _shuffles_all(self) -> bool:
+        """Whether all samples are permuted for each epoch."""
+        wanted = getattr(self.args, "shuffle_after_epoch", False)
+        return wanted and (self.permutes or not self.args.random_shuffle)
+
     def open(self, batch_size: int, seed: int) -> None:
         """List the entries and put them into order.
 
@@ -201,20 +249,7 @@ class Reader(Operator):
         ArgumentValueError
             If an argument does not make sense or no samples are found.
         """
-        args = self.args
-        if args.prefetch_queue_depth < 1:
-            raise ArgumentValueError(
-                f"`prefetch_queue_depth` is {args.prefetch_queue_depth}, but must be at least 1."
-            )
-        shuffle_after_epoch = getattr(args, "shuffle_after_epoch", False)
-        epoch_seed = getattr(args, "shuffle_after_epoch_seed", None)
-        if epoch_seed is not None and not shuffle_after_epoch:
-            warnings.warn(
-                f"`shuffle_after_epoch_seed` has no effect on `{self.schema.name}` without "
-                "`shuffle_after_epoch`.",
-                UserWarning,
-                stacklevel=2,
-            )
+        self.check()
         self.index = self.list_entries()
         self._order = self.make_order(len(self.index), seed)
 
@@ -230,7 +265,7 @@ class Reader(Operator):
             random_shuffle=args.random_shuffle,
             initial_fill=args.initial_fill,
             seed=seed,
-            shuffle_after_epoch=getattr(args, "shuffle_after_epoch", False),
+            shuffle_after_epoch=self._shuffles_all,
             shuffle_after_epoch_seed=getattr(args, "shuffle_after_epoch_seed", None),
             cumulative=not self.checkpointing,
             permuted=self.permutes,

@@ -38,6 +38,46 @@ FIXED_SEED = 524287
 _CHUNK = 4096
 
 
+def check_order(
+    *,
+    shard_id: int,
+    num_shards: int,
+    stick_to_shard: bool,
+    random_shuffle: bool,
+    initial_fill: int,
+    shuffle_after_epoch: bool,
+) -> None:
+    """Check the arguments of an order, whatever the number of samples.
+
+    Raises
+    ------
+    ArgumentValueError
+        If one has a value that makes no sense, or two exclude each other.
+    """
+    if num_shards < 1:
+        raise ArgumentValueError(f"`num_shards` is {num_shards}, but must be at least 1.")
+    if not 0 <= shard_id < num_shards:
+        raise ArgumentValueError(
+            f"`shard_id` is {shard_id}, but must be at least 0 and less than "
+            f"`num_shards`, which is {num_shards}."
+        )
+    if random_shuffle and initial_fill < 1:
+        raise ArgumentValueError(
+            f"`initial_fill` is {initial_fill}, but `random_shuffle` draws out of that many "
+            "samples: give at least 1, which keeps the same order in every epoch."
+        )
+    if shuffle_after_epoch and random_shuffle:
+        raise ArgumentValueError(
+            "`shuffle_after_epoch` and `random_shuffle` exclude each other: the first shuffles "
+            "all samples between epochs, the second a window of `initial_fill` samples."
+        )
+    if shuffle_after_epoch and stick_to_shard:
+        raise ArgumentValueError(
+            "`shuffle_after_epoch` and `stick_to_shard` exclude each other: after a shuffle of "
+            "all samples a shard holds others than before."
+        )
+
+
 class ReadingOrder:
     """The endless sequence of sample numbers that one reader visits.
 
@@ -88,32 +128,18 @@ class ReadingOrder:
         cumulative: bool = True,
         permuted: bool = True,
     ) -> None:
-        if num_shards < 1:
-            raise ArgumentValueError(f"`num_shards` is {num_shards}, but must be at least 1.")
-        if not 0 <= shard_id < num_shards:
-            raise ArgumentValueError(
-                f"`shard_id` is {shard_id}, but must be at least 0 and less than "
-                f"`num_shards`, which is {num_shards}."
-            )
+        check_order(
+            shard_id=shard_id,
+            num_shards=num_shards,
+            stick_to_shard=stick_to_shard,
+            random_shuffle=random_shuffle,
+            initial_fill=initial_fill,
+            shuffle_after_epoch=shuffle_after_epoch,
+        )
         if num_shards > size:
             raise ArgumentValueError(
                 f"The number of input samples: {size}, needs to be at least equal to the requested "
                 f"number of shards: {num_shards}. Lower `num_shards`, or add samples."
-            )
-        if random_shuffle and initial_fill < 1:
-            raise ArgumentValueError(
-                f"`initial_fill` is {initial_fill}, but `random_shuffle` draws out of that many "
-                "samples: give at least 1, which keeps the same order in every epoch."
-            )
-        if shuffle_after_epoch and random_shuffle:
-            raise ArgumentValueError(
-                "`shuffle_after_epoch` and `random_shuffle` exclude each other: the first shuffles "
-                "all samples between epochs, the second a window of `initial_fill` samples."
-            )
-        if shuffle_after_epoch and stick_to_shard:
-            raise ArgumentValueError(
-                "`shuffle_after_epoch` and `stick_to_shard` exclude each other: after a shuffle of "
-                "all samples a shard holds others than before."
             )
         self.size = size
         self.shard_id = shard_id
