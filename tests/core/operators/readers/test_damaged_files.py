@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 from collections import Counter
 
@@ -14,6 +15,7 @@ import soundfile
 from headrace import Pipeline, fn
 from headrace.errors import BadSampleError, HeadraceError
 from headrace.kernels.cpu.audio.wave_header import read_wave_header
+from tests.support.encoded_images import pngs
 from tests.support.fuzz import FILES, outcomes
 from tests.support.speech import encoded
 
@@ -93,10 +95,11 @@ def test_file_lists(tmp_path, count):
     for name in ("a.bin", "b.bin"):
         (tmp_path / name).write_bytes(b"1")
     path = tmp_path / "list.txt"
-    manifest = (
-        b'{"audio_filepath": "a.wav", "duration": 0.2, "text": "one"}\n'
-        b'{"audio_filepath": "b.wav", "duration": 0.1, "offset": 0.05, "text": "two"}'
-    )
+    entries = [
+        {"audio_filepath": f"{tmp_path}/a.wav", "duration": 0.2, "text": "one"},
+        {"audio_filepath": f"{tmp_path}/b.wav", "duration": 0.1, "offset": 0.05, "text": "two"},
+    ]
+    manifest = "\n".join(map(json.dumps, entries)).encode()
     kinds = (
         (fn.readers.file, {"file_list": str(path)}, b"a.bin 3\nb.bin 14\nc.npy -5\n"),
         (fn.readers.numpy, {"file_list": str(path)}, b"c.npy\nc.npy\n"),
@@ -127,3 +130,26 @@ def about_named_files(reader, arguments):
     except BadSampleError as error:
         assert re.search(r"The file |is a directory|\.npy|\.wav", str(error))  # noqa: PT017
         return error
+
+
+@FILES
+@pytest.mark.parametrize("name", ["png-rgb8", "png-palette8"])
+def test_png_files_have_check_sums(tmp_path, count, name):
+    path = tmp_path / "picture.png"
+    content = pngs()[name]
+    path.write_bytes(content)
+
+    def read():
+        pipe = Pipeline(1, 1, None, prefetch_queue_depth=1)
+        with pipe:
+            data, _ = fn.readers.file(files=[str(path)])
+            pipe.set_outputs(fn.decoders.image(data))
+        return np.array(pipe.run()[0][0])
+
+    wanted = read()
+    seen = Counter()
+    for _, found in outcomes(path, content, count // 2, read, hot=100):
+        seen[isinstance(found, HeadraceError)] += 1
+        if not isinstance(found, HeadraceError):
+            np.testing.assert_array_equal(found, wanted)
+    assert seen[True]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.errors import BadSampleError
 from headrace.kernels.cpu.audio.clip import Clip
@@ -135,3 +138,50 @@ def test_damaged_wave_headers():
             data[int(rng.integers(0, 80))] = rng.choice(values)
         with contextlib.suppress(BadSampleError):
             read(data[: int(rng.integers(40, data.size))] if rng.random() < 0.3 else data)
+
+
+def chunk(name, data, size=None):
+    size = len(data) if size is None else size
+    return name + size.to_bytes(4, "little") + data + bytes(len(data) % 2)
+
+
+@given(st.data())
+def test_chunks_in_any_order_and_sizes_of_streams(data):
+    kind, bits = data.draw(st.sampled_from([(1, 8), (1, 16), (1, 24), (1, 32), (3, 32), (3, 64)]))
+    channels, rate = data.draw(st.integers(1, 9)), data.draw(st.sampled_from([1, 8000, 192_000]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    count = channels * data.draw(st.integers(0, 30))
+    raw = rng.bytes(count * bits // 8)
+    if kind == 3:
+        raw = rng.uniform(-1, 1, count).astype(f"<f{bits // 8}").tobytes()
+    block = channels * bits // 8
+    extensible = data.draw(st.booleans())
+    head = struct.pack(
+        "<HHIIHH", 0xFFFE if extensible else kind, channels, rate, rate * block, block, bits
+    )
+    if extensible:
+        fixed = bytes.fromhex("000000001000800000aa00389b71")
+        head += struct.pack("<HHIH", 22, bits, 0, kind) + fixed
+    others = st.lists(
+        st.tuples(st.sampled_from([b"LIST", b"JUNK", b"id3 "]), st.binary(max_size=9)), max_size=3
+    )
+    size = data.draw(st.sampled_from([len(raw), 0, 0xFFFFFFFF]))
+    parts = [*data.draw(others), (b"fmt ", head), *data.draw(others)]
+    body = b"WAVE" + b"".join(chunk(*part) for part in parts) + chunk(b"data", raw, size)
+    if size == len(raw):
+        body += b"".join(chunk(*part) for part in data.draw(others))
+    elif size and len(raw) % 2:
+        body = body[:-1]
+    riff = data.draw(st.sampled_from([len(body), 0, 0xFFFFFFFF]))
+    file = np.frombuffer(b"RIFF" + riff.to_bytes(4, "little") + body, np.uint8)
+    assert read_wave_header(file) is not None
+    for dtype in ("float32", "int16", "int32"):
+        np.testing.assert_array_equal(read(file, dtype), decoded(file, dtype))
+
+
+def test_an_ogg_file_does_not_lose_its_samples_silently():
+    data = encoded("mono_vorbis.ogg").copy()
+    data[-5] ^= 1  # in the page of the samples, whose check sum is wrong then
+    assert decoded(data).size == 0
+    with pytest.raises(BadSampleError, match="damaged"):
+        read(data)

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headrace.errors import BadSampleError
 from headrace.kernels.cpu.audio.bits import PADDING_BYTES
-from headrace.kernels.cpu.audio.flac_frames import decode_frames
+from headrace.kernels.cpu.audio.flac_frames import CONTRADICTORY, GOOD, decode_frames
 
 Allocate = Callable[[tuple[int, ...], np.dtype], np.ndarray]
 
@@ -83,11 +84,21 @@ def decode_flac(data: np.ndarray, header: FlacHeader, temp: Allocate) -> np.ndar
     """All samples, in the upper bits of int32, flat, the channels of a frame side by side.
 
     `None` where something is not as it should be. Memory comes from `temp`.
+
+    Raises
+    ------
+    BadSampleError
+        If frames are good, and not what the header says.
     """
     padded = temp((data.size + PADDING_BYTES,), np.dtype(np.uint8))
     padded[: data.size] = data
     padded[data.size :] = 0
     out = temp((header.frames * header.channels,), _INT)
     block = temp((header.channels, header.most_in_block), _INT)
-    good = decode_frames(padded, header.begin, data.size, header.bits, block, out)
-    return out if good else None
+    found = decode_frames(padded, header.begin, data.size, header.bits, header.rate, block, out)
+    if found == CONTRADICTORY:
+        raise BadSampleError(
+            f"The FLAC file is damaged: its header announces {header.frames} samples at "
+            f"{header.rate} Hz, and its frames have others."
+        )
+    return out if found == GOOD else None

@@ -28,6 +28,10 @@ def _sums(count: int) -> np.ndarray:
 _SUMS = _sums(8)
 _FIXED = np.array([[0, 0, 0, 0], [1, 0, 0, 0], [2, -1, 0, 0], [3, -3, 1, 0], [4, -6, 4, -1]])
 """Weights of the fixed predictors of orders 0 to 4, of the newest sample first."""
+_RATES = np.array(
+    [0, 88200, 176400, 192000, 8000, 16000, 22050, 24000, 32000, 44100, 48000, 96000, 0, 0, 0, 0]
+)
+UNUSUAL, GOOD, CONTRADICTORY = range(3)
 
 
 @numba.njit(nogil=True)
@@ -128,10 +132,12 @@ def decode_frames(
     begin: int,
     size: int,
     bits: int,
+    rate: int,
     block: np.ndarray,
     out: np.ndarray,
-) -> bool:
-    """Fill `out` with the samples of a file; false where something is not as it should be.
+) -> int:
+    """Fill `out` with the samples of a file: `GOOD`; `UNUSUAL` where something is not as it should
+    be; `CONTRADICTORY` where a frame with a right check sum is not what the file's header says.
 
     Parameters
     ----------
@@ -139,8 +145,8 @@ def decode_frames(
         The file, uint8, with `PADDING_BYTES` behind it.
     begin, size
         Where frames begin, and the bytes of the file.
-    bits
-        Of a sample, in all frames.
+    bits, rate
+        Of a sample; and samples a second: in all frames.
     block
         int32 ``(channels, samples)``, scratch memory for the longest frame.
     out
@@ -151,7 +157,7 @@ def decode_frames(
     up = np.int64(32 - bits)
     while done < total:
         if at + 10 > size or unsigned(data, at * 8, 15) != 0x7FFC:
-            return False
+            return UNUSUAL
         coded = unsigned(data, at * 8 + 16, 16)
         length_code, rate_code = coded >> 12, coded >> 8 & 15
         assignment, bits_code = coded >> 4 & 15, coded >> 1 & 7
@@ -159,10 +165,10 @@ def decode_frames(
         # The number of the frame, or of its first sample, as UTF-8 would have it.
         ones = leading_zeros(~window(data, bit))
         if ones == 1 or ones > 7:
-            return False
+            return UNUSUAL
         bit += 8 * max(ones, 1)
         if length_code == 0:
-            return False
+            return UNUSUAL
         if length_code == 1:
             count = 192
         elif length_code <= 5:
@@ -173,6 +179,11 @@ def decode_frames(
             width = 8 * (length_code - 5)
             count = unsigned(data, bit, width) + 1
             bit += width
+        its_rate = rate if rate_code == 0 else _RATES[rate_code]
+        if rate_code == 12:
+            its_rate = 1000 * unsigned(data, bit, 8)
+        elif rate_code > 12:
+            its_rate = unsigned(data, bit, 16) * (1 if rate_code == 13 else 10)
         bit += 8 if rate_code == 12 else 16 if rate_code > 12 else 0
         bit += 8  # the header's own sum; the one of the whole frame is checked
         its_bits = bits
@@ -183,24 +194,27 @@ def decode_frames(
         elif bits_code == 6:
             its_bits = 24
         elif bits_code:
-            return False
+            return UNUSUAL
         its_channels = 2 if assignment >= 8 else assignment + 1
         if its_bits != bits or its_channels != channels or assignment > 10 or rate_code == 15:
-            return False
-        if coded & 1 or count > most or count > total - done:
-            return False
+            return UNUSUAL
+        if coded & 1 or count > most:
+            return UNUSUAL
         for c in range(channels):
             is_side = assignment >= 8 and (c == 0) == (assignment == 9)
             bit = _subframe(data, size, bit, bits + is_side, block[c, :count])
             if bit == FAILED or bit > 8 * size:
-                return False
+                return UNUSUAL
         end = (bit + 7) >> 3
         if end + 2 > size or _check_sum(data, at, end) != unsigned(data, end * 8, 16):
-            return False
+            return UNUSUAL
+        if its_rate != rate or count > total - done:
+            return CONTRADICTORY
         if assignment >= 8:
             _decorrelate(block, count, assignment)
         for c in range(channels):
             for i in range(count):
                 out[(done + i) * channels + c] = np.int64(block[c, i]) << up
         at, done = end + 2, done + count
-    return True
+    more = at + 10 <= size and unsigned(data, at * 8, 15) == 0x7FFC
+    return CONTRADICTORY if more else GOOD
