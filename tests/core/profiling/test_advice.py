@@ -71,6 +71,25 @@ def test_advice_names_numbers_and_operators():
     assert "used 1.8 of 4" in said["busy-machine"]
 
 
+BY_PROCESSES = sorted(set(KINDS) - {"worker-processes"})
+
+
+@pytest.mark.parametrize("kind", BY_PROCESSES)
+def test_each_cause_has_its_advice_with_processes(kind):
+    figures = replace(LIMIT, **CASES[kind], workers="processes")
+    (advice,) = advice_for(figures)
+    assert advice.kind == kind
+    text = " ".join(advice[1:]).replace("num_threads", "")
+    assert 'workers="processes"' not in text, "they are there"
+    assert "threads" not in text
+
+
+def test_processes_that_have_not_started():
+    chosen = replace(LIMIT, **CASES["worker-processes"], has_chosen_processes=True)
+    (advice,) = advice_for(chosen)
+    assert "by itself in longer runs" in advice.how
+
+
 def test_idle_threads_of_a_slow_consumer_may_go():
     figures = replace(LIMIT, consumer_waits=0.0, consumer_works=1.0, working=0.2, threads=8)
     assert kinds(figures) == ["nothing-to-do", "fewer-threads"]

@@ -144,3 +144,27 @@ def test_processes_that_follow_one_another_count_as_one():
     assert found.processors_used == pytest.approx(0.5)
     assert found.interpreter_held is None
     assert [lane.name for lane in found.lanes] == ["worker process 11", "worker process 12"]
+
+
+@pytest.mark.parametrize("carries", ["threads", "processes", "both"])
+def test_who_carries_is_seen_and_not_believed(recorder, carries):
+    """Processes that the engine has chosen start after two seconds, or never."""
+    recorder.setup.workers = "processes"
+    rows = recorder.lanes.pop("headrace-worker-0")
+    code = recorder.add_labels([Label("fn.python_function", "callback", 2)])
+    lanes = {
+        "threads": ["headrace-worker-0", "headrace-worker-1"],
+        "processes": ["worker process 1", "worker process 2"],
+        "both": ["headrace-worker-0", "worker process 1"],
+    }[carries]
+    for k in range(10):
+        rows.note(code, k, 8, 0, (10 * k + 8) * MS, (10 * k + 9) * MS, 0)
+    recorder.lanes |= dict.fromkeys(lanes, rows)
+    found = figures_of(recorder)
+    assert found.working == pytest.approx(0.9)
+    assert found.workers == ("threads" if carries == "threads" else "processes")
+    assert found.has_chosen_processes
+    assert (found.interpreter_held is None) is (carries != "threads")
+    assert found.processor_waits is not None
+    one_by_one = {"threads": 2, "processes": 1, "both": 1.5}[carries]
+    assert found.callbacks == pytest.approx(0.1 * one_by_one)

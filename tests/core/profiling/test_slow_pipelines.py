@@ -88,16 +88,25 @@ def kinds(graph, *, batches=12, each=lambda k: None, threads=1, batch_size=4, **
     return [advice.kind for advice in record.advice()]
 
 
+both = pytest.mark.parametrize("workers", ["threads", "processes", None])
+"""`None`: the engine would start processes, but the run is too short."""
+
+
 def data():
     return fn.random.uniform(shape=(4,))
 
 
-def test_a_consumer_that_is_slower_has_nothing_to_do(machine):
-    assert kinds(data, each=lambda _: time.sleep(0.05))[0] == "nothing-to-do"
+@both
+def test_a_consumer_that_is_slower_has_nothing_to_do(machine, workers):
+    found = kinds(data, each=lambda _: time.sleep(0.05), threads=2, workers=workers)
+    assert found[0] == "nothing-to-do"
 
 
-def test_a_thread_that_waits_wants_others(machine):
-    assert kinds(lambda: fn.testing.slow(data(), nap_ms=5)) == ["more-threads"]
+@pytest.mark.parametrize(("workers", "count"), [("threads", 1), ("processes", 2)])
+def test_a_thread_that_waits_wants_others(machine, workers, count):
+    nap = 5 * count**2
+    found = kinds(lambda: fn.testing.slow(data(), nap_ms=nap), threads=count, workers=workers)
+    assert found == ["more-threads"]
 
 
 def test_threads_that_hold_the_interpreter_want_processes(machine):
@@ -112,7 +121,8 @@ def test_too_many_threads_want_to_be_fewer(machine, monkeypatch):
     assert found == ["fewer-threads"]
 
 
-def test_decoders_want_the_gpu_that_is_there(machine):
+@both
+def test_decoders_want_the_gpu_that_is_there(machine, workers):
     image = np.random.default_rng(1).integers(0, 255, (600, 800, 3), np.uint8)
     encoded = np.frombuffer(cv2.imencode(".jpg", image)[1].tobytes(), np.uint8)
 
@@ -121,15 +131,17 @@ def test_decoders_want_the_gpu_that_is_there(machine):
         return fn.decoders.image(jpegs)
 
     machine(1, gpu=True)
-    assert kinds(graph) == ["decode-on-gpu"]
+    assert kinds(graph, threads=2, workers=workers) == ["decode-on-gpu"]
 
 
-def test_a_consumer_that_comes_in_bursts_wants_prefetch(machine):
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_a_consumer_that_comes_in_bursts_wants_prefetch(machine, workers):
     found = kinds(
         lambda: fn.testing.slow(data(), nap_ms=10),
         batches=24,
         batch_size=1,
         each=lambda k: time.sleep(0.15 if k % 4 == 3 else 0),
+        workers=workers,
     )
     assert found == ["more-prefetch"]
 
@@ -141,12 +153,14 @@ def test_a_slow_function_is_named(machine):
     assert kinds(graph) == ["slow-callback"]
 
 
-def test_a_slow_source_is_named(machine):
+@both
+def test_a_slow_source_is_named(machine, workers):
     def source():
         time.sleep(0.03)
         return [np.zeros(3)] * 4
 
-    assert kinds(lambda: fn.external_source(source)) == ["slow-source"]
+    found = kinds(lambda: fn.copy(fn.external_source(source)), threads=2, workers=workers)
+    assert found == ["slow-source"]
 
 
 def test_a_slow_disk_is_seen(machine, monkeypatch, tmp_path):
@@ -193,8 +207,9 @@ def test_waits_for_processors_are_counted_of_processes_that_end(machine):
     assert processor_wait_nanoseconds([other.pid]) > 0
 
 
-def test_few_batches_say_nothing(machine):
-    assert kinds(data, batches=3) == ["measure-longer"]
+@both
+def test_few_batches_say_nothing(machine, workers):
+    assert kinds(data, batches=3, threads=2, workers=workers) == ["measure-longer"]
 
 
 # -- what is recorded ------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def _spare_threads(f: Figures) -> Advice:
     needed = _needed_threads(f)
     return Advice(
         "fewer-threads",
-        f"Fewer threads would do: num_threads={needed}",
+        f"Fewer {_kind(f)} would do: num_threads={needed}",
         f"{_count(f)} were at work for {_percent(f.working)} of the time.",
         f"Pipeline(num_threads={needed}) leaves processors to others, and is as fast.",
     )
@@ -110,13 +110,19 @@ def _source(f: Figures) -> Advice | None:
 def _callback(f: Figures) -> Advice | None:
     if f.callbacks < _MOST:
         return None
+    in_processes = f.workers == "processes"
+    how = (
+        "Use operators in place of it, or a compiled function "
+        "(headrace.plugin.numba.fn.experimental.numba_function)"
+    )
     return Advice(
         "slow-callback",
         f"A slow Python callback sets the pace: {f.callback}",
-        f"Functions of yours ran for {_percent(f.callbacks)} of the time, one after the other.",
-        "Use operators in place of it, or a compiled function "
-        "(headrace.plugin.numba.fn.experimental.numba_function); or have worker processes call it: "
-        'Pipeline(workers="processes").',
+        f"Functions of yours ran for {_percent(f.callbacks)} of the time"
+        f"{' of ' + _count(f) if in_processes else ', one after the other'}.",
+        f"{how}; or take more processes: Pipeline(num_threads={2 * f.threads})."
+        if in_processes
+        else f'{how}; or have worker processes call it: Pipeline(workers="processes").',
     )
 
 
@@ -141,10 +147,10 @@ def _disk(f: Figures) -> Advice | None:
         return None
     return Advice(
         "slow-disk",
-        "Storage is slow: threads wait for it",
-        f"{_percent(f.reading_waits)} of the threads' working time was spent waiting for files.",
+        "Storage is slow: it is waited for",
+        f"{_percent(f.reading_waits)} of the working time was spent waiting for files.",
         "Keep the data on a faster disk or nearer to the machine, or in fewer, larger files; else "
-        f"more threads wait at the same time: num_threads={2 * f.threads}.",
+        f"more {_kind(f)} wait at the same time: num_threads={2 * f.threads}.",
     )
 
 
@@ -159,7 +165,12 @@ def _processes(f: Figures) -> Advice | None:
         "Threads wait for one another's interpreter: take worker processes",
         f"Python's interpreter was in use {_percent(f.interpreter_held)} of the time, and "
         f"{f.threads} threads share it.",
-        'Pipeline(workers="processes") gives each of them an interpreter of its own.',
+        'Pipeline(workers="processes") gives each of them an interpreter of its own'
+        + (
+            " from the first batch on; the engine does so by itself in longer runs."
+            if f.has_chosen_processes
+            else "."
+        ),
     )
 
 
@@ -169,7 +180,7 @@ def _decoder(f: Figures) -> Advice | None:
     return Advice(
         "decode-on-gpu",
         f"Decode on the GPU: {f.decoder}",
-        f"Decoding took {_percent(f.decoding)} of the threads' working time, and there is a GPU.",
+        f"Decoding took {_percent(f.decoding)} of the working time, and there is a GPU.",
         'device="mixed" of the decoder has the GPU do it: fn.decoders.image(jpegs, '
         'device="mixed"), in a pipeline with a device_id.',
     )
@@ -183,7 +194,7 @@ def _threads(f: Figures) -> Advice | None:
     if f.threads > f.processors and (waits > _MUCH or idle):
         return Advice(
             "fewer-threads",
-            f"Fewer threads: num_threads={f.processors}",
+            f"Fewer {_kind(f)}: num_threads={f.processors}",
             f"{_count(f)} share {f.processors} processors, of which they used "
             f"{f.processors_used:.1f}: they were at work for {_percent(f.working)} of the time, "
             f"and for {_percent(waits)} of that they waited for a processor.",
@@ -194,7 +205,7 @@ def _threads(f: Figures) -> Advice | None:
         more = max(min(math.ceil(f.processors / used), 4 * f.threads), f.threads + 1)
         return Advice(
             "more-threads",
-            f"More threads: num_threads={more}",
+            f"More {_kind(f)}: num_threads={more}",
             f"{_count(f)} were at work for {_percent(f.working)} of the time, and used "
             f"{f.processors_used:.1f} of {f.processors} processors.",
             f"Pipeline(num_threads={more}).",
@@ -230,9 +241,13 @@ def _operator(f: Figures) -> Advice:
 
 
 def _count(f: Figures) -> str:
-    what = "worker process" if f.workers == "processes" else "thread"
-    plural = "es" if f.workers == "processes" else "s"
-    return f"1 {what}" if f.threads == 1 else f"{f.threads} {what}{plural}"
+    if f.threads == 1:
+        return "1 worker process" if f.workers == "processes" else "1 thread"
+    return f"{f.threads} {_kind(f)}"
+
+
+def _kind(f: Figures) -> str:
+    return "worker processes" if f.workers == "processes" else "threads"
 
 
 def _percent(share: float) -> str:

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from headrace.profiling.recorder import Label, Recorder
+from headrace.profiling.recorder import Label, Recorder, Setup
 from headrace.profiling.rows import SPAN
 
 _WORK = ("operator", "reader", "callback")
 _FREE_NANOSECONDS = 20_000
 """Who gets the interpreter sooner has found it free; it takes a few microseconds."""
-_OUTSIDE = ("consumer",)
+_PROCESS = "worker process "
+"""What lanes of worker processes begin with; `Recorder.process` names them."""
 
 
 @dataclass(slots=True)
@@ -56,6 +57,9 @@ class Figures:
     """From the end of the wait for the first batch to the end of the wait for the last."""
     threads: int = 1
     workers: str = "threads"
+    """What has carried the samples, or most of them: ``"threads"`` or ``"processes"``."""
+    has_chosen_processes: bool = False
+    """Whether the engine takes processes by itself, in runs that are long enough."""
     processors: int = 1
     depth: int = 2
     batch_size: int = 0
@@ -89,7 +93,8 @@ class Figures:
     """The part of the working time of threads, or worker processes, in which they waited for a
     processor; None where the system does not tell."""
     callbacks: float = 0.0
-    """Share of time in which functions of the user's ran, one after the other."""
+    """Share of time in which functions of the user's ran, one after the other; where worker
+    processes ran them, of the time of all of these."""
     callback: str = ""
     """That which took longest."""
     source: str = ""
@@ -153,7 +158,7 @@ def figures_of(recorder: Recorder) -> Figures:
     if by_stage:  # batches may be smaller than `batch_size`
         found.samples = min(found.samples, max(by_stage.values()))
     found.operators = _operators(everything, labels)
-    _note_lanes(found, parts, kinds)
+    _note_lanes(found, parts, kinds, setup)
     _note_shares(found, everything, kinds, labels)
     _note_looks(found, recorder.looks.array(), span)
     if seconds:
@@ -238,7 +243,9 @@ def _outermost(parts: dict[str, np.ndarray], kinds: np.ndarray) -> list[np.ndarr
     return found
 
 
-def _note_lanes(found: Figures, parts: dict[str, np.ndarray], kinds: np.ndarray) -> None:
+def _note_lanes(
+    found: Figures, parts: dict[str, np.ndarray], kinds: np.ndarray, setup: Setup
+) -> None:
     seconds = found.seconds or 1.0
     outer = dict(zip(parts, _outermost(parts, kinds), strict=True))
     for name, rows in sorted(outer.items()):
@@ -249,10 +256,20 @@ def _note_lanes(found: Figures, parts: dict[str, np.ndarray], kinds: np.ndarray)
         found.lanes.append(
             LaneTime(name, works, waits, max(1.0 - waits - works, 0.0), min(used, 1.0))
         )
-    carries = "worker process" if found.workers == "processes" else "headrace-worker"
-    own = [lane.working for lane in found.lanes if lane.name.startswith(carries)]
+    # Processes that the engine has chosen start late: until then, threads carry the samples.
+    by_threads, by_processes = (
+        sum(lane.working for lane in found.lanes if lane.name.startswith(begin))
+        for begin in ("headrace-worker", _PROCESS)
+    )
+    if by_threads or by_processes:
+        found.workers = "processes" if by_processes >= by_threads else "threads"
+        found.has_chosen_processes = setup.workers == "processes"
     # Who never had anything to do has no rows; and processes may take the place of others.
-    found.working = min(sum(own) / max(found.threads, 1), 1.0)
+    found.working = min((by_threads + by_processes) / max(found.threads, 1), 1.0)
+    for name, rows in parts.items():
+        called = _seconds(rows[kinds[rows["code"]] == "callback"]) / seconds
+        found.callbacks += called / (found.threads if name.startswith(_PROCESS) else 1)
+    found.callbacks = min(found.callbacks, 1.0)
 
 
 def _note_shares(found: Figures, rows: np.ndarray, kinds: np.ndarray, labels: list[Label]) -> None:
@@ -265,10 +282,9 @@ def _note_shares(found: Figures, rows: np.ndarray, kinds: np.ndarray, labels: li
     def waits(some: np.ndarray) -> float:
         return max(_seconds(some) - float(some["processor"].sum()) / 1e9, 0.0) / whole
 
-    read, called = work[kind == "reader"], work[kind == "callback"]
+    read = work[kind == "reader"]
     found.reading, found.reading_waits = _seconds(read) / whole, waits(read)
     found.computing_waits = waits(work[kind == "operator"])
-    found.callbacks = min(_seconds(called) / (found.seconds or 1.0), 1.0)
     decodes = np.array([label.decodes and label.device == "cpu" for label in labels])
     found.decoding = _seconds(work[decodes[work["code"]]]) / whole
     slowest = max(found.operators, key=lambda o: o.seconds)

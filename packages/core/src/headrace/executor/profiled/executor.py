@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from time import perf_counter_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -113,4 +114,7 @@ class ProfiledExecutor(Executor):
         if not self._has_ended and self._process == forks():
             self._has_ended = True
             self._sampler.stop(wait_seconds)
-            self._profile.ended(self.recorder)
+            # A finalizer may call no ufunc: on Python 3.11 it may run while `np.errstate` is being
+            # left, and NumPy would remember the state that goes. In a context of its own it
+            # remembers nothing.
+            contextvars.Context().run(self._profile.ended, self.recorder)
