@@ -131,12 +131,26 @@ def test_skipped_samples_shorten_a_partial_epoch():
     assert counter.steps_left() == 0
 
 
-def test_skipped_samples_do_not_shorten_a_padded_epoch():
-    counter = ReaderCounter(7, 1, [0], 2, PARTIAL, padded=True, sticks=False)
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("shards", [1, 2])
+def test_skipped_samples_shorten_the_epoch_of_a_single_shard_only(shards, padded):
+    counter = ReaderCounter(
+        7 * shards, shards, [0], 2, PARTIAL, padded=padded, sticks=True, skips=True
+    )
     kept = []
     while counter.steps_left():
         kept += counter.advance([Delivery(2, 2 if not kept else 0)])
-    assert kept == [2, 2, 1, 0]
+    assert kept == ([2, 2, 1] if shards == 1 else [2, 2, 1, 1])
+
+
+def test_a_last_batch_whose_samples_of_the_epoch_are_all_bad_is_none():
+    for policy, padded in ((PARTIAL, True), (PARTIAL, False), (DROP, True), (FILL, True)):
+        counter = ReaderCounter(3, 1, [0], 2, policy, padded=padded, sticks=False)
+        assert counter.advance([Delivery(2)]) == [2]
+        assert counter.advance([Delivery(2, 2, [2, 3])]) is None
+    counter = ReaderCounter(3, 1, [0], 2, FILL, padded=False, sticks=False)
+    counter.advance([Delivery(2)])
+    assert counter.advance([Delivery(2, 2, [2, 3])]) == [2]  # they count in the next epoch
 
 
 def test_a_batch_that_skipping_made_incomplete_is_dropped():

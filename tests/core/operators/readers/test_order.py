@@ -271,8 +271,17 @@ def test_readers_of_all_shards_jump_to_the_same_epoch(size, shards, count, pad, 
     assert sorted(every) == list(range(size))
 
 
-def test_refills_do_not_shorten_a_padded_epoch():
+def test_refills_shorten_a_padded_epoch_of_one_shard():
     order = ReadingOrder(10, pad_last_batch=True)
+    assert order.draw(4) == [0, 1, 2, 3]
+    assert order.draw(2, refill=True) == [4, 5]
+    assert order.draw(4) == [6, 7, 8, 9]
+    assert order.reached() == (1, 0)
+    assert order.draw(4) == [0, 1, 2, 3]
+
+
+def test_refills_do_not_shorten_a_padded_epoch_of_several_shards():
+    order = ReadingOrder(20, num_shards=2, stick_to_shard=True, pad_last_batch=True)
     assert order.draw(4) == [0, 1, 2, 3]
     assert order.draw(2, refill=True) == [4, 5]
     assert order.draw(4) == [6, 7, 8, 9]

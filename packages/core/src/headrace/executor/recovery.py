@@ -160,7 +160,9 @@ class Recovery:
             iteration.redraws = 0  # some of those drawn last are good
         iteration.redraws += len(failures)
         iteration.redrawn = len(failures)
-        patience = max(int(self._readers[id(n)].meta()["epoch_size"]) for n in self._plan.readers)
+        # Once through all of them; with padding to the end, and then back.
+        metas = [self._readers[id(node)].meta() for node in self._plan.readers]
+        patience = max(int(m["epoch_size"]) * (1 + bool(m["pad_last_batch"])) for m in metas)
         if (
             len(failures) == iteration.size
             and not self._statistics.samples

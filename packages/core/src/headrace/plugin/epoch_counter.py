@@ -186,15 +186,13 @@ class SizeCounter:
         """Count a batch of each pipeline."""
         left = self.size - self.counted
         self.counted += sum(d.drawn for d in deliveries)
-        if left >= sum(d.drawn for d in deliveries) or self._policy is LastBatchPolicy.FILL:
+        if left >= sum(d.drawn for d in deliveries):
             return [d.batch_size for d in deliveries]
-        if self._policy is LastBatchPolicy.DROP:
-            return None
         kept = []
         for delivery in deliveries:  # the surplus is that of the last pipelines
             kept.append(delivery.kept(max(0, left)))
             left -= delivery.drawn
-        return kept
+        return _last(self._policy, deliveries, kept, fills=self._carries)
 
     def beyond(self, pipelines: int) -> list[int]:
         """Samples of the last batches that are not the epoch's: those of the last pipelines."""
@@ -223,11 +221,33 @@ class SizeCounter:
         self.counted = int(state["counter"])
 
 
+def _last(
+    policy: LastBatchPolicy,
+    deliveries: Sequence[Delivery],
+    kept: Sequence[int | list[int]],
+    *,
+    fills: bool,
+) -> Sequence[int | list[int]] | None:
+    """Samples of a last batch of which `kept` are the epoch's: none if all of these were bad.
+
+    Parameters
+    ----------
+    fills
+        Whether the others are samples of the next epoch, and count there.
+    """
+    if policy is LastBatchPolicy.DROP or not (fills or any(kept)):
+        return None
+    if policy is LastBatchPolicy.PARTIAL:
+        return kept
+    return [delivery.batch_size for delivery in deliveries]
+
+
 class ReaderCounter:
     """An epoch of a reader whose data set is shared by shards, one or more of which are here.
 
     All shards are counted, also those read by pipelines elsewhere, so that iterators in all
-    processes agree on the number of batches without talking to each other.
+    processes agree on the number of batches without talking to each other: as many as there would
+    be without bad samples. An epoch of a single pipeline ends with its last good sample.
 
     Parameters
     ----------
@@ -239,6 +259,9 @@ class ReaderCounter:
         Samples per batch and pipeline.
     policy, padded, sticks
         Last-batch policy; whether the reader pads, and sticks to its shard.
+    skips
+        Whether bad samples are skipped: a batch that has no sample of the epoch, but that other
+        processes have, is then one sample that comes again.
     """
 
     def __init__(
@@ -251,6 +274,7 @@ class ReaderCounter:
         *,
         padded: bool,
         sticks: bool,
+        skips: bool = False,
     ) -> None:
         self._epoch_size = epoch_size
         self._num_shards = num_shards
@@ -259,11 +283,15 @@ class ReaderCounter:
         self._policy = policy
         self._padded = padded
         self._sticks = sticks
+        self._skips = skips
         self._rotation = 0
         self._cut(epoch_size)
         # Entries of the current epoch that the reader which began with shard k has drawn. Those
         # elsewhere are assumed to draw as many, but for the bad samples that were skipped here.
         self._drawn = [0] * num_shards
+        self._skipped = [0] * num_shards
+        """How many of these were skipped."""
+        self._alone = num_shards == len(shards) == 1
         self._given = 0
         """Samples of whole batches in this epoch, padding included."""
         self.carried = [0] * num_shards
@@ -310,20 +338,19 @@ class ReaderCounter:
 
     def steps_left(self) -> int | None:
         """How many more batches this epoch has."""
-        if self._padded:
-            # Skipped samples bring the padding forward, but not the end of the epoch: all shards
-            # must give the same number of batches.
-            given = self._smallest if self._policy is LastBatchPolicy.DROP else self._largest
-            left = max(0, given - self._given)
-        elif self._policy is LastBatchPolicy.FILL:
+        if self._policy is LastBatchPolicy.FILL and not self._padded:
             left = self._most_left()
         elif self._policy is LastBatchPolicy.DROP:
-            left = max(0, self._smallest - max(self._drawn[k] for k in self._shards))
+            left = max(0, self._smallest - max(self._count(k) for k in self._shards))
         else:
-            left = max(0, self._largest - min(self._drawn[k] for k in self._shards))
+            left = max(0, self._largest - min(self._count(k) for k in self._shards))
         if self._policy is LastBatchPolicy.DROP:
             return left // self._batch_size
         return -(-left // self._batch_size)
+
+    def _count(self, shard: int) -> int:
+        """Entries drawn of a shard; where there are several, as if none had been skipped."""
+        return self._drawn[shard] - (0 if self._alone else self._skipped[shard])
 
     def leftover_steps(self) -> int:
         """Batches of this epoch that ``DROP`` leaves out."""
@@ -332,8 +359,9 @@ class ReaderCounter:
         if self._padded:
             # DALI reads one batch more only if the smallest shard leaves a part of one. Where just
             # the larger shards do, a batch of nothing but padding then opens the next epoch.
-            return -(-(self._largest - self._given) // self._batch_size)
-        return int(max(self._drawn[k] for k in self._shards) < self._smallest)
+            left = self._largest - max(self._count(k) for k in self._shards)
+            return -(-max(0, left) // self._batch_size)
+        return int(max(self._count(k) for k in self._shards) < self._smallest)
 
     def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
         """Count a batch of each pipeline."""
@@ -341,19 +369,24 @@ class ReaderCounter:
         self._drawn = [count + self._batch_size for count in self._drawn]
         for shard, delivery in zip(self._shards, deliveries, strict=True):
             self._drawn[shard] += delivery.skipped
+            self._skipped[shard] += delivery.skipped
         self._given += self._batch_size
-        if self._policy is LastBatchPolicy.PARTIAL:
-            return [
-                delivery.kept(self._shard_size(shard) - count)
-                for shard, count, delivery in zip(self._shards, before, deliveries, strict=True)
-            ]
-        incomplete = self._policy is LastBatchPolicy.DROP and any(
-            count + delivery.drawn > self._smallest
-            for count, delivery in zip(before, deliveries, strict=True)
-        )
-        if incomplete and not self._padded:
-            return None
-        return [d.batch_size for d in deliveries]
+        kept = [
+            delivery.kept(self._shard_size(shard) - count)
+            for shard, count, delivery in zip(self._shards, before, deliveries, strict=True)
+        ]
+        if self._alone:
+            if self._drawn[0] <= self._size:
+                return [deliveries[0].batch_size]
+            return _last(self._policy, deliveries, kept, fills=self._carries)
+        if self._policy is not LastBatchPolicy.PARTIAL:
+            return [d.batch_size for d in deliveries]
+        return [each or int(self._skips) for each in kept]
+
+    @property
+    def _carries(self) -> bool:
+        """Whether samples of the next epoch that a last batch is filled up with count there."""
+        return self._policy is LastBatchPolicy.FILL and not self._padded
 
     def beyond(self, pipelines: int) -> list[int]:
         """Samples of the last batches that are not the epoch's."""
@@ -364,11 +397,12 @@ class ReaderCounter:
 
     def next_epoch(self) -> None:
         """Begin the next epoch; with ``FILL``, what was read ahead counts."""
-        carries = self._policy is LastBatchPolicy.FILL and not self._padded
         ahead = [max(0, d - self._shard_size(k)) for k, d in enumerate(self._drawn)]
+        counted = [max(0, self._count(k) - self._shard_size(k)) for k in range(self._num_shards)]
         self._begin(self._rotation + 1)
-        if carries:
+        if self._carries:
             self._drawn = ahead
+            self._skipped = [a - c for a, c in zip(ahead, counted, strict=True)]
             self.carried = list(ahead)
             if not self._most_left():  # batches larger than shards: a whole epoch was read ahead
                 self._begin(self._rotation + 1)
@@ -381,8 +415,10 @@ class ReaderCounter:
     def state(self) -> dict[str, Any]:
         """What has been drawn of which shards."""
         rest = {} if self._size == self._epoch_size else {"rest": self._size}
+        skipped = {"skipped": list(self._skipped)} if any(self._skipped) else {}
         return {
             **rest,
+            **skipped,
             "rotation": self._rotation,
             "drawn": list(self._drawn),
             "given": self._given,
@@ -393,8 +429,11 @@ class ReaderCounter:
         self._cut(int(state.get("rest", self._epoch_size)))
         self._rotation = int(state["rotation"])
         self._drawn = [int(count) for count in state["drawn"]]
+        self._skipped = [int(n) for n in state.get("skipped", [0] * self._num_shards)]
         self._given = int(state["given"])
-        self.carried = [max(0, count - self._given) for count in self._drawn]
+        self.carried = [
+            max(0, d - s - self._given) for d, s in zip(self._drawn, self._skipped, strict=True)
+        ]
 
     def begin_rest(self, epoch: int, size: int | None) -> None:
         """Begin an epoch with readers that go on with what those of other shards have left.
@@ -414,6 +453,7 @@ class ReaderCounter:
         self._cut(self._epoch_size)
         self._rotation = rotation % self._num_shards
         self._drawn = [0] * self._num_shards
+        self._skipped = [0] * self._num_shards
         self.carried = [0] * self._num_shards
         self._given = 0
 
@@ -424,7 +464,7 @@ class ReaderCounter:
 
     def _most_left(self) -> int:
         """Samples left of the shard that has most left."""
-        return max(0, *(self._shard_size(k) - d for k, d in enumerate(self._drawn)))
+        return max(0, *(self._shard_size(k) - self._count(k) for k in range(self._num_shards)))
 
     def _rounded(self, samples: int) -> int:
         return -(-samples // self._batch_size) * self._batch_size

@@ -156,4 +156,5 @@ def reader_counter(
         policy,
         padded=bool(meta["pad_last_batch"]),
         sticks=bool(meta["stick_to_shard"]),
+        skips=any(pipeline._settings.on_bad_sample == "skip" for pipeline in pipelines),
     )

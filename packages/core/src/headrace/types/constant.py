@@ -26,6 +26,7 @@ from headrace.types.dtypes import (
     to_dali_type,
 )
 from headrace.types.enums import DALIDataType, DALIEnum, DALIImageType, DALIInterpType
+from headrace.types.fitting import check_fits
 from headrace.types.scalar_constant import ScalarConstant, element_type
 
 NodeMaker = Callable[..., Any]
@@ -80,7 +81,8 @@ def Constant(
     ArgumentTypeError
         If `value` is none of the above or mixes enumerations.
     NumberOverflowError
-        If an array of 64-bit integers without `dtype` does not fit into 32 bits.
+        If an array of 64-bit integers without `dtype` does not fit into 32 bits, or a Python number
+        not into its type.
     ShapeError
         If the number of values does not fit `shape`.
     """
@@ -163,8 +165,8 @@ def constant_array(
 ) -> np.ndarray:
     """The array behind a constant node; enumeration members become int32.
 
-    Numbers are rounded to the nearest (halves away from zero) and saturate where the type cannot
-    hold them.
+    Numbers are rounded to the nearest (halves away from zero). Those of arrays saturate where
+    `dtype` cannot hold them, and Python's are refused.
 
     Parameters
     ----------
@@ -190,6 +192,8 @@ def constant_array(
     else:
         flat = list(value) if isinstance(value, (list, tuple)) else value
         array = np.array(flat, _exact_type(flat))
+        if not is_enum_type(target):
+            check_fits(array, np.dtype(NUMPY_OF[target]))
     if shape is not None:
         array = _with_shape(array, (shape,) if isinstance(shape, int) else tuple(shape))
     return _convert(

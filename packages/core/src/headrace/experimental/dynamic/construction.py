@@ -36,6 +36,7 @@ from headrace.tensors.tensor import TensorCPU
 from headrace.tensors.tensor_list import TensorListCPU
 from headrace.types import DALIDataType, storage_dtype
 from headrace.types.enums import DALIEnum, DALIImageType, DALIInterpType
+from headrace.types.fitting import fitted, numbers_of
 
 _ENUMS: dict[type, DALIDataType] = {
     DALIDataType: DALIDataType.DATA_TYPE,
@@ -44,6 +45,7 @@ _ENUMS: dict[type, DALIDataType] = {
 }
 _INT32 = np.iinfo(np.int32)
 _UINT32 = np.iinfo(np.uint32)
+_OTHER_TYPE = "Give the element type, as in `dtype=float64`."
 _SMALL_BYTES = 1 << 16
 _KEPT = frozenset(np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4"))
 """What lists of NumPy's numbers may be; all else is taken for Python's numbers, as in DALI."""
@@ -158,16 +160,12 @@ def _of_python(data: Any, wanted: DType | None) -> tuple[np.ndarray, DALIDataTyp
         return np.array(data, np.int32), _ENUMS[type(element)]
     if isinstance(data, (list, tuple)) and any(isinstance(d, calling.TensorHandle) for d in data):
         data = [np.asarray(d) for d in data]
-    if wanted is not None and wanted.type_id is not None and not isinstance(element, np.generic):
-        dtype = storage_dtype(wanted.type_id)
-        try:
-            return np.array(data, dtype), wanted.type_id
-        except OverflowError as error:
-            raise NumberOverflowError(f"{data!r} does not fit into {wanted}: {error}") from None
-        except (ValueError, TypeError) as error:
-            raise ArgumentValueError(f"No tensor can be made of {data!r}: {error}") from None
     try:
-        array = np.array(data)
+        if wanted is not None and wanted.type_id is not None:
+            return fitted(data, storage_dtype(wanted.type_id)), wanted.type_id
+        array = numbers_of(data)
+    except NumberOverflowError:
+        raise
     except (ValueError, TypeError) as error:
         raise ArgumentValueError(f"No tensor can be made of {data!r}: {error}") from None
     if not array.size and array.dtype == np.float64:
@@ -177,7 +175,7 @@ def _of_python(data: Any, wanted: DType | None) -> tuple[np.ndarray, DALIDataTyp
     if array.dtype.kind == "b":
         return array, DALIDataType.BOOL
     if array.dtype.kind == "f":
-        return array.astype(np.float32), DALIDataType.FLOAT
+        return fitted(data, np.dtype(np.float32), _OTHER_TYPE), DALIDataType.FLOAT
     if array.dtype.kind in "iu":
         low, high = int(array.min()), int(array.max())
         if low >= _INT32.min and high <= _INT32.max:
@@ -344,7 +342,10 @@ def _joined(samples: list[Any], wanted: DType | None, copy: bool) -> tuple[Value
             known = wanted
             if known is None and references and isinstance(sample, (bool, int, float, list, tuple)):
                 known = BY_TYPE_ID[references[0][0].spec.dtype]
-            references.append(_data_reference(sample, known, copy))
+            try:
+                references.append(_data_reference(sample, known, copy))
+            except NumberOverflowError as error:
+                raise NumberOverflowError(f"Sample {number} of the batch: {error}") from None
     first = references[0][0]
     dtype = BY_TYPE_ID[first.spec.dtype] if wanted is None else wanted
     found = []

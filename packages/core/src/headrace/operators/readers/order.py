@@ -198,9 +198,9 @@ class ReadingOrder:
         count
             How many.
         refill
-            They complete a batch, in place of samples that turned out to be bad. A padded epoch
-            then goes on as if these had not been drawn, so that every shard still gives the same
-            number of batches.
+            They complete a batch, in place of samples that turned out to be bad. With several
+            shards a padded epoch then goes on as if these had not been drawn, so that every shard
+            still gives the same number of batches.
         """
         if self.pad_last_batch:
             return self._draw_padded(count, refill)
@@ -219,7 +219,7 @@ class ReadingOrder:
     def _draw_padded(self, count: int, refill: bool) -> list[int]:
         entries = self._opened()
         if not refill:
-            if self._returned >= self._padded_length():
+            if self._has_padded():
                 self._begin_next()
                 entries = self._opened()
             self._returned += count
@@ -237,6 +237,14 @@ class ReadingOrder:
             assert self.rest is not None
             drawn += self.rest.samples[-1:] * missing
         return drawn
+
+    def _has_padded(self) -> bool:
+        """Whether a padded epoch is at its end: for a shard among others when all have given as
+        many batches, though samples were skipped here; for a single one when all were drawn.
+        """
+        if self.num_shards == 1:
+            return self._position >= len(self._opened())
+        return self._returned >= self._padded_length()
 
     def _padded_length(self) -> int:
         """How many samples of this epoch each shard gives, padding of incomplete batches aside."""
@@ -364,7 +372,7 @@ class ReadingOrder:
     def reached(self) -> tuple[int, int]:
         """Number of the epoch, and of the samples of it that were given; its end is a beginning."""
         if self.pad_last_batch:
-            ended, given = self._returned >= self._padded_length(), self._returned
+            ended, given = self._has_padded(), self._returned
         else:
             ended, given = self._position == len(self._opened()), self._position
         return (self._epoch + 1, 0) if ended else (self._epoch, given)

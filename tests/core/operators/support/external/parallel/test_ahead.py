@@ -39,7 +39,7 @@ class AtOnce:
 
 def traits(source, **keywords):
     given = {"cycle": None, "batch": True, "batch_info": False, "num_outputs": None}
-    return traits_of(source, bytes_per_sample=0, **{**given, **keywords})
+    return traits_of(source, dtypes=(None,), bytes_per_sample=0, **{**given, **keywords})
 
 
 def numbers(parcels):

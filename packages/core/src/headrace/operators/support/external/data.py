@@ -10,22 +10,40 @@ import numpy as np
 from headrace.errors import (
     ArgumentTypeError,
     DataTypeError,
+    HeadraceError,
     LayoutError,
     OutOfRangeError,
     ShapeError,
 )
 from headrace.tensors.pool import HostPool
+from headrace.types import DALIDataType, storage_dtype
+from headrace.types.fitting import fitted, numbers_of
 
 
-def as_array(value: Any) -> np.ndarray:
+def as_arrays(samples: Iterable[Any], wanted: DALIDataType | None = None) -> list[np.ndarray]:
+    """Each of `samples` as by `as_array`; an error says which it is about."""
+    arrays: list[np.ndarray] = []
+    try:
+        for sample in samples:
+            arrays.append(as_array(sample, wanted))  # noqa: PERF401 - it counts for the message
+    except HeadraceError as error:
+        raise type(error)(f"Sample {len(arrays)}: {error}") from error.__cause__
+    return arrays
+
+
+def as_array(value: Any, wanted: DALIDataType | None = None) -> np.ndarray:
     """`value` as a NumPy array in native byte order, without a copy where that is possible.
+
+    Python's numbers become of type `wanted`, by default int32, float32 or bool.
 
     Raises
     ------
     DataTypeError
         If `value` is nothing that holds numbers or booleans.
+    NumberOverflowError, ShapeError
+        If numbers do not fit into their type, or nested lists differ in length.
     """
-    array = _import(value)
+    array = _import(value, wanted)
     kind = array.dtype.kind
     if kind not in "biuf":
         raise DataTypeError(
@@ -41,7 +59,7 @@ def as_array(value: Any) -> np.ndarray:
     return array
 
 
-def _import(value: Any) -> np.ndarray:
+def _import(value: Any, wanted: DALIDataType | None) -> np.ndarray:
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
     if value is None:
@@ -51,12 +69,8 @@ def _import(value: Any) -> np.ndarray:
         )
     if isinstance(value, (bytes, bytearray, memoryview)):
         return np.frombuffer(value, np.uint8)
-    if isinstance(value, bool):
-        return np.asarray(value)
-    if isinstance(value, int):
-        return np.asarray(value, np.int32)
-    if isinstance(value, float):
-        return np.asarray(value, np.float32)
+    if isinstance(value, (bool, int, float)):
+        return _from_numbers(value, wanted)
     try:
         if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
             return np.asarray(value)
@@ -71,32 +85,49 @@ def _import(value: Any) -> np.ndarray:
 
         return np.asarray(TensorCPU(value))
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return _from_numbers(value)
+        return _from_numbers(value, wanted)
     raise DataTypeError(
         f"External data is a {type(value).__name__}; expected a NumPy array, something with "
         "`__array__`, `__array_interface__` or `__dlpack__`, a tensor, or numbers."
     )
 
 
-def _from_numbers(value: Sequence[Any]) -> np.ndarray:
-    array = np.asarray(value)
-    narrower = {np.dtype(np.int64): np.int32, np.dtype(np.float64): np.float32}
-    return array.astype(narrower.get(array.dtype, array.dtype))
+_NARROWER = {np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.float32)}
 
 
-def samples_of(batch: Any) -> tuple[list[np.ndarray] | np.ndarray, str]:
-    """Samples of a batch, or the array that they are the rows of; and the layout it came with."""
+def _from_numbers(value: Any, wanted: DALIDataType | None) -> np.ndarray:
+    found = numbers_of(value)
+    kind = found.dtype.kind
+    huge = kind == "O" and all(isinstance(v, (int, float)) for v in found.flat)
+    if kind not in "biuf" and not huge:
+        return found
+    if wanted is not None and wanted != DALIDataType.NO_TYPE:
+        return fitted(value, storage_dtype(wanted), whole=True)
+    if huge and any(isinstance(v, float) for v in found.flat):
+        return fitted(value, np.dtype(np.float32))
+    if huge or (found.dtype == np.uint64 and int(found.max()) >> 63):
+        return fitted(value, np.dtype(np.int32))  # which says that it does not fit
+    return fitted(value, _NARROWER.get(found.dtype, found.dtype))
+
+
+def samples_of(
+    batch: Any, wanted: DALIDataType | None = None
+) -> tuple[list[np.ndarray] | np.ndarray, str]:
+    """Samples of a batch, or the array that they are the rows of; and the layout it came with.
+
+    Python's numbers become of type `wanted`; see `as_array`.
+    """
     if _is_tensor_list(batch):
         layout = batch.layout() or ""
         return [np.asarray(batch.at(i)) for i in range(len(batch))], layout
     if isinstance(batch, (list, tuple)):
-        return [as_array(v) for v in batch], common_layout(batch)
+        return as_arrays(batch, wanted), common_layout(batch)
     if isinstance(batch, (bool, int, float)) and not isinstance(batch, np.generic):
         raise DataTypeError(
             f"External data came as the number {batch!r} for a batch; expected an array whose "
             "outermost dimension is the batch, or a list of samples."
         )
-    array = as_array(batch)
+    array = as_array(batch, wanted)
     if array.ndim == 0:
         raise OutOfRangeError(
             "The source returned a single number for a batch; expected an array whose outermost "

@@ -20,7 +20,7 @@ from headrace.errors import (
 from headrace.layout import check_layout
 from headrace.operators.support.external.callback import Callback
 from headrace.operators.support.external.data import (
-    as_array,
+    as_arrays,
     check_uniform,
     common_layout,
     own_copies,
@@ -152,7 +152,11 @@ class InputQueue:
                 "`source` of its own."
             )
         stream = self._cuda_stream if cuda_stream is None else cuda_stream
-        return [self._batch_delivery(0, data, layout, stream)]
+        try:
+            return [self._batch_delivery(0, data, layout, stream)]
+        except Exception as error:
+            error.add_note(f'raised for what was fed to the external source "{self.name}"')
+            raise
 
     def append(self, batch: list[AnyDelivery]) -> None:
         """Append a batch to the queue."""
@@ -250,7 +254,7 @@ class InputQueue:
         on_gpu = batch_on_gpu(data, stream, copy=self._on_gpu and not self._no_copy)
         if on_gpu is not None:
             return self._delivery_from_gpu(output, on_gpu, layout)
-        samples, own_layout = samples_of(data)
+        samples, own_layout = samples_of(data, self.outputs[output].dtype)
         if not len(samples):
             raise empty_batch()
         if isinstance(samples, np.ndarray):
@@ -266,7 +270,7 @@ class InputQueue:
         on_gpu = batch_on_gpu(values, self._cuda_stream, copy=copy)
         if on_gpu is not None:
             return self._delivery_from_gpu(output, on_gpu, None)
-        samples = [as_array(value) for value in values]
+        samples = as_arrays(values, self.outputs[output].dtype)
         return self._host_delivery(output, samples, None, common_layout(values))
 
     def _host_delivery(

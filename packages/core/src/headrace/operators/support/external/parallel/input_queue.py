@@ -62,6 +62,7 @@ class ParallelInputQueue(InputQueue):
             batch=how["batch"],
             batch_info=how["batch_info"],
             num_outputs=None if single else len(outputs),
+            dtypes=tuple(declared.dtype for declared in outputs),
             bytes_per_sample=bytes_per_sample,
         )
         self.threads = threads

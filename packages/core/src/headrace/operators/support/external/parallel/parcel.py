@@ -13,6 +13,7 @@ from headrace.errors import DataTypeError
 from headrace.operators.support.external.data import check_uniform, own_copies, samples_of
 from headrace.operators.support.external.device_data import is_on_gpu
 from headrace.tensors.pool import HostPool
+from headrace.types import DALIDataType
 
 _ALIGNMENT_BYTES = 64
 
@@ -29,8 +30,8 @@ class Part:
     """What the source returned, where that is on a GPU; there are no `samples` then."""
 
 
-def unpack(data: Any) -> Part:
-    """The samples in what a source returned for one output.
+def unpack(data: Any, dtype: DALIDataType | None = None) -> Part:
+    """The samples in what a source returned for one output; `dtype` is what numbers become.
 
     Raises
     ------
@@ -39,7 +40,7 @@ def unpack(data: Any) -> Part:
     """
     if is_on_gpu(data):
         return Part([], None, "", data)
-    samples, layout = samples_of(data)
+    samples, layout = samples_of(data, dtype)
     if isinstance(samples, np.ndarray):
         return Part([samples[i, ...] for i in range(len(samples))], samples, layout)
     if samples:

@@ -10,7 +10,7 @@ from typing import Any
 from headrace.operators.support.external.callback import Callback, cycle_policy, kind_of
 from headrace.operators.support.external.data import per_output
 from headrace.operators.support.external.parallel.parcel import Part, unpack
-from headrace.types import BatchInfo, SampleInfo
+from headrace.types import BatchInfo, DALIDataType, SampleInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,8 @@ class Traits:
     batch: bool
     batch_info: bool
     num_outputs: int | None
+    dtypes: tuple[DALIDataType | None, ...]
+    """What Python's numbers become in each output."""
     shards: int
     """Into how many iterables the source can be divided; 0 if it cannot."""
     plans: bool
@@ -112,6 +114,7 @@ def traits_of(
     batch: bool,
     batch_info: bool,
     num_outputs: int | None,
+    dtypes: tuple[DALIDataType | None, ...],
     bytes_per_sample: int,
 ) -> Traits:
     """What is known about `source`.
@@ -130,6 +133,7 @@ def traits_of(
         batch=batch,
         batch_info=batch_info,
         num_outputs=num_outputs,
+        dtypes=dtypes,
         shards=int(source.num_parts) if divided else 0,
         plans=kind == "position" and batch and callable(getattr(source, "plan_batch", None)),
         bytes_per_sample=bytes_per_sample,
@@ -212,7 +216,7 @@ class SourceRunner:
             data = callback(BatchInfo(task.iteration, task.epoch))
         else:
             return self._samples(task, progress)  # type: ignore[arg-type]
-        return [unpack(each) for each in per_output(data, traits.num_outputs)]
+        return list(map(unpack, per_output(data, traits.num_outputs), traits.dtypes))
 
     def _samples(self, task: SamplesTask | NextTask, progress: Callable[[], None]) -> list[Part]:
         first, stop = (0, task.size) if isinstance(task, NextTask) else (task.first, task.stop)
@@ -226,4 +230,4 @@ class SourceRunner:
                 column.append(value)
             progress()
         self.at = None
-        return [unpack(column) for column in columns]
+        return list(map(unpack, columns, self._traits.dtypes))
