@@ -100,16 +100,15 @@ def test_the_epoch_of_one_shard_ends_with_its_last_good_sample(files, case, by_s
 def test_all_shards_have_as_many_batches_and_none_is_empty(files, case, together):
     _, size, bad, shards, _, _, policy = case
     groups = [range(shards)] if together else [[k] for k in range(shards)]
-    try:
-        loaders = [iterator(files, case, group) for group in groups]
-    except UsageError as error:  # batches larger than shards are dropped
-        assert policy is DROP and "no data" in str(error)
-        return
+    if policy is DROP and case[0] // shards < size:
+        return  # no shard has a batch
+    loaders = [iterator(files, case, group) for group in groups]
     for _ in range(3):
         epochs = [list(loader) for loader in loaders]
         assert len({len(epoch) for epoch in epochs}) == 1
         for rows in (rows for epoch in epochs for step in epoch for rows in step):
-            assert rows and not bad.intersection(rows)
+            assert rows
+            assert not bad.intersection(rows)
             assert policy is PARTIAL or len(rows) == size
 
 

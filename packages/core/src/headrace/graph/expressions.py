@@ -104,7 +104,7 @@ def constant_operand(operation: Operation, value: Any) -> tuple[str, Any, DALIDa
             )
         return "const", int(value), DALIDataType.INT32
     if isinstance(value, numbers.Real):
-        if _FLOAT_MAX < abs(value) < math.inf:
+        if _FLOAT_MAX < abs(float(value)) < math.inf:
             raise NumberOverflowError(
                 f"The constant {value} of `{operation.shown}`, used at {user_line()}, does not fit "
                 "into float32, the type of Python floats in a pipeline. Give it a type: "
