@@ -12,7 +12,7 @@ from headrace.experimental.dynamic.functions import is_offered
 from headrace.operators.support.manifest import OPERATORS
 from headrace.operators.support.registry import all_schemas, find
 from headrace.pipeline import Pipeline
-from tests.support.dynamic_cases import CASES
+from tests.cases.table import CASES
 
 MODES = list(ndd.EvalMode)
 
@@ -27,10 +27,6 @@ def member(root, name):
     for part in name.split("."):
         root = getattr(root, part)
     return root
-
-
-def constants(case):
-    return {k: getattr(types, v, v) if isinstance(v, str) else v for k, v in case.args.items()}
 
 
 def returning(batch):
@@ -49,7 +45,7 @@ def in_pipeline(case, size=None):
             name: fn.external_source(returning([as_array(x) for x in values[:size]]))
             for name, values in case.tensors.items()
         }
-        result = member(fn, case.name)(*nodes, **constants(case), **tensors)
+        result = member(fn, case.name)(*nodes, **case.constants(types), **tensors)
         outputs = result if isinstance(result, (list, tuple)) else [result]
         pipe.set_outputs(*outputs)
     pipe.build()
@@ -66,7 +62,7 @@ def dynamic_call(case, dynamic=ndd, kinds=types):
     tensors = {
         name: dynamic.batch([as_array(v) for v in values]) for name, values in case.tensors.items()
     }
-    args = {k: getattr(kinds, v, v) if isinstance(v, str) else v for k, v in case.args.items()}
+    args = case.constants(kinds)
     extra = {} if case.inputs else {"batch_size": case.size}
     result = member(dynamic, case.name)(*inputs, **args, **tensors, **extra)
     return list(result) if isinstance(result, tuple) else [result]
@@ -97,7 +93,7 @@ def test_single_tensors_in_every_mode_are_what_a_pipeline_gives(case):
         with mode:
             inputs = [ndd.tensor(s[0], layout=layout or None) for s, layout in case.inputs]
             tensors = {name: ndd.tensor(as_array(v[0])) for name, v in case.tensors.items()}
-            result = member(ndd, case.name)(*inputs, **constants(case), **tensors)
+            result = member(ndd, case.name)(*inputs, **case.constants(types), **tensors)
             results = list(result) if isinstance(result, tuple) else [result]
             for tensor, (samples, layout, dtype) in zip(results, want, strict=True):
                 assert isinstance(tensor, ndd.Tensor)

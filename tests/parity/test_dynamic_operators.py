@@ -9,8 +9,8 @@ import pytest
 
 import headrace.experimental.dynamic as ndd
 import headrace.types
+from tests.cases.table import CASES
 from tests.dynamic.test_operators import as_array, dynamic_call
-from tests.support.dynamic_cases import CASES
 
 COMPARED = [c for c in CASES if c.dali]
 LOSSY = ("decoders.", "resize", "rotate", "gaussian_blur", "brightness", "contrast")

@@ -1,0 +1,1 @@
+"""Cases of operators: one table that all suites share, see `table`."""
