@@ -126,7 +126,7 @@ def _jax_peer(graph: Any, batch_size: int, threads: int, devices: int) -> Peer:
     sharding = NamedSharding(Mesh(np.array(there), ("batch",)), PartitionSpec("batch"))
     seen = jax.jit(lambda images: images[..., 0, 0, 0].sum())
 
-    @data_iterator()
+    @data_iterator(output_map=["images", "labels"], reader_name="reader", sharding=sharding)
     def images(num_shards: int, shard_id: int) -> Any:
         return graph(headrace, num_shards=num_shards, shard_id=shard_id)
 

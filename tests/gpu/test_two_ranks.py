@@ -1,8 +1,9 @@
-"""Two ranks of PyTorch under torchrun, each with its GPU and processors; without GPUs, on the CPU."""
+"""Two ranks of PyTorch under torchrun, each with its GPU and processors; on the CPU without GPUs."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def found(done):
 def test_a_training_sees_each_sample_once_an_epoch(folder, kind):
     result = found(ranks("tests.gpu.programs.training", folder, kind, 2))
     (one, steps, total, own), (other, other_steps, other_total, others) = result["ranks"]
-    assert steps == other_steps == 2 * -(-(-(-FILES // 2)) // 8)
+    assert steps == other_steps == 2 * math.ceil(math.ceil(FILES / 2) / 8)
     assert total == other_total
     if len(os.sched_getaffinity(0)) > 1:
         assert not set(own) & set(others)
