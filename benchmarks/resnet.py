@@ -1,4 +1,4 @@
-"""A ResNet-50 in mixed precision, fed from JPEG files: what part of its own speed the loader allows.
+"""A ResNet-50 in mixed precision, fed from JPEG files: how much of its speed the loader allows.
 
     python -m torch.distributed.run --standalone --nproc-per-node 2 -m benchmarks.resnet
 

@@ -1,4 +1,4 @@
-"""Two ranks of PyTorch under torchrun, each with its GPU and processors; on the CPU without GPUs."""
+"""Two ranks of PyTorch under torchrun, each with its GPU and processors; else on the CPU."""
 
 from __future__ import annotations
 
