@@ -10,6 +10,8 @@ import tarfile
 import pytest
 
 from headrace.cli import index_files
+from tests.support.record_io import part
+from tests.support.tf_records import frame
 
 
 def run(monkeypatch, command, *arguments):
@@ -23,18 +25,16 @@ def test_tfrecord(monkeypatch, tmp_path):
     data.write_bytes(b"".join(struct.pack("<QI", len(r), 0) + r + b"...." for r in records))
     run(monkeypatch, index_files.tfrecord, data, index)
     assert index.read_text() == "0 21\n21 16\n37 316\n"
+    data.write_bytes(b"".join(map(frame, records)))
+    run(monkeypatch, index_files.tfrecord, data, index)
+    assert index.read_text() == "0 21\n21 16\n37 316\n"
 
 
 def test_recordio(monkeypatch, tmp_path):
     """A record of three parts has one line."""
     data, index = tmp_path / "data", tmp_path / "index"
     parts = [(0, b"12345"), (1, b"ab"), (2, b""), (3, b"c"), (0, b"12345678")]
-    data.write_bytes(
-        b"".join(
-            struct.pack("<II", 0xCED7230A, kind << 29 | len(part)) + part + b"\0" * (-len(part) % 4)
-            for kind, part in parts
-        )
-    )
+    data.write_bytes(b"".join(part(*each) for each in parts))
     run(monkeypatch, index_files.recordio, data, index)
     assert index.read_text() == "0\t0\n1\t16\n2\t48\n"
 
@@ -56,7 +56,20 @@ def test_webdataset(monkeypatch, tmp_path):
     [
         (index_files.tfrecord, struct.pack("<QI", 99, 0), "goes beyond the file's end"),
         (index_files.tfrecord, b"abc", "ends within the record at byte 0"),
+        (index_files.tfrecord, b"\1" + frame(b"abcd")[1:] + b"x" * 99, "at byte 0 is damaged"),
         (index_files.recordio, b"12345678", "no magic number of RecordIO at byte 0"),
+        (
+            index_files.recordio,
+            part(0, b"a") + part(2, b"b"),
+            "kind 2 at byte 12, where one of (0, 1)",
+        ),
+        (
+            index_files.recordio,
+            part(1, b"a") + part(0, b"b"),
+            "kind 0 at byte 12, where one of (2, 3)",
+        ),
+        (index_files.recordio, part(0, b"abcde")[:-4], "at byte 0 goes beyond the file's end"),
+        (index_files.recordio, part(1, b"abcde"), "ends within a record"),
         (index_files.webdataset, b"no archive" * 100, "cannot be read"),
         (index_files.recordio, None, "No such file"),
     ],

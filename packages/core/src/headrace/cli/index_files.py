@@ -59,15 +59,24 @@ def recordio_places(path: str) -> Iterator[int]:
     """Place in bytes of each record of a RecordIO file; one may have several parts."""
     size = Path(path).stat().st_size
     with open(path, "rb") as file:
-        at = 0
+        at = kind = 0
         while at < size:
             magic, head = _PART.unpack(_read(file, at, _PART.size))
             if magic != _MAGIC:
                 raise ArgumentValueError(f"there is no magic number of RecordIO at byte {at}.")
-            part, length = head >> _LENGTH_BITS, head & ((1 << _LENGTH_BITS) - 1)
-            if part in (0, 1):  # whole, or the first of several
+            belong = (2, 3) if kind in (1, 2) else (0, 1)
+            kind, length = head >> _LENGTH_BITS, head & ((1 << _LENGTH_BITS) - 1)
+            if kind not in belong:
+                raise ArgumentValueError(
+                    f"there is a part of kind {kind} at byte {at}, where one of {belong} belongs."
+                )
+            if at + _PART.size + length > size:
+                raise ArgumentValueError(f"the record at byte {at} goes beyond the file's end.")
+            if kind in (0, 1):  # whole, or the first of several
                 yield at
             at += _PART.size + -(-length // 4) * 4
+    if kind in (1, 2):
+        raise ArgumentValueError("the file ends within a record of several parts.")
 
 
 def _webdataset_lines(path: str) -> Iterator[str]:
