@@ -86,7 +86,9 @@ class TFRecordReader(Reader):
 
     The outputs are a dict, by the names in `features`. A feature of type ``string`` is the bytes of
     its first value, uint8; others are int64 and float32. What a record lacks has the default value
-    of the feature, and no element where its length varies.
+    of the feature, and no element where its length varies. Of a ``SequenceExample`` the context is
+    read. A record with a wrong checksum is a bad sample; where both of its checksums are 0, it has
+    none.
 
     Examples
     --------
