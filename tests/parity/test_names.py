@@ -182,6 +182,33 @@ private(
 )
 
 
+SETTINGS = (
+    *("_max_batch_size", "_num_threads", "_device_id", "_seed", "_exec_pipelined", "_exec_async"),
+    *("_exec_dynamic", "_exec_separated", "_prefetch_queue_depth", "_cpu_queue_size"),
+    *("_gpu_queue_size", "_set_affinity", "_enable_memory_stats", "_enable_checkpointing"),
+    *("_py_num_workers", "_py_start_method", "_py_callback_pickler", "_stream_policy"),
+    *("_concurrency", "_bytes_per_sample"),
+)
+
+
+@private
+def settings_of_a_derived_pipeline(lib: Library) -> Any:
+    class Derived(lib.Pipeline):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            self._mine = hasattr(self, "_nonsense")
+            settings = {"seed": 5, "py_num_workers": 3, "bytes_per_sample": 9}
+            super().__init__(4, 2, None, prefetch_queue_depth=3, exec_dynamic=True, **settings)
+
+        def define_graph(self) -> Any:
+            return lib.fn.random.uniform()
+
+    pipe = Derived()
+    pipe.build()
+    found = {name: getattr(pipe, name) for name in SETTINGS}
+    pipe._seed = "its own"
+    return found, pipe._seed, pipe._num_outputs, attempt(lambda: pipe._nonsense)
+
+
 @private
 def registered_names(lib: Library) -> Any:
     added = f"Thing{len(lib.name)}"

@@ -41,6 +41,16 @@ calls(
     unknown_argument_none=graph(lambda lib, x: lib.fn.copy(x, foo=None)),
     unknown_operator=inside(lambda lib, x: lib.fn.nonsense(x)),
     unknown_class=inside(lambda lib, x: lib.ops.Nonsense()),
+    # An argument that is not there comes first, then the number of inputs, then what they are.
+    unknown_argument_and_no_input=graph(lambda lib, x: lib.fn.cast_like(x, nonsense=1)),
+    unknown_argument_and_input_text=graph(lambda lib, x: lib.fn.copy("text", nonsense=1)),
+    unknown_argument_and_device=graph(lambda lib, x: lib.fn.copy(x, nonsense=1, device="tpu")),
+    too_few_inputs_and_text=graph(lambda lib, x: lib.fn.cast_like("text")),
+    too_many_inputs_and_text=graph(lambda lib, x: lib.fn.zeros("text", shape=2)),
+    too_many_inputs_and_device=graph(lambda lib, x: lib.fn.copy(x, x, device="tpu")),
+    no_function=graph(lambda lib, x: lib.fn.python_function(x)),
+    no_function_of_capsules=graph(lambda lib, x: lib.fn.dl_tensor_python_function(x)),
+    no_required_argument=graph(lambda lib, x: lib.fn.rotate(x)),
     no_input=graph(lambda lib, x: lib.fn.copy()),
     too_many_inputs=graph(lambda lib, x: lib.fn.copy(x, x)),
     old_name_and_new=graph(

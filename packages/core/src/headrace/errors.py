@@ -64,6 +64,10 @@ class MisusedArgumentError(ArgumentValueError, UsageError):
     """An argument cannot be used here: together with others, or a second time."""
 
 
+class MissingArgumentError(UsageError, ArgumentTypeError):
+    """An argument is missing that an operator does not work without."""
+
+
 class CheckpointError(ArgumentValueError, UsageError):
     """A checkpoint cannot be used: damaged, of another version, or of another pipeline."""
 

@@ -15,10 +15,10 @@ from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     ConversionError,
+    MissingArgumentError,
     MisusedArgumentError,
     NotYetSupportedError,
     UnknownArgumentError,
-    UsageError,
     did_you_mean,
 )
 from headrace.graph import scope
@@ -79,6 +79,10 @@ def make_node(
     kwargs = dict(kwargs)
     name = _checked_name(schema, kwargs.pop("name", None), line)
     device = kwargs.pop("device", None)
+    for key, value in kwargs.items():
+        if value is not None:
+            _known_argument(schema, key, line)
+    _check_input_count(schema, len(inputs))
     if schema.deprecated is not None:
         warnings.warn(
             f"`fn.{schema.name}` is deprecated; use `{_public(schema.deprecated)}`.",
@@ -86,7 +90,6 @@ def make_node(
             stacklevel=stack_level(),
         )
     edges = [to_edge(value, schema, position) for position, value in enumerate(inputs)]
-    _check_input_count(schema, len(edges))
     device = _check_device(schema, device, edges)
     if device != "cpu" and input_queue is None:
         _check_implementation(schema, device)
@@ -179,7 +182,7 @@ def convert_arguments(
         constants[key] = converted
     for arg in schema.args.values():
         if arg.required and kwargs.get(arg.name) is None:
-            raise UsageError(
+            raise MissingArgumentError(
                 f"Not all required arguments were specified: operator `fn.{schema.name}`, used at "
                 f"{line}, needs the argument `{arg.name}`: {arg.doc}"
             )

@@ -14,11 +14,33 @@ if TYPE_CHECKING:
     from headrace.types import DALIDataType
 
 
+_OF_DALI = frozenset(
+    {
+        *("_max_batch_size", "_num_threads", "_device_id", "_seed", "_exec_pipelined"),
+        *("_exec_async", "_exec_dynamic", "_exec_separated", "_prefetch_queue_depth"),
+        *("_cpu_queue_size", "_gpu_queue_size", "_set_affinity", "_enable_memory_stats"),
+        *("_py_num_workers", "_py_start_method", "_stream_policy", "_concurrency"),
+        "_num_outputs",
+    }
+)
+"""Private names of DALI's for what has a public one: those of classes derived from its pipeline."""
+_SETTINGS = frozenset({"_bytes_per_sample", "_enable_checkpointing", "_py_callback_pickler"})
+"""Likewise, for what has none."""
+
+
 @public_methods
 class SettingsProperties:
     """The properties that mirror a pipeline's settings."""
 
     _settings: Settings
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked last: a derived class may keep what it likes under these names.
+        if name in _OF_DALI:
+            return getattr(self, name[1:])
+        if name in _SETTINGS:
+            return getattr(self._settings, name[1:])
+        return object.__getattribute__(self, name)  # which says what is missing, as ever
 
     def _built(self) -> Engine:
         """What the pipeline runs on; it is built if need be."""

@@ -168,7 +168,7 @@ class Reshaping(SampleOperator):
             _check_wildcards(np.array([values]), name)
         if ndim is None:
             return
-        if self.mapped and args.src_dims is not None:
+        if args.src_dims is not None:  # which counts for nothing beside `shape`
             _check_source_axes(np.array([args.src_dims], np.int64), ndim)
         if self.relative and args.rel_shape is not None and not self.mapped:
             _check_factor_count(np.array([args.rel_shape]), ndim)
