@@ -16,7 +16,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -146,10 +145,8 @@ def main() -> None:
             samples, start = 0, time.perf_counter()
             for number, (batch,) in enumerate(train):
                 if epoch == number == 0:
-                    shown = batch["image"].numpy() * np.array(STD)[:, None, None]
-                    shown += np.array(MEAN)[:, None, None]
                     labels = [names[k] for k in batch["label"].flatten().tolist()]
-                    headrace.show(shown.clip(0, 255), sheet, labels=labels, size=args.size)
+                    headrace.show(batch["image"], sheet, labels=labels, size=args.size)
                 loss = loss_of(model(batch["image"]), batch["label"].squeeze(-1).long())
                 optimiser.zero_grad()
                 loss.backward()
