@@ -350,9 +350,9 @@ def GetNvimgcodecVersion() -> int:
 
 def GetOpenCVVersion() -> str:
     """Version of OpenCV: ``"5.0.0"``."""
-    import cv2
+    from headrace.kernels.cpu.opencv import cv2
 
-    return cv2.__version__
+    return str(cv2().__version__)
 
 
 def CheckDLPackCapsule(ptr: Any) -> tuple[bool, bool]:

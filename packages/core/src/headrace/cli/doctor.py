@@ -23,6 +23,7 @@ from headrace.config import (
 from headrace.errors import ArgumentValueError, GpuNotAvailableError, MissingDependencyError
 from headrace.executor.affinity import find_affinity
 from headrace.executor.processes.choice import processors
+from headrace.kernels.cpu import opencv
 from headrace.tensors.gpu.runtime import check_available, device_count
 from headrace.tensors.pool import memory_bytes
 
@@ -103,6 +104,9 @@ def _libraries(to_do: list[str]) -> list[Line]:
     lines = []
     for name, purpose in _LIBRARIES.items():
         version = _version(name)
+        if name == opencv.OWN and version:
+            lines.append(_opencv(version, to_do))
+            continue
         lines.append(Line(name, version or f"missing: {purpose}", bool(version)))
         if not version and name != "nvidia-nvimgcodec-cu13":
             to_do.append(f"pip install {name}: Headrace needs it.")
@@ -112,6 +116,24 @@ def _libraries(to_do: list[str]) -> list[Line]:
         if not version:
             to_do.append(f"pip install '{extra}' for {purpose}.")
     return lines
+
+
+def _opencv(version: str, to_do: list[str]) -> Line:
+    """Whether it works, and is the only one: others have the same files."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        opencv.cv2.cache_clear()  # which would say it once
+        try:
+            opencv.cv2()
+        except MissingDependencyError as error:
+            to_do.append(str(error))
+            return Line(opencv.OWN, f"{version}; broken", False)
+    said = [str(w.message) for w in told]
+    if opencv.others() and not said:
+        said = [f"OpenCV works, but {opencv.way_out()}"]
+    to_do += said
+    beside = ", ".join(f"{name} {number}" for name, number in opencv.others().items())
+    return Line(opencv.OWN, f"{version}, beside {beside}" if beside else version, not said)
 
 
 def _gpus(to_do: list[str]) -> list[Line]:
