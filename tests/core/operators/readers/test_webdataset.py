@@ -206,6 +206,7 @@ def test_braces(pattern, names):
     assert braced(pattern) == names
 
 
+@pytest.mark.in_threads  # files in memory are those of one process
 def test_patterns_of_paths(tmp_path):
     for k in range(12):
         (tmp_path / f"s-{k:03}.tar").write_bytes(archive({f"{k}.a": b"%d" % k}))

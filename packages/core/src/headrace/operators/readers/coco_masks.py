@@ -37,30 +37,32 @@ class MaskColumn(ComputedColumn):
             If extents are not known, or runs are of an image of others.
         """
         extents = image.extents()
-        values = [np.empty(0, np.float32)]
-        are_runs, found = [], []
+        values: list[float] = []
+        ends: list[int] = []
+        owners: list[int] = []
+        runs: dict[int, tuple[slice, np.ndarray]] = {}
         for k in np.argsort(labels, kind="stable").tolist():
             for region in regions_of(image, objects[k]):
-                is_run = isinstance(region, dict)
-                if is_run:
-                    values.append(_runs(region, extents, image.called(objects[k])))
+                if isinstance(region, dict):
+                    lengths = _runs(region, extents, image.called(objects[k]))
+                    runs[len(ends)] = slice(len(values), len(values) + len(lengths)), lengths
+                    values += [0.0] * len(lengths)
                 else:
-                    outline = vertices_of(image, region[: len(region) // 2 * 2])
-                    if np.abs(outline).max(initial=0) > _FARTHEST:
-                        where = image.called(objects[k])
-                        raise ValueError(f"`segmentation` of {where} lies far outside of the image")
-                    values.append(outline)
-                are_runs.append(is_run)
-                found.append(labels[k])
+                    values += region[: len(region) // 2 * 2]
+                ends.append(len(values))
+                owners.append(k)
+        # Checked together: there are very many regions.
+        found, places = vertices_of(image, values), np.array(ends, np.int64)
+        if np.abs(found).max(initial=0) > _FARTHEST:
+            region = int(np.searchsorted(places, np.abs(found).argmax(), "right"))
+            where = image.called(objects[owners[region]])
+            raise ValueError(f"`segmentation` of {where} lies far outside of the image")
+        for place, lengths in runs.values():
+            found[place] = lengths
         self._extents.append(extents)
-        self._regions.append(
-            (
-                np.concatenate(values),
-                np.cumsum([len(each) for each in values[1:]], dtype=np.int64),
-                np.array(are_runs, np.bool_),
-                np.array(found, np.int32),
-            )
-        )
+        are_runs = np.zeros(len(ends), np.bool_)
+        are_runs[list(runs)] = True
+        self._regions.append((found, places, are_runs, np.asarray(labels, np.int32)[owners]))
 
     def __len__(self) -> int:
         return len(self._extents)
