@@ -93,6 +93,23 @@ def test_files_that_come_later(tmp_path):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
+def test_missing_containers_are_told_by_build(library, tmp_path):
+    """Where the index is there, but not the first file of records."""
+    (tmp_path / "a.idx").write_text("0 40\n")
+    for name in ("mxnet", "tfrecord"):
+        args = {"path": str(tmp_path / "none"), "index_path": str(tmp_path / "a.idx")}
+        with pytest.raises(Exception) as told:
+            pipeline(library, name, args).build()
+        lazy = pipeline(library, name, args | {"lazy_init": True})
+        lazy.build()
+        with pytest.raises(Exception):  # noqa: B017
+            lazy.run()
+        if library == "headrace":
+            assert isinstance(told.value, HeadraceError)
+            assert f"{tmp_path / 'none'}' does not exist" in str(told.value)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_broken_records_are_told_by_run(library, tmp_path):
     """Where every file or record is broken, `build()` is none the wiser."""
     (tmp_path / "a.npy").write_bytes(b"x" * 99)

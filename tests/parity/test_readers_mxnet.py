@@ -89,7 +89,7 @@ def test_errors(root, tmp_path):
             ),
             match="single file",
         )
-    with pytest.raises(errors.ArgumentValueError, match=r"no_such.rec' cannot be opened"):
+    with pytest.raises(errors.ArgumentValueError, match=r"no_such.rec' does not exist"):
         read(root, ["whole.rec", "no_such.rec"], "whole.idx")
     with pytest.raises(errors.ArgumentValueError, match="has a record at byte 9999"):
         read(root, ["whole.rec", "noise.rec"], "far.idx")

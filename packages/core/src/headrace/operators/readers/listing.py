@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError
-from headrace.operators.readers.storage import file_system, is_remote, join, read_file
+from headrace.operators.readers.storage import file_size, file_system, is_remote, join, read_file
 from headrace.operators.support.argument_types import PathArg, PathListArg, StringArg
 from headrace.operators.support.schema import Arg
 
@@ -339,6 +339,20 @@ def read_lines(argument: str, path: str) -> list[str]:
     except BadSampleError as error:
         raise ArgumentValueError(f"`{argument}` cannot be opened: {error}") from error
     return content.decode("utf-8", "surrogateescape").split("\n")
+
+
+def container_size(path: str) -> int:
+    """Bytes of a file of records that `path` names.
+
+    Raises
+    ------
+    ArgumentValueError
+        If it cannot be opened.
+    """
+    try:
+        return file_size(path)
+    except BadSampleError as error:
+        raise ArgumentValueError(f"`path` cannot be opened: {error}") from error
 
 
 def read_index(path: str, meaning: str) -> np.ndarray:

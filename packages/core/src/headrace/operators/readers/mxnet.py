@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 
 import numpy as np
@@ -10,8 +9,7 @@ import numpy as np
 from headrace.errors import ArgumentValueError, BadSampleError
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import FileIndex, Index
-from headrace.operators.readers.listing import read_index
-from headrace.operators.readers.storage import file_system, is_remote
+from headrace.operators.readers.listing import container_size, read_index
 from headrace.operators.support.argument_types import PathListArg
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
@@ -70,6 +68,7 @@ class MXNetReader(Reader):
             raise ArgumentValueError(f"`index_path`={args.index_path[0]!r} lists no record.")
         begins = np.unique(places)
         if len(args.path) == 1:
+            container_size(args.path[0])
             sizes = np.append(np.diff(begins), -1)
             return FileIndex(
                 args.path, files=np.zeros(len(sizes), int), offsets=begins, sizes=sizes
@@ -79,7 +78,7 @@ class MXNetReader(Reader):
     def _over_files(self, begins: np.ndarray) -> Index:
         """Records in files that are read as one: a record may begin in one and end in the next."""
         paths, index = self.args.path, self.args.index_path[0]
-        ends = np.cumsum([_size(path) for path in paths])
+        ends = np.cumsum([container_size(path) for path in paths])
         if begins[-1] >= ends[-1]:
             raise ArgumentValueError(
                 f"`index_path`={index!r} has a record at byte {begins[-1]}, and the files of "
@@ -111,17 +110,6 @@ class MXNetReader(Reader):
         if record.size < end:
             raise BadSampleError(f"The record of MXNet announces {count} labels and is cut.")
         return record[end:], np.frombuffer(record[_LABEL.size : end].tobytes(), "<f4")
-
-
-def _size(path: str) -> int:
-    """Bytes of a file."""
-    try:
-        if is_remote(path):
-            system, inside = file_system(path)
-            return int(system.size(inside))
-        return os.path.getsize(path.removeprefix("file://"))
-    except OSError as error:
-        raise ArgumentValueError(f"`path`={path!r} cannot be opened: {error}.") from error
 
 
 def _content(data: np.ndarray) -> np.ndarray:

@@ -84,6 +84,30 @@ def read_file(path: str, allocate: Allocate, offset: int = 0, size: int = -1) ->
     return data
 
 
+def file_size(path: str) -> int:
+    """Bytes of the file at `path`, a local path or an address.
+
+    Raises
+    ------
+    BadSampleError
+        If it cannot be opened; the message says why.
+    """
+    if is_remote(path):
+        system, inside = file_system(path)
+        try:
+            return int(system.size(inside))
+        except Exception as error:  # each kind of file system raises its own
+            raise BadSampleError(f"{path!r} cannot be read: {error!r}.") from error
+    path = path.removeprefix("file://")
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.seek(0, os.SEEK_END)
+    except OSError as error:
+        raise BadSampleError(_why_not(path, error)) from error
+    except ValueError as error:  # a NUL character in the path
+        raise BadSampleError(f"The file {path!r} cannot be read: {error}.") from error
+
+
 def read_addresses(places: Sequence[tuple[str, int, int]], empty: Allocate) -> list[Any]:
     """Contents of extents of several remote files, asked for at once.
 

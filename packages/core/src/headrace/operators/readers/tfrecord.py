@@ -13,7 +13,7 @@ from headrace.kernels.cpu import tf_example
 from headrace.kernels.cpu.tf_example import BYTES, FLOATS, INTEGERS
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import FileIndex, Index
-from headrace.operators.readers.listing import read_index
+from headrace.operators.readers.listing import container_size, read_index
 from headrace.operators.support.argument_types import ArgType, BoolArg, PathListArg
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
@@ -111,11 +111,12 @@ class TFRecordReader(Reader):
 
     def list_entries(self) -> Index:
         args = self.args
-        if len(args.path) != len(args.index_path):
+        if not args.path or len(args.path) != len(args.index_path):
             raise ArgumentValueError(
                 f"There are {len(args.index_path)} `index_path` for {len(args.path)} `path`; the "
                 "number of index files needs to match the number of data files."
             )
+        container_size(args.path[0])
         found = [read_index(path, "place and size of a record") for path in args.index_path]
         offsets, sizes = np.concatenate(found).T
         if not sizes.size:
