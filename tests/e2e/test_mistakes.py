@@ -31,6 +31,16 @@ TOLD = {
     "condition_on_data": (TypeError, ["enable_conditionals=True", "coin_flip"]),
     "loop_over_a_batch": (TypeError, ["'DataNode' object is not iterable"]),
     "numpy_on_data": (TypeError, ["NumPy array", "operators"]),
+    "flipped_by_numpy": (TypeError, ["`np.flip`", "`fn.flip`", "NumPy array"]),
+    "root_by_numpy": (TypeError, ["`np.sqrt`", "`math.sqrt`"]),
+    "flipped_by_pytorch": (TypeError, ["not DataNode", "has no value", "`fn.python_function`"]),
+    "one_output_unpacked": (TypeError, ["'DataNode' object is not iterable", "one output"]),
+    "operator_outside_of_a_definition": (
+        TypeError,
+        ["has no value", "headrace.experimental.dynamic"],
+    ),
+    "misspelt_plugin": (ImportError, ["'torch'", 'Did you mean "pytorch"?']),
+    "misspelt_class": (AttributeError, ["'Pipelin'", 'Did you mean "Pipeline"?']),
     "text_returned": (TypeError, ["output 1 is a `<class 'str'>`"]),
     "nothing_returned": (
         NotImplementedError,
@@ -52,6 +62,13 @@ TOLD = {
     "more_samples_than_the_batch_size": (ValueError, ["batch_size <= 4", "actual: 8"]),
     "sources_of_different_batch_sizes": (ValueError, ["3 samples", "one of 4"]),
     "layout_of_another_rank": (ValueError, ["4 dimensions", "got 3", '"NHWC"', "one sample"]),
+    "lists_of_different_lengths": (
+        ValueError,
+        ["Sample 0", "element [0] has 2", "element [1] has 1", "samples of a batch may differ"],
+    ),
+    "number_beyond_its_type": (OverflowError, ["Sample 1", "1099511627776", "dtype=types.INT64"]),
+    "run_at_the_end": (StopIteration, ["after 1 iterations", "`reset()`"]),
+    "next_at_the_end": (StopIteration, ["after 1 batches", "`reset()`"]),
     "source_that_was_not_fed": (IndexError, ["'images'", "`feed_input`"]),
     "feeding_an_unknown_name": (KeyError, ['"image"', 'Did you mean "images"?']),
     "corrupt_file": (RuntimeError, ["a/2.jpg", "no known image format", "on_bad_sample"]),
@@ -102,7 +119,9 @@ def test_what_users_are_told(mistake, library):
     else:
         with pytest.raises(kind) as caught:
             MISTAKES[mistake](library)
-        refused_by_python = type(caught.value) is TypeError
+        refused_by_python = type(caught.value) in (
+            *(TypeError, AttributeError, StopIteration, ModuleNotFoundError),
+        )
         assert refused_by_python or isinstance(caught.value, headrace.errors.HeadraceError)
         text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     # From Python 3.13 on, the question is Python's own where it refuses the argument.

@@ -52,6 +52,12 @@ def test_it_runs_as_it_stands_there(program, folder, monkeypatch):
     exec(compile(program, "README.md", "exec"), {})
 
 
+def test_its_labels_are_what_a_loss_takes(names):
+    assert names["labels"].shape == (6,)
+    scores = torch.zeros(6, FILES)
+    assert torch.nn.functional.cross_entropy(scores, names["labels"]) > 0
+
+
 def test_an_epoch_shows_each_file_once(names):
     assert [len(batch) for batch in names["batches"]] == [1, 1]
     images = [batch[0]["image"] for batch in names["batches"]]

@@ -110,6 +110,40 @@ def numpy_on_data(lib: Library) -> None:
     lib.made(lambda: np.mean(lib.images()))
 
 
+def flipped_by_numpy(lib: Library) -> None:
+    lib.made(lambda: np.flip(lib.images(), 0))
+
+
+def root_by_numpy(lib: Library) -> None:
+    lib.made(lambda: np.sqrt(lib.images()))
+
+
+def flipped_by_pytorch(lib: Library) -> None:
+    import torch
+
+    lib.made(lambda: torch.flip(lib.images(), [0]))
+
+
+def one_output_unpacked(lib: Library) -> None:
+    def graph() -> Any:
+        image, label = lib.fn.decoders.image(lib.files()[0])
+        return image, label
+
+    lib.made(graph)
+
+
+def operator_outside_of_a_definition(lib: Library) -> None:
+    np.asarray(lib.fn.resize(IMAGES[0], size=[8, 8]))
+
+
+def misspelt_plugin(lib: Library) -> None:
+    lib._module(".plugin.torch")
+
+
+def misspelt_class(lib: Library) -> None:
+    lib._module().Pipelin  # noqa: B018
+
+
 def text_returned(lib: Library) -> None:
     lib.made(lambda: (lib.images(), "label")).build()
 
@@ -201,6 +235,18 @@ def layout_of_another_rank(lib: Library) -> None:
     lib.run(lambda: lib.images(layout="NHWC"))
 
 
+def lists_of_different_lengths(lib: Library) -> None:
+    lib.run(lambda: lib.fn.external_source(source=lambda: [[[1, 2], [3]]] * 4))
+
+
+def number_beyond_its_type(lib: Library) -> None:
+    lib.run(lambda: lib.fn.external_source(source=lambda: [[1], [2**40], [3], [4]]))
+
+
+def run_at_the_end(lib: Library) -> None:
+    lib.run(lambda: lib.fn.external_source(source=iter([IMAGES])), times=2)
+
+
 def source_that_was_not_fed(lib: Library) -> None:
     lib.run(lambda: lib.fn.external_source(name="images"))
 
@@ -249,6 +295,13 @@ def images_of_different_sizes_as_an_array(lib: Library) -> None:
 def images_of_different_sizes_for_pytorch(lib: Library) -> None:
     ragged = [np.zeros((2 + k, 3), np.uint8) for k in range(4)]
     lib.loop(lambda: lib.fn.external_source(source=lambda: ragged))
+
+
+def next_at_the_end(lib: Library) -> None:
+    pipe = lib.made(lambda: lib.fn.external_source(source=iter([IMAGES])))
+    loader = lib.torch.DALIGenericIterator(pipe, ["x"])
+    for _ in range(2):
+        next(loader)
 
 
 def definition_in_place_of_a_pipeline(lib: Library) -> None:

@@ -11,7 +11,7 @@ import pkgutil
 import sys
 from typing import TYPE_CHECKING, Any
 
-from headrace._missing import MissingModules
+from headrace._missing import MissingModules, alike
 from headrace._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def __getattr__(name: str) -> Any:
         from headrace.to_come import missing_module
 
         missing = missing_module(f"{__name__}.{name}")
-        text = f"module {__name__!r} has no attribute {name!r}"
+        text = f"module {__name__!r} has no attribute {name!r}.{alike(name, __name__)}"
         raise AttributeError(text if missing is None else str(missing))
     globals()[name] = value
     return value

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.util import spec_from_loader
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ class MissingModules:
         if name in PRIVATE:
             has_modules = any(other.startswith(f"{name}.") for other in PRIVATE)
             return spec_from_loader(name, _PrivateModule(), is_package=has_modules)
-        error = missing_module(name)
+        error = missing_module(name) or _unknown(name)
         if error is None:
             return None
         if "_handle_fromlist" in steps:
@@ -47,6 +48,26 @@ class MissingModules:
             # says no more than that it "cannot import name".
             error.name = None
         raise error
+
+
+def alike(name: str, package: str) -> str:
+    """A question for a misspelt `name` of a package, led by a space; empty if none is alike."""
+    from headrace.errors import did_you_mean
+
+    module = sys.modules[package]
+    found = iter_modules(getattr(module, "__path__", ()))
+    known = {*dir(module), *(each.name for each in found)}
+    return did_you_mean(name, (each for each in known if not each.startswith("_")))
+
+
+def _unknown(name: str) -> ImportError | None:
+    """The error for a misspelt module, or a misspelt name in a package."""
+    package, _, last = name.rpartition(".")
+    question = alike(last, package) if package in sys.modules else ""
+    if not question or last.startswith("_"):
+        return None
+    text = f"cannot import {last!r} from {package!r}: there is no such name.{question}"
+    return ModuleNotFoundError(text, name=name)
 
 
 class _PrivateModule(Loader):

@@ -15,7 +15,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question to end a message with, led by a space; empty where nothing known is alike."""
     import difflib
 
-    alike = {k.lower(): k for k in known}
+    # Of names that differ in case only, the one that is written like `name`.
+    alike = {
+        k.lower(): k for k in sorted(known, key=lambda k: k[:1].isupper() == name[:1].isupper())
+    }
     best = difflib.get_close_matches(name.lower(), alike, n=1, cutoff=0.6)
     return f' Did you mean "{alike[best[0]]}"?' if best else ""
 

@@ -56,7 +56,9 @@ def public(function: _F) -> _F:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except StopIteration:
+        except StopIteration as error:
+            if not _shows_all():
+                error.__traceback__ = _without_engine(error.__traceback__)
             raise
         except Exception as error:
             if kwargs and type(error) is TypeError:

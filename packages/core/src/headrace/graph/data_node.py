@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from headrace.errors import ArgumentTypeError
+from headrace.graph.misuse import array_arithmetic, instead_of
 from headrace.graph.user_line import user_line
 from headrace.tracebacks import public_methods
 from headrace.types import DALIDataType, DataTypeLike, ScalarConstant
@@ -25,6 +26,18 @@ def not_iterable(cls: type) -> None:
     """Make objects of `cls` not iterable, also to ``isinstance`` with ``Iterable``."""
     cls.__iter__ = None  # type: ignore[attr-defined]
     Iterable._abc_caches_clear()  # type: ignore[attr-defined]  # it remembers what it has said
+
+
+def _no_value() -> str:
+    from headrace.graph import scope
+
+    if scope.current() is None:
+        return (
+            "it has no value, as `fn.*` describes what a pipeline is to do. Outside of the "
+            "definition of one, `headrace.experimental.dynamic` has the same operators and "
+            "computes at once; in one, what depends on a sample's value"
+        )
+    return "it has no value while the pipeline is being defined; what depends on a sample's value"
 
 
 @public_methods
@@ -48,8 +61,6 @@ class DataNode:
     """
 
     __slots__ = ("device", "dtype", "index", "layout", "name", "ndim", "source")
-    # NumPy must hand `array + node` to the node in place of making an array of objects of it.
-    __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment] # `==` makes a node, so there is no identity hash
 
     def __init__(
@@ -118,8 +129,16 @@ class DataNode:
 
     def _no(self, what: str) -> NoReturn:
         raise ArgumentTypeError(
-            f'"DataNode" was {what} at {user_line()}. It has no value while the pipeline is being '
-            "defined; what depends on a sample's value is written with operators."
+            f'"DataNode" was {what} at {user_line()}. It has {_no_value()[7:]} is written with '
+            "operators."
+        )
+
+    def _given_to(self, function: Any) -> NoReturn:
+        name = function.__name__
+        raise ArgumentTypeError(
+            f'"DataNode" was given to `np.{name}` at {user_line()}. It is no NumPy array: '
+            f"{_no_value()} is written with operators{instead_of(name)}. `fn.python_function` "
+            "calls a function with the values of each sample."
         )
 
     def __bool__(self) -> bool:
@@ -183,6 +202,17 @@ class DataNode:
 
         def __array__(self, dtype=None, copy=None):
             self._no("converted to a NumPy array")
+
+        def __array_function__(self, function, types, args, kwargs):
+            self._given_to(function)
+
+        def __array_ufunc__(self, function, method, *inputs, **kwargs):
+            # NumPy asks the node what `array + node` is.
+            if method == "__call__" and len(inputs) == 2:
+                found = array_arithmetic(function.__name__, *inputs, DataNode)
+                if found is not NotImplemented:
+                    return found
+            return self._given_to(function)
 
         def __contains__(self, item):
             self._no("searched with `in`")

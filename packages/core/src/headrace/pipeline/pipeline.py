@@ -14,6 +14,7 @@ from headrace.errors import ArgumentTypeError, UsageError
 from headrace.executor.threads import join_all
 from headrace.graph import scope
 from headrace.graph.data_node import DataNode
+from headrace.graph.misuse import explain
 from headrace.graph.nodes import OpNode
 from headrace.pipeline.checkpointing import check_enabled, write_whole
 from headrace.pipeline.engine import Engine, shut_down_all
@@ -200,8 +201,9 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         scope.push(self._definition.scope)
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         scope.pop()
+        explain(error)
 
     @staticmethod
     def push_current(pipeline: Pipeline) -> Pipeline | None:

@@ -158,7 +158,10 @@ class Prefetch:
                 break
             if queues.ended or not self._owed:
                 queues.warn_of_empty_epoch()
-                raise StopIteration
+                raise StopIteration(
+                    f"The data of this epoch has come to its end, after {queues.iteration} "
+                    "iterations: `reset()` of the pipeline begins the next epoch."
+                )
             starving = queues.starving()
             if starving and queues.may_wait():
                 queues.wait_for_change(seen)

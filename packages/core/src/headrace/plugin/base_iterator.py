@@ -297,7 +297,7 @@ class _DaliBaseIterator(_Base):
     def _take(self) -> list[PipelineBatch]:
         """The next batch of each pipeline, cut to what belongs to the epoch."""
         if self._ended:
-            raise StopIteration
+            raise self._no_more()
         if self._epochs.steps_left() == 0:
             self._finish()
             self._end()
@@ -367,10 +367,17 @@ class _DaliBaseIterator(_Base):
             self._epochs.advance(self._fetch()[1])
 
     def _end(self) -> NoReturn:
-        self._ended = True
+        self._ended, given = True, self._given
         if self._auto_reset:
             self._begin_next()
-        raise StopIteration
+        raise self._no_more(given) from None
+
+    def _no_more(self, given: int | None = None) -> StopIteration:
+        return StopIteration(
+            f"The epoch has come to its end, after {self._given if given is None else given} "
+            "batches. A loop over the iterator goes through the next epoch, which `reset()` begins "
+            "as well."
+        )
 
     def _begin_next(self) -> None:
         if self._exhausted and isinstance(self._epochs, ReaderCounter):

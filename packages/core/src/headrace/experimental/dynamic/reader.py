@@ -452,7 +452,9 @@ class Epoch:
         if self._left == 0:
             reader._epochs += self._wanted != _ENDED
             self._wanted = _ENDED
-            raise StopIteration
+            raise StopIteration(
+                "The epoch of the reader has come to its end: `next_epoch(...)` begins another."
+            )
         size = self._size = reader._begin_epoch(self._wanted, self._captured)
         context = EvalContext.current() if self._context is None else self._context
         assert reader._ahead is not None

@@ -1,0 +1,93 @@
+"""What to say where a node is taken for the values that it stands for."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from headrace.errors import HeadraceError
+from headrace.operators.support.arithmetic.operations import OPERATIONS
+from headrace.operators.support.registry import all_schemas
+
+_IN_NUMPY = {
+    "absolute": "abs",
+    "amax": "max",
+    "amin": "min",
+    "concatenate": "cat",
+    "fliplr": "flip",
+    "flipud": "flip",
+    "maximum": "max",
+    "minimum": "min",
+    "moveaxis": "transpose",
+    "power": "pow",
+    "rot90": "rotate",
+    "std": "std_dev",
+    "swapaxes": "transpose",
+    "var": "variance",
+}
+_CALLED_BY_ARRAYS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "add": (operator.add, "__radd__"),
+    "subtract": (operator.sub, "__rsub__"),
+    "multiply": (operator.mul, "__rmul__"),
+    "divide": (operator.truediv, "__rtruediv__"),
+    "floor_divide": (operator.floordiv, "__rfloordiv__"),
+    "remainder": (operator.mod, "__rmod__"),
+    "power": (operator.pow, "__rpow__"),
+    "bitwise_and": (operator.and_, "__rand__"),
+    "bitwise_or": (operator.or_, "__ror__"),
+    "bitwise_xor": (operator.xor, "__rxor__"),
+    "left_shift": (operator.lshift, "__rlshift__"),
+    "right_shift": (operator.rshift, "__rrshift__"),
+    "equal": (operator.eq, "__eq__"),
+    "not_equal": (operator.ne, "__ne__"),
+    "less": (operator.lt, "__gt__"),
+    "less_equal": (operator.le, "__ge__"),
+    "greater": (operator.gt, "__lt__"),
+    "greater_equal": (operator.ge, "__le__"),
+}
+"""Of the functions of NumPy that stand for ``array + node`` and the like: what a node on the left
+does, and the method of one on the right."""
+_FOREIGN = ("cv2", "PIL", "torch", "torchvision", "numpy")
+_NO_VALUE = (
+    "has no value while the pipeline is being defined: use operators (`fn.*`, `math.*`), or let "
+    "`fn.python_function` call a function of another library with the values of each sample."
+)
+
+
+def array_arithmetic(name: str, left: Any, right: Any, node: type) -> Any:
+    """What ``array + node`` gives; `NotImplemented` for a function `name` that is no such thing."""
+    forward, reflected = _CALLED_BY_ARRAYS.get(name, (None, ""))
+    if forward is None:
+        return NotImplemented
+    if isinstance(left, node):
+        return forward(left, right)
+    method = getattr(right, reflected, None)  # a few operators have no node on the right
+    return NotImplemented if method is None else method(left)
+
+
+def instead_of(function: str) -> str:
+    """The operator that does what a `function` of NumPy does, to name it; nothing if none does."""
+    name = _IN_NUMPY.get(function, function)
+    operators = {schema.name for schema in all_schemas()}
+    for path in (name, f"reductions.{name}"):
+        if path in operators:
+            return f", here `fn.{path}`"
+    return f", here `math.{name}`" if name in OPERATIONS else ""
+
+
+def explain(error: BaseException | None) -> None:
+    """Note on an `error` of a definition that a node was taken for values, where that shows."""
+    if not isinstance(error, Exception) or isinstance(error, HeadraceError):
+        return
+    text = str(error)
+    if "DataNode" not in text and type(error).__module__.partition(".")[0] not in _FOREIGN:
+        return
+    if "iterable" in text:
+        error.add_note(
+            "A DataNode is one output of an operator, and stands for a whole batch: it is neither "
+            "unpacked nor looped over. Most operators have one output, as in "
+            "`images = fn.decoders.image(...)`; what is done to a node is done to each sample."
+        )
+    else:
+        error.add_note(f"A DataNode, which operators return, {_NO_VALUE}")
