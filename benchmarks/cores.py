@@ -40,16 +40,26 @@ GRAPHS: dict[str, Callable[[Any, str], tuple[Any, ...]]] = {
     "train": graphs.train,
     "val": graphs.validate,
     "augment": lambda lib, _: graphs.augment(lib, decoded(BATCH_SIZE)),
+    "small": graphs.small,
     "audio": lambda lib, root: (audio_chain.graph_of_scalars(lib, root),),
 }
 
 
-def make(name: str, case: str, root: str, threads: int, number: int = 0, *, depth: int = 2) -> Peer:
+def make(
+    name: str,
+    case: str,
+    root: str,
+    threads: int,
+    number: int = 0,
+    *,
+    depth: int = 2,
+    batch_size: int | None = None,
+) -> Peer:
     """A pipeline of a case, in process `number` of a peer."""
     workers = "processes" if name == "processes" else "threads"
     os.environ["HEADRACE_WORKERS"] = workers
     lib = library("DALI" if name == "DALI" else "Headrace")
-    batch_size = BATCH_SIZES.get(case, BATCH_SIZE)
+    batch_size = batch_size or BATCH_SIZES.get(case, BATCH_SIZE)
     pipe = lib.Pipeline(batch_size, threads, None, seed=1, prefetch_queue_depth=depth)
     with pipe:
         pipe.set_outputs(*GRAPHS[case](lib, root))

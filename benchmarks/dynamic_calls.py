@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.support.audio_chain import dynamic_module
-from benchmarks.support.harness import checked_cases
+from benchmarks.support.harness import Peer, checked_cases
 
 CALLS = 40
 """In one round of one case."""
@@ -60,6 +60,20 @@ def cases(ndd: Any) -> dict[str, Callable[[], Any]]:
         "audio_resample by tensors": lambda: ndd.audio_resample(clip, scale=half),
         "pad": lambda: ndd.pad(image),
     }
+
+
+def make_peer() -> Peer:
+    """All cases of Headrace one after the other, as one step."""
+    ndd = dynamic_module("Headrace")
+    calls = list(cases(ndd).values())
+
+    def step() -> int:
+        with ndd.EvalMode.sync_cpu:
+            for call in calls:
+                call()
+        return len(calls)
+
+    return Peer("Headrace", step)
 
 
 def measured(ndd: Any, chosen: list[str] | None, rounds: int) -> dict[str, float]:

@@ -28,6 +28,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.support.harness import Peer
 from benchmarks.support.libraries import library
 
 Epoch = Callable[[], int]
@@ -126,6 +127,16 @@ def peers(float32: Path, uint8: Path, options: argparse.Namespace) -> dict[str, 
             "Headrace", nothing, options, reader=reader(uint8)
         ),
     }
+
+
+def make_peer(root: Path, batch_size: int, threads: int) -> Peer:
+    """The loader of Headrace; a step is an epoch of a new pipeline."""
+    from examples.squirrel.imagenette import write_shards
+
+    torch.set_num_threads(1)
+    folder = write_shards(root, 8 * batch_size, 8, dtype="uint8")
+    options = argparse.Namespace(batch_size=batch_size, threads=threads)
+    return Peer("Headrace", peers(folder, folder, options)["Headrace, source, uint8"], ahead=0)
 
 
 def _without_isal() -> None:

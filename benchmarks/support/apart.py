@@ -7,10 +7,13 @@ In one process, a library that waits for its turn still costs the other: on an H
 from __future__ import annotations
 
 import multiprocessing
+import os
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Self
 
 from benchmarks.support.harness import Peer
@@ -23,14 +26,16 @@ class Apart:
     ----------
     name
         Of the process.
+    tree
+        The repository whose packages it imports; those that are installed when not given.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, tree: Path | None = None) -> None:
         # Not by fork: a context of CUDA does not survive it.
         context = multiprocessing.get_context("spawn")
         self.name = name
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs,), name=name, daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, tree), name=name, daemon=True)
         self._process.start()
         theirs.close()
 
@@ -117,7 +122,21 @@ def _not_here() -> int:
     raise AssertionError("this peer is in another process")
 
 
-def _serve(connection: Connection) -> None:
+def use_tree(tree: Path) -> None:
+    """Import packages of the repository at `tree`, here and in processes that are started."""
+    own = Path(__file__).parents[2]
+    sources = [str(path) for path in sorted(tree.glob("packages/*/src"))]
+    sys.path[:] = sources + [p for p in sys.path if not Path(p).is_relative_to(own / "packages")]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*sources, str(own)])
+    import headrace
+
+    if not Path(headrace.__file__).is_relative_to(tree):
+        raise ImportError(f"`headrace` comes from {headrace.__file__}, not from {tree}.")
+
+
+def _serve(connection: Connection, tree: Path | None) -> None:
+    if tree is not None:
+        use_tree(tree)
     peer: Peer | None = None
     while True:
         try:

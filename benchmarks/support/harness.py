@@ -71,15 +71,16 @@ def measure(
     rounds: int = 5,
     seconds: float = 1.5,
     warm_up_seconds: float | None = None,
+    swapped: bool = False,
 ) -> None:
     """Run all peers in turn, `rounds` times for `seconds` each, after a warm-up of half of that, or
-    of `warm_up_seconds`.
+    of `warm_up_seconds`; every second round backwards where they are to be `swapped`.
     """
     for peer in peers:
         peer.run(seconds / 2 if warm_up_seconds is None else warm_up_seconds)
         _come_to_rest()
-    for _ in range(rounds):
-        for peer in peers:
+    for number in range(rounds):
+        for peer in reversed(peers) if swapped and number % 2 else peers:
             peer.rates.append(peer.run(seconds))
             _come_to_rest()
 
