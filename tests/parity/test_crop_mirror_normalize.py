@@ -307,3 +307,50 @@ def test_wrong_types(dtype):
 
 def test_sequences_need_a_layout():
     assert_both_raise(_normalize(), _data((2, 8, 9, 3)), layouts="FHWC", match="output_layout")
+
+
+BY_CHANNEL = [
+    {"mean": [1.0, 2.0, 3.0]},
+    {"std": [2.0, 3.0, 4.0]},
+    {"mean": [5.0], "std": [1, 2, 4]},
+]
+FEWER = [
+    *({**each, "fill_values": [9.0, 8.0, 7.0][:n]} for each in BY_CHANNEL for n in (2, 3)),
+    {"mean": [1.0, 2.0, 3.0, 4.0], "fill_values": [9.0, 8.0, 7.0], "shift": 2.0},
+]
+
+
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+@pytest.mark.parametrize("arguments", FEWER, ids=str)
+def test_fewer_fill_values_than_channels(arguments, layout):
+    """Where channels have numbers of their own, the last channels are filled with zeros."""
+    sample = np.random.default_rng(2).integers(0, 256, (7, 9, 3), np.uint8)
+    window = {"crop": [11, 12], "out_of_bounds_policy": "pad", "mirror": 1, "pad_output": True}
+    for dtype in (types.FLOAT, types.UINT8):
+        graph = _normalize(dtype=dtype, output_layout=layout, **window, **arguments)
+        assert_parity(graph, [sample, sample[:4]], layouts="HWC")
+
+
+def test_fewer_means_than_padded_channels():
+    for channels, count in ((3, 2), (4, 2), (4, 3)):
+        sample = np.full((5, 6, channels), 100, np.uint8)
+        for name in ("mean", "std"):
+            graph = _normalize(pad_output=True, **{name: [10.0, 20.0, 40.0][:count]})
+            assert_parity(graph, [sample], layouts="HWC")
+
+
+@pytest.mark.parametrize(
+    ("channels", "arguments"),
+    [
+        (3, {"fill_values": [1.0, 2.0, 3.0], "pad_output": True}),
+        (3, {"fill_values": [1.0, 2.0, 3.0], "pad_output": True, "mean": [1.0]}),
+        (4, {"fill_values": [1.0, 2.0, 3.0]}),
+        (3, {"fill_values": [1.0, 2.0, 3.0, 4.0], "mean": [1.0, 2.0, 3.0]}),
+        (3, {"mean": [1.0, 2.0]}),
+        (2, {"mean": [1.0, 2.0, 3.0], "pad_output": True}),
+    ],
+)
+def test_numbers_that_do_not_fit(channels, arguments):
+    sample = np.zeros((5, 6, channels), np.uint8)
+    graph = _normalize(crop=[8, 8], out_of_bounds_policy="pad", **arguments)
+    assert_both_raise(graph, [sample], layouts="HWC")

@@ -177,3 +177,10 @@ def test_errors_name_the_sample(error, words, arguments):
 def test_errors_of_constants(words, arguments):
     with pytest.raises(ArgumentValueError, match=words):
         run_gpu_operator("crop_mirror_normalize", random_rows((4, 5, 3)), layout="HWC", **arguments)
+
+
+def test_fewer_numbers_than_channels():
+    rows = random_rows((7, 9, 3), (4, 9, 3))
+    window = {"crop": [11, 12], "out_of_bounds_policy": "pad", "pad_output": True}
+    same(rows, mean=[1.0, 2.0, 3.0], fill_values=[9.0, 8.0, 7.0], **window)
+    same(rows, mean=[1.0, 2.0], std=[3.0, 4.0], fill_values=[9.0, 8.0], shift=2.0, **window)

@@ -316,7 +316,8 @@ class CropMirrorNormalize(SampleOperator):
         if self._bounds.policy != "constant":
             return (0.0,) * count
         fill = self._bounds.fill
-        if len(fill) not in (1, count):
+        fits = len(fill) == count or (len(fill) <= count and self._normalization.by_channel)
+        if len(fill) > 1 and not fits:
             raise ArgumentValueError(
                 f"`fill_values` has {len(fill)} values, but the output has {count} channels; give "
                 "one value, or one a channel."
@@ -324,7 +325,7 @@ class CropMirrorNormalize(SampleOperator):
         if self._limits is not None:
             low, high = self._limits
             fill = tuple([float(int(min(max(v, low), high))) if v == v else 0.0 for v in fill])
-        return fill * count if len(fill) == 1 else fill
+        return fill * count if len(fill) == 1 else (*fill, *(0.0,) * (count - len(fill)))
 
 
 def _fill_outside(

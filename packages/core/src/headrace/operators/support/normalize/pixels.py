@@ -99,13 +99,16 @@ class PixelNormalization:
         If constants for mean and deviation do not fit together.
     """
 
-    __slots__ = ("_constant", "_kept", "_scale", "_shift")
+    __slots__ = ("_constant", "_kept", "_pads", "_scale", "_shift", "by_channel")
 
     def __init__(self, op: Operator) -> None:
         args = op.args
         self._scale, self._shift = float(args.scale), float(args.shift)
         constant = "mean" not in op.tensor_args and "std" not in op.tensor_args
         self._constant = (_checked(args.mean, args.std)) if constant else None
+        self.by_channel = self._constant is None or max(map(len, self._constant)) > 1
+        """Whether channels have means or deviations of their own."""
+        self._pads = bool(args.pad_output)
         self._kept: dict[tuple[int, tuple[float, ...]], NumbersTable] = {}
         """Tables of constants on the GPU, by numbers of channels and values outside."""
 
@@ -130,14 +133,14 @@ class PixelNormalization:
         if self._constant is not None:
             for count, out, is_shown in dict.fromkeys(counts):
                 if is_shown:
-                    _check_fit(self._constant, count, out)
+                    _check_fit(self._constant, count, out if self._pads else 0)
             return [self._constant] * len(counts)
         given = zip(c.values("mean"), c.values("std"), counts, strict=True)
         found = []
         for mean, std, (count, out, is_shown) in given:
             found.append(_checked(mean, std) if is_shown else ((0.0,), (1.0,)))
             if is_shown:
-                _check_fit(found[-1], count, out)
+                _check_fit(found[-1], count, out if self._pads else 0)
         return found
 
     def coefficients(
@@ -195,8 +198,9 @@ class PixelNormalization:
 
 def _check_fit(numbers: MeanStd, channels: int, padded_channels: int) -> None:
     for name, values in zip(("mean", "std"), numbers, strict=True):
-        # One value for each channel that padding adds is accepted, too, and not used.
-        if len(values) not in (1, channels, padded_channels):
+        # Where channels are padded, DALI takes fewer values, too, and makes the others 0; values
+        # for channels that padding adds are not used.
+        if len(values) not in (1, channels) and not 1 < len(values) <= padded_channels:
             raise ArgumentValueError(
                 f"`{name}` has {len(values)} values, but the data has {channels} channels; "
                 "give one value, or one a channel."
@@ -223,9 +227,7 @@ def _coefficients(
     channels: int,
     fill: tuple[float, ...],
 ) -> Coefficients:
-    given_mean, given_std = (np.array(v[:channels], np.float32) for v in (mean, std))
-    scaled = _scaled(given_mean, given_std, scale, shift)
-    means, factors = (np.broadcast_to(v, channels) for v in scaled)
+    means, factors = _scaled(mean, std, scale, shift, channels)
     # Channels that are not in the data are read as 0.
     means = np.append(means, [-v for v in fill]).astype(np.float32)
     factors = np.append(factors, np.ones(len(fill))).astype(np.float32)
@@ -245,9 +247,8 @@ def _numbers(
     fill: tuple[float, ...],
 ) -> np.ndarray:
     """Means, factors and fill values of all channels of the output, one after the other."""
-    given_mean, given_std = (np.array(v[:channels], np.float32) for v in (mean, std))
     table = np.zeros((3, len(fill)), np.float32)
-    table[0, :channels], table[1, :channels] = _scaled(given_mean, given_std, scale, shift)
+    table[0, :channels], table[1, :channels] = _scaled(mean, std, scale, shift, channels)
     table[2] = fill
     return table.reshape(-1)
 
@@ -256,13 +257,24 @@ _table = lru_cache(maxsize=256)(_numbers)
 
 
 def _scaled(
-    mean: np.ndarray, std: np.ndarray, scale: float, shift: float
+    given_mean: tuple[float, ...],
+    given_std: tuple[float, ...],
+    scale: float,
+    shift: float,
+    channels: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What is subtracted, and what the difference is multiplied with; `mean`, `std` are float32."""
+    """What is subtracted in each channel, and what the difference is multiplied with."""
     # The shift goes into the mean, as in DALI, whose float32 results this reproduces to the bit.
-    mean, std = mean.astype(np.float64), std.astype(np.float64)
+    mean = np.array(given_mean[:channels], np.float32).astype(np.float64)
+    std = np.array(given_std[:channels], np.float32).astype(np.float64)
     single_scale, single_shift = np.float64(np.float32(scale)), np.float64(np.float32(shift))
     with np.errstate(all="ignore"):
         means = (mean - single_shift * std / single_scale).astype(np.float32)
         factors = (single_scale / std).astype(np.float32)
-    return means, factors
+    count = max(len(means), len(factors))
+    if count == 1:
+        count = channels
+    rest = 0, channels - count
+    return np.pad(np.broadcast_to(means, count), rest), np.pad(
+        np.broadcast_to(factors, count), rest
+    )
