@@ -10,7 +10,7 @@ from headrace.graph.nodes import OpNode
 
 
 def are_lazy(nodes: list[OpNode]) -> bool:
-    """Whether a reader is to be opened at its first use; the arguments of these are checked now."""
+    """True if a reader is to be opened at its first use; the arguments of these are checked now."""
     lazy = [node for node in nodes if node.schema.reader and node.args.get("lazy_init")]
     for node in lazy:
         try:

@@ -40,7 +40,7 @@ def _read_head(data: np.ndarray, at: int, stop: int) -> tuple[Any, Any, Any]:
 
 @njit(nogil=True)
 def _span(data: np.ndarray, at: int, stop: int, kind: int) -> tuple[Any, Any]:
-    """Where the content of a field begins and ends, -1 if damaged; a group is none of these."""
+    """Begin and end of the content of a field, -1 if damaged; a group is none of these."""
     size = -1
     if kind == VARINT:
         return at, read_varint(data, at, stop)[1]
@@ -96,9 +96,9 @@ def read_field(data: np.ndarray, at: int, stop: int) -> tuple[Any, Any, Any, Any
 
 @njit(nogil=True)
 def _table(data: np.ndarray, at: int, stop: int) -> tuple[Any, Any]:
-    """Whether a message is whole; number, kind, begin and end of its fields.
+    """True for a message that is whole; number, kind, begin and end of its fields.
 
-    What begins is the value of fields of the kind `VARINT`.
+    In place of a begin, fields of the kind `VARINT` have their value.
     """
     rows, count = np.empty((16, 4), np.int64), 0
     while at < stop:
@@ -116,7 +116,7 @@ def _table(data: np.ndarray, at: int, stop: int) -> tuple[Any, Any]:
 
 @njit(nogil=True)
 def _unpack(data: np.ndarray, at: int, stop: int) -> tuple[Any, Any]:
-    """Whether a run of integers is whole, and these, int64."""
+    """True for a run of integers that is whole, and these, int64."""
     found, count = np.empty(stop - at, np.int64), 0
     while at < stop:
         found[count], at = read_varint(data, at, stop)

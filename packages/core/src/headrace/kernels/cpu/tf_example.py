@@ -18,13 +18,13 @@ from headrace.kernels.cpu.protobuf import FIXED32, LENGTH, VARINT, read_field, r
 BYTES, FLOATS, INTEGERS = 1, 2, 3
 """Kinds of lists, by the numbers of their fields in a ``Feature``; 0 is none."""
 KIND, COUNT, BEGIN, END, ENTRY, ENTRY_END = range(6)
-"""What is found of a feature: kind and length of its list, where the first of its bytes are in the
-record, and its entry of the map, for `read_numbers`."""
+"""Columns of a feature: kind and length of its list, begin and end of the first of its bytes in the
+record, and of its entry of the map, for `read_numbers`."""
 
 HEAD_BYTES, TAIL_BYTES = 12, 4
 """Before a message its length and a checksum of that; behind it one of the message."""
 WHOLE, OTHER_LENGTH, WRONG_LENGTH_SUM, WRONG_SUM, DAMAGED, SEQUENCE = range(6)
-"""What a record may be found to be."""
+"""States of a record."""
 
 
 @njit(nogil=True)
@@ -133,7 +133,7 @@ def _find_in_map(
 
 @njit(nogil=True)
 def _are_lists(record: np.ndarray, names: np.ndarray, ends: np.ndarray, found: np.ndarray) -> bool:
-    """Whether a feature that was not found is a key in field 2, the lists of a sequence."""
+    """Look for a feature that was not found among the keys in field 2, the lists of a sequence."""
     at, stop = HEAD_BYTES, record.size - TAIL_BYTES
     while at < stop:
         number, kind, inner, at = read_field(record, at, stop)
@@ -151,7 +151,7 @@ def _are_lists(record: np.ndarray, names: np.ndarray, ends: np.ndarray, found: n
 
 @njit(nogil=True)
 def _key_number(data: np.ndarray, at: int, stop: int, names: np.ndarray, ends: np.ndarray) -> int:
-    """Which of the names is the key of an entry of a map; -1 if none is."""
+    """Number of the name that is the key of an entry of a map; -1 if none is."""
     begin, end = at, at
     while at < stop:
         number, kind, inner, at = read_field(data, at, stop)

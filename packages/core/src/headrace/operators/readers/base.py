@@ -237,7 +237,7 @@ class Reader(Operator):
 
     @property
     def _shuffles_all(self) -> bool:
-        """Whether all samples are permuted for each epoch."""
+        """True if all samples are permuted for each epoch."""
         wanted = getattr(self.args, "shuffle_after_epoch", False)
         return wanted and (self.permutes or not self.args.random_shuffle)
 

@@ -315,7 +315,7 @@ def specs_of(columns: Sequence[Column]) -> tuple[Spec, ...]:
 
 
 def first_of(index: Index, parse: Callable[[np.ndarray], T]) -> T | None:
-    """What the first record has that can be parsed: the others are to be alike; or none has any."""
+    """The contents of the first record that can be parsed: others are to be alike. Or `None`."""
     for entry in range(len(index)):
         with contextlib.suppress(BadSampleError):
             return parse(index.fetch(entry)[0])
