@@ -334,5 +334,5 @@ def test_lists_of_operators():
         # Functions of the user, and TFRecord files, are named by what implements them there.
         assert all(n.endswith("PythonFunction") or "TFRecord" in n for n in ours - theirs)
         assert len(ours & theirs) > 3
-    assert headrace.__cuda_version__ == headrace.backend.GetCudaVersion()
+    assert headrace.__cuda_version__ == headrace.backend.__cuda_version__
     assert isinstance(headrace.__git_sha__, type(nvidia.dali.__git_sha__))

@@ -9,6 +9,7 @@ import importlib
 import inspect
 import types
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,8 @@ private(
     version_of_cuda=lambda lib: (
         type(lib.backend.__cuda_version__),
         lib.backend.__cuda_version__ == lib.module.__cuda_version__,
+        # Programs leave out what needs a later CUDA, on machines without a GPU too.
+        lib.backend.__cuda_version__ >= (12000 if find_spec("cupy") or lib.name == "dali" else 0),
     ),
     modules_that_come_with_the_package=lambda lib: (
         callable(lib.module.pickling.pickle_by_value),

@@ -86,7 +86,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOME_OF_NAME:
         value = getattr(importlib.import_module(_HOME_OF_NAME[name]), name)
     elif name == "__cuda_version__":
-        value = importlib.import_module("headrace.backend").GetCudaVersion()
+        value = importlib.import_module("headrace.backend").__cuda_version__
     elif name in _MODULES:
         value = importlib.import_module(f"{__name__}.{name}")
     else:

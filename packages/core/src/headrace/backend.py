@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import numbers
 import os
 import sys
@@ -87,7 +87,7 @@ _reserved: list[Any] = []
 
 def __getattr__(name: str) -> Any:
     if name == "__cuda_version__":
-        return GetCudaVersion()
+        return _cuda_of_cupy()
     if name == "tfrecord":
         return importlib.import_module("headrace.tfrecord")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -317,6 +317,13 @@ def GetCudaVersion() -> int:
     from headrace.tensors.gpu.cuda import check_cuda
 
     return int(check_cuda().cuda.runtime.runtimeGetVersion())
+
+
+def _cuda_of_cupy() -> int:
+    """Version of CUDA that code for GPUs is made for, with a GPU or without; 0 without CuPy."""
+    if importlib.util.find_spec("cupy") is None:
+        return 0
+    return int(importlib.import_module("cupy").cuda.runtime.runtimeGetVersion())
 
 
 def GetCufftVersion() -> int:
