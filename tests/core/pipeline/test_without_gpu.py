@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from headrace.executor import fallback
 from headrace.experimental import dynamic
 from headrace.operators import BatchOperator, Input, operator
 from headrace.pipeline import experimental
-from headrace.tensors import TensorListCPU
+from headrace.tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
 from headrace.tensors.gpu import runtime
 from tests.support.encoded_images import png
 
@@ -73,7 +74,7 @@ def taken(pipe, count=3, *stream):
     found = []
     for _ in range(count):
         outputs = pipe.run(*stream)
-        assert all(type(batch) is TensorListCPU for batch in outputs)
+        assert all(isinstance(batch, TensorListCPU) for batch in outputs)
         found.append([np.array(sample) for batch in outputs for sample in batch.as_cpu()])
     return found
 
@@ -211,3 +212,73 @@ def test_readers_on_a_gpu(gpu_is_off, tmp_path):
     reader = dynamic.readers.Numpy(file_root=tmp_path, device="gpu")
     (read,) = next(reader.next_epoch(batch_size=1))
     np.testing.assert_array_equal(read.cpu().tensors[0], np.arange(12).reshape(3, 4))
+
+
+def both(debug=False):
+    """An output that would be on a GPU, and one in host memory."""
+
+    @experimental.pipeline_def(batch_size=BATCH, num_threads=1, device_id=0, debug=debug)
+    def define():
+        data = fn.external_source(
+            lambda: np.arange(BATCH * 6, dtype=np.uint8).reshape(BATCH, 2, 3, 1), layout="HWC"
+        )
+        return data.gpu(), data
+
+    return define().run()
+
+
+def public(cls):
+    names = {n for n in dir(cls) if not n.startswith("_")}
+    return names | {"__len__", "__iter__", "__getitem__", "__dlpack__", "__dlpack_device__"} & set(
+        dir(cls)
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*asks for a GPU:UserWarning")
+@pytest.mark.parametrize("debug", [False, True])
+def test_all_methods_of_a_gpu_are_there(gpu_is_off, debug):
+    batch, _ = both(debug)
+    of_a_batch = [batch.at(1), batch[1], list(batch)[1], batch[:2].at(1)]
+    whole = [batch.as_tensor(), batch.as_reshaped_tensor([BATCH * 2, 3])]
+    for found, cls in ((batch, TensorListGPU), *((t, TensorGPU) for t in of_a_batch + whole)):
+        for name in public(cls):
+            wanted = inspect.getattr_static(cls, name)
+            own = getattr(found, name)
+            if not inspect.isfunction(wanted):
+                continue
+            assert callable(own), name
+            if not isinstance(own, (tuple, int)):
+                taken_by = inspect.signature(own).parameters.keys()
+                assert taken_by >= inspect.signature(wanted).parameters.keys() - {"self"}, name
+    for tensor in of_a_batch:
+        assert tensor.shape() == [2, 3, 1] == list(tensor.shape)
+        assert (tensor.ndim(), tensor.layout(), tensor.dtype) == (3, "HWC", types.UINT8)
+        assert (tensor.device_id(), tensor.stream) == (0, None)
+        assert not hasattr(tensor, "__cuda_array_interface__")
+        assert type(tensor.as_cpu()) is TensorCPU
+        np.testing.assert_array_equal(tensor, np.arange(6, 12).reshape(2, 3, 1))
+        np.testing.assert_array_equal(np.from_dlpack(tensor), np.asarray(tensor.as_cpu()))
+        copied = np.zeros((2, 3, 1), np.uint8)
+        tensor.copy_to_external(copied, cuda_stream=None, non_blocking=True, use_copy_kernel=True)
+        assert copied.tolist() == (np.asarray(tensor) + 0).tolist() == (tensor + 0).tolist()
+        assert tensor[1, 0, 0] == 9
+        assert tensor.max() == 11
+        assert (tensor == copied).all()
+    assert of_a_batch[0].squeeze()
+    assert of_a_batch[0].shape() == [2, 3]
+    assert (batch.device_id(), batch.stream, len(batch)) == (0, None, BATCH)
+    assert type(batch.as_cpu()) is TensorListCPU
+    assert type(batch.as_cpu().at(0)) is np.ndarray
+    copied = np.zeros((BATCH, 2, 3, 1), np.uint8)
+    batch.copy_to_external(copied, None, True)
+    np.testing.assert_array_equal(copied, np.asarray(batch))
+    assert whole[0].layout() == "NHWC"
+    assert not hasattr(batch, "__cuda_array_interface__")
+    assert "TensorListCPU" in repr(batch)
+
+
+@pytest.mark.filterwarnings("ignore:.*asks for a GPU:UserWarning")
+def test_what_was_on_the_host_stays_what_it_was(gpu_is_off):
+    _, batch = both()
+    assert type(batch) is TensorListCPU
+    assert type(batch.at(0)) is np.ndarray

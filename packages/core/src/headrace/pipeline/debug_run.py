@@ -22,6 +22,7 @@ from headrace.pipeline.debug_node import NO_DATA, DataNodeDebug
 from headrace.pipeline.debug_parts import Inputs, Key, Part, key_of
 from headrace.pipeline.input_queues import buffer_of
 from headrace.tensors.gpu.tensor_list import TensorListGPU
+from headrace.tensors.on_host import TensorListOnHost
 from headrace.tensors.tensor_list import TensorListCPU
 from headrace.types.arrays import is_array
 
@@ -155,7 +156,10 @@ class Run(GraphScope):
             terms = [self._batches[key_of(term.predicate)] for term in node.guard]
             guard = tuple((k, term.holds) for k, term in enumerate(node.guard))
             found = found.taken(members(guard, terms, self._samples()))
-        return found.tensor_list()
+        batch = found.tensor_list()
+        if self._known.settings.on_cpu_because and edge.device == "gpu":
+            return TensorListOnHost.of(batch)
+        return batch
 
     def _on_other_device(self, edge: DataNode) -> Any:
         key = (key_of(edge), edge.device)

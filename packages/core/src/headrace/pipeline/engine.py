@@ -31,6 +31,7 @@ from headrace.tensors._repr import shape_range
 from headrace.tensors.gpu.device import Device
 from headrace.tensors.gpu.runtime import check_available
 from headrace.tensors.gpu.tensor_list import TensorListGPU
+from headrace.tensors.on_host import TensorListOnHost
 from headrace.tensors.tensor_list import TensorListCPU
 
 if TYPE_CHECKING:
@@ -89,6 +90,10 @@ class Engine:
             bytes_per_sample=settings.bytes_per_sample,
         )
         self.checks = OutputChecks(settings, len(outputs))
+        self._stand_for_gpu: list[bool] = []
+        """Of each output, whether it would be on the GPU that there is none of."""
+        if settings.on_cpu_because:
+            self._stand_for_gpu = [edge.device == "gpu" for edge in outputs]
         device = device_for(settings, plan)
         profiling = Profiling(settings)
         memory = PipelineMemory(device)
@@ -157,6 +162,13 @@ class Engine:
             self.memory_statistics.note(iteration)
         buffers = iteration.buffers
         batches = tuple([buffers[r].tensor_list() for r in self.executor.plan.outputs])
+        if self._stand_for_gpu:
+            batches = tuple(
+                [
+                    TensorListOnHost.of(batch) if stands else batch
+                    for batch, stands in zip(batches, self._stand_for_gpu, strict=True)
+                ]
+            )
         self.checks.check(batches)
         if cuda_stream is not None:
             for batch in batches:
