@@ -309,3 +309,41 @@ def test_what_does_not_go_together_is_an_assertion_error_in_the_same_words():
             ),
         ]
     )
+
+
+@pytest.mark.parametrize("arguments", [{}, {"auto_reset": True}, {"prepare_first_batch": False}])
+def test_a_loop_goes_on_behind_next(path, arguments):
+    """What `next` has begun, a loop goes on with; and then begins the next epoch."""
+    found = {}
+    for library, plugin in PLUGINS.items():
+        with quiet():
+            pipe = label_pipeline(library, path, 5, 1, 0, 1)
+            it = plugin.DALIGenericIterator([pipe], ["x"], reader_name="reader", **arguments)
+            steps = [next(it)[0]["x"].item() for _ in range(2)]
+            loops = [[step[0]["x"].item() for step in it] for _ in range(3)]
+            found[library] = [steps, *loops]
+    assert found["headrace"] == found["dali"]
+
+
+WAYS = "run", "schedule_run", "share_outputs", "outputs", "release_outputs"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_iterators_and_other_ways_do_not_mix(path, way):
+    for library, plugin in PLUGINS.items():
+        with quiet():
+            pipe = label_pipeline(library, path, 7, 1, 0, 2)
+            it = plugin.DALIGenericIterator([pipe], ["x"], reader_name="reader")
+            first = next(it)[0]["x"].ravel().tolist()
+            with pytest.raises(RuntimeError, match="Mixing"):
+                getattr(pipe, way)()
+            assert [first, next(it)[0]["x"].ravel().tolist()] == [[0, 1], [2, 3]]
+            pipe.enable_api_check(False)
+            if way == "schedule_run":
+                pipe.schedule_run()
+            pipe = label_pipeline(library, path, 7, 1, 0, 2)
+            pipe.build()
+            with contextlib.suppress(StopIteration):  # nothing was scheduled
+                getattr(pipe, way)()
+            with pytest.raises(RuntimeError, match="Mixing"):
+                plugin.DALIGenericIterator([pipe], ["x"], reader_name="reader")

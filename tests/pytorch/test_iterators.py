@@ -264,9 +264,19 @@ def test_wrong_arguments(files):
 
 def test_pipelines_belong_to_their_iterator(files):
     pipe = file_pipeline(files)
-    DALIClassificationIterator(pipe, reader_name="reader")
+    it = DALIClassificationIterator(pipe, reader_name="reader")
+    steps = []
+    for use in (pipe.run, pipe.schedule_run, pipe.share_outputs, pipe.outputs):
+        with pytest.raises(errors.UsageError, match="Mixing"):
+            use()
+        with pytest.raises(errors.UsageError, match="Mixing"):
+            pipe.release_outputs()
+        steps.append(next(it)[0]["label"].ravel().tolist())
+    assert steps == [[0, 1], [2, 3], [4, 5], [6, 0]]
+    pipe = file_pipeline(files)
+    pipe.schedule_run()
     with pytest.raises(errors.UsageError, match="Mixing"):
-        pipe.run()
+        DALIClassificationIterator(pipe, reader_name="reader")
     pipe = file_pipeline(files)
     pipe.run()
     with pytest.raises(errors.UsageError, match="Mixing"):
@@ -325,6 +335,7 @@ def test_wrappers_of_training_loops_override_the_step(files):
 
     it = Wrapper(file_pipeline(files), reader_name="reader", last_batch_policy=PARTIAL)
     assert [next(it), it.next()] == [[0, 1], [2, 3]]
+    assert [len(step) for step in it] == [2, 1]
     assert [len(step) for step in it] == [2, 2, 2, 1]
 
 

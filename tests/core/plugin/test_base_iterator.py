@@ -206,8 +206,29 @@ def test_break_after_the_last_batch_is_an_end():
 
 def test_shards_stay_apart_after_a_break():
     it = iterator("N=7 S=2 B=2", FILL)
-    next(it)
+    next(iter(it))
     assert epoch(it) == "34/01 56/23"
+
+
+@pytest.mark.parametrize("auto_reset", [False, True])
+@pytest.mark.parametrize("prepare", [False, True])
+def test_a_loop_goes_on_behind_next(auto_reset, prepare):
+    it = iterator("N=8 S=1 B=2", PARTIAL, auto_reset=auto_reset, prepare_first_batch=prepare)
+    for _ in range(2):
+        assert [shown(next(it)), shown(it.next())] == ["01", "23"]
+        assert epoch(it) == "45 67"  # and now, a loop has begun
+        assert epoch(it) == "01 23 45 67"
+        it.reset()
+    for taken in range(5):
+        for _ in range(taken):
+            next(it, None)
+        whole = ["01", "23", "45", "67"]
+        assert epoch(it) == " ".join(whole[taken % 4 :] if taken < 4 else whole)
+        it.reset()
+    assert shown(next(it)) == "01"
+    for _ in it:
+        break
+    assert epoch(it) == "01 23 45 67"  # a loop that was left is an epoch
 
 
 def test_first_batch_is_not_lost_by_iter():
@@ -492,6 +513,7 @@ def test_sub_classes_override_the_step(kind):
     it = kind([CountingPipeline(6, 2)], reader_name="reader")
     assert next(it) == [[0, 2]]
     assert it.next() == [[4, 6]]
+    assert list(it) == [[[8, 10]]]
     assert list(it) == [[[0, 2]], [[4, 6]], [[8, 10]]]
 
 

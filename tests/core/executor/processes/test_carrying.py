@@ -17,6 +17,7 @@ from headrace.executor.processes.inputs import Carried
 from headrace.executor.processes.remote import RemoteRunner
 from headrace.operators import Arg, Input, Spec, operator
 from headrace.operators.support.argument_types import ObjectArg
+from headrace.operators.support.registry import find
 from tests.support.images import class_folders, encoded, picture
 from tests.support.processes import wait_until
 from tests.support.speech import CLIPS
@@ -208,8 +209,11 @@ def test_small_batches_are_begun_earlier_and_nothing_else_changes(tmp_path):
     [(16, 64, 2, 46), (16, 2048, 2, 0), (16, 128, 2, 22), (16, 1, 5, 115), (2, 1, 2, 0)],
 )
 def test_how_many_batches_are_begun_earlier(processes, batch_size, depth, expected):
-    plan = SimpleNamespace(fed_nodes=[], streams=set())
+    plan = SimpleNamespace(fed_nodes=[], streams=set(), nodes=[])
     assert batches_for_processes(plan, processes, batch_size, depth) == expected
+    plan.nodes = [SimpleNamespace(schema=find("python_function"))]
+    assert batches_for_processes(plan, processes, batch_size, depth) == 0
+    plan.nodes = []
     plan.fed_nodes = ["a source is not asked for more"]
     assert batches_for_processes(plan, processes, batch_size, depth) == 0
 

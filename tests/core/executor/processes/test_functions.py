@@ -212,3 +212,30 @@ def test_workers_draw_different_numbers():
     pipe = built(lambda x: np.array([np.random.rand(), os.getpid()]))  # noqa: NPY002
     drawn = [tuple(value) for value, _ in found(pipe, 4)]
     assert len({number for number, _ in drawn}) == len(drawn)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("threads", [2, 4])
+def test_no_earlier_than_the_depth_says(threads, depth, monkeypatch, tmp_path):
+    """However many processes there are, which other samples are begun earlier for."""
+    monkeypatch.setenv("HEADRACE_WORKERS", "processes")
+    calls = []
+    np.save(tmp_path / "a.npy", np.zeros((20, 20, 3), np.uint8))
+
+    def function(x):
+        calls.append(1)
+        return x
+
+    @pipeline_def(batch_size=4, num_threads=threads, device_id=None, prefetch_queue_depth=depth)
+    def p():
+        images = fn.readers.numpy(files=["a.npy"] * 8, file_root=str(tmp_path))
+        return fn.python_function(fn.flip(images), function=function)
+
+    pipe = p()
+    ahead = []
+    for taken in range(1, 25):
+        pipe.run()
+        ahead.append(len(calls) - 4 * taken)
+    pipe._engine.executor.finish()
+    assert pipe._engine.executor.processes is not None
+    assert max(ahead) <= 4 * (depth - 1) == len(calls) - 4 * 24

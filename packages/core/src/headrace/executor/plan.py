@@ -130,7 +130,7 @@ def batches_read_ahead(plan: Plan) -> int:
     Readers say how far ahead they read. What external sources have is not asked for earlier.
     """
     decodes = any(n.device == "mixed" and not n.schema.copies_to for n in plan.nodes)
-    if plan.fed_nodes or not decodes:
+    if plan.fed_nodes or not decodes or _calls_user(plan):
         return 0
     return max((int(n.args.get("prefetch_queue_depth", 1)) for n in plan.readers), default=0)
 
@@ -141,10 +141,15 @@ def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: in
 
     How many are begun is found out; see `headrace.executor.ahead`.
     """
-    if processes < _MANY_PROCESSES or plan.fed_nodes or plan.streams:
+    if processes < _MANY_PROCESSES or plan.fed_nodes or plan.streams or _calls_user(plan):
         return 0
     wanted = -(-_SAMPLES_A_PROCESS * processes // batch_size)
     return max(min(wanted, _TIMES_THE_DEPTH * depth) - depth, 0)
+
+
+def _calls_user(plan: Plan) -> bool:
+    """Whether functions of the user's are called, no earlier than `prefetch_queue_depth` says."""
+    return any(node.schema.calls_user for node in plan.nodes)
 
 
 def class_of(node: OpNode) -> type[Operator]:

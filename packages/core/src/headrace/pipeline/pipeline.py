@@ -169,6 +169,10 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         prepare_processes(self._settings)
         self._begin_definition()
         self._building = threading.RLock()
+        self._running = threading.RLock()
+        """Held by the thread that takes outputs: another one takes the next ones, behind it."""
+        self._in_iterator = False
+        """Whether an iterator is calling."""
         """Held while the pipeline is built, or taken to a checkpoint; taken before all others."""
         self._source_workers = SourceWorkers(self._settings)
         self._engine: Engine | None = None
@@ -314,10 +318,11 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
                 "on the CPU; pass batches by name: run(name=batch)."
             )
         self._latch_api(PipelineAPIType.BASIC)
-        engine.queues.feed_all(pipeline_inputs)
-        engine.prefetch.schedule(self._set_up)
-        self._release()
-        return self._take(engine, cuda_stream)
+        with self._running:
+            engine.queues.feed_all(pipeline_inputs)
+            engine.prefetch.schedule(self._set_up)
+            self._release()
+            return self._take(engine, cuda_stream)
 
     def schedule_run(self) -> None:
         """Start on a further iteration; the first call starts as many as are worked on ahead.
@@ -329,7 +334,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         """
         engine = self._built()
         self._latch_api(PipelineAPIType.SCHEDULED)
-        engine.prefetch.schedule(self._set_up)
+        with self._running:
+            engine.prefetch.schedule(self._set_up)
 
     def share_outputs(self, cuda_stream: Any = None) -> tuple[Batch, ...]:
         """Wait for the oldest scheduled iteration and return its outputs.
@@ -338,7 +344,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         """
         engine = self._built()
         self._latch_api(PipelineAPIType.SCHEDULED)
-        return self._take(engine, cuda_stream)
+        with self._running:
+            return self._take(engine, cuda_stream)
 
     def release_outputs(self) -> None:
         """Let go of the outputs that were shared first; does nothing if there are none."""
@@ -349,8 +356,9 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         """Release the outputs shared before and share the next ones; `cuda_stream` as in `run`."""
         engine = self._built()
         self._latch_api(PipelineAPIType.SCHEDULED)
-        self._release()
-        return self._take(engine, cuda_stream)
+        with self._running:
+            self._release()
+            return self._take(engine, cuda_stream)
 
     def iter_setup(self) -> None:
         """Called before each iteration is scheduled; for sub-classes that feed data so.
@@ -377,7 +385,9 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
 
     def reset(self) -> None:
         """Begin the next epoch, after the data of an external source has come to its end."""
-        self._built().reset()
+        engine = self._built()
+        with self._running:
+            engine.reset()
 
     def empty(self) -> bool:
         """Whether no iteration is scheduled whose outputs were not taken."""
@@ -427,8 +437,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
     def _latch_api(self, api: PipelineAPIType) -> None:
         if self._api is None:
             self._api = api
-        if self._api is PipelineAPIType.ITERATOR and api is PipelineAPIType.SCHEDULED:
-            return  # these are what iterators call
+        if self._in_iterator and api is PipelineAPIType.SCHEDULED:
+            return
         if self._api is not api and self._api_checked:
             raise UsageError(
                 f"Mixing pipeline API type. Currently used: {self._api}, but trying to use {api}. "

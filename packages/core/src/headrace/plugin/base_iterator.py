@@ -7,6 +7,7 @@ what the user gets (`_DaliBaseIterator._assemble`).
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
@@ -149,6 +150,8 @@ class _DaliBaseIterator(_Base):
             policy = LastBatchPolicy.FILL
         self._last_batch_policy = policy
         self._epoch = size, last_batch_padded
+        self._lock = threading.RLock()
+        """Held by the thread that takes a batch: whoever asks next waits for it."""
         self._prepare_first_batch = prepare_first_batch
         if can_make_checkpoints(self._pipes):
             self.__class__ = with_methods(type(self), self._state_methods)
@@ -166,6 +169,8 @@ class _DaliBaseIterator(_Base):
         self._epochs = self._new_counter()
         self._given = 0
         """Batches of this epoch that the user has got."""
+        self._looped = False
+        """Whether a loop has begun in this epoch."""
         self._ended = self._exhausted = False
         self._scheduled = False
         self._interrupted = False
@@ -226,8 +231,14 @@ class _DaliBaseIterator(_Base):
     # -- iteration ---------------------------------------------------------------------------
 
     def __iter__(self) -> Self:
-        """Begin an epoch: the next one, if anything has been taken from the current one."""
-        self.reset()
+        """Begin an epoch: the next one, if a loop has taken anything from the current one.
+
+        An epoch that was begun by `next` goes on.
+        """
+        with self._lock:
+            if self._looped or self._ended or self._interrupted or self._epochs.steps_left() == 0:
+                self.reset()
+            self._looped = True
         return self
 
     def next(self) -> Any:
@@ -250,20 +261,21 @@ class _DaliBaseIterator(_Base):
         StopIteration
             At the end of the epoch.
         """
-        self._interrupted = True
-        self._resumed = False
-        try:
-            if self._first is None:
-                batches = self._take()
-            else:
-                batches, self._first = self._first, None
-            self._given += 1
-            result = self._assemble(batches)
-        except Exception:  # every pipeline has given its batch, or its epoch has come to its end
+        with self._lock:
+            self._interrupted = True
+            self._resumed = False
+            try:
+                if self._first is None:
+                    batches = self._take()
+                else:
+                    batches, self._first = self._first, None
+                self._given += 1
+                result = self._assemble(batches)
+            except Exception:  # every pipeline has given its batch, or the epoch has ended
+                self._interrupted = False
+                raise
             self._interrupted = False
-            raise
-        self._interrupted = False
-        return result
+            return result
 
     def _assemble(self, batches: list[PipelineBatch]) -> Any:
         """What the user gets for one step."""
@@ -324,7 +336,7 @@ class _DaliBaseIterator(_Base):
         failure: Exception | None = None
         for pipeline in self._pipes:
             try:
-                output = pipeline.share_outputs()
+                output = _called(pipeline, "share_outputs")
             except StopIteration:
                 raise
             except Exception as error:
@@ -333,7 +345,7 @@ class _DaliBaseIterator(_Base):
                 deliveries.append(Delivery(self.batch_size))
                 continue
             # Outputs live as long as somebody refers to them; this lets go of the pipeline's own.
-            pipeline.release_outputs()
+            _called(pipeline, "release_outputs")
             outputs.append(output)
             deliveries.append(self._delivery(pipeline, output))
         self._schedule()
@@ -359,7 +371,7 @@ class _DaliBaseIterator(_Base):
     def _schedule(self) -> None:
         self._scheduled = True
         for pipeline in self._pipes:
-            pipeline.schedule_run()
+            _called(pipeline, "schedule_run")
 
     def _finish(self) -> None:
         """Read what the epoch has beyond its last step."""
@@ -392,7 +404,7 @@ class _DaliBaseIterator(_Base):
             was_empty = pipeline.empty()
             pipeline.reset()
             if was_empty and self._scheduled:
-                pipeline.schedule_run()
+                _called(pipeline, "schedule_run")
 
     def _restart(self) -> None:
         self._interrupted = True
@@ -412,6 +424,7 @@ class _DaliBaseIterator(_Base):
 
     def _begun(self) -> None:
         self._given = 0
+        self._looped = False
         self._ended = self._exhausted = False
 
     # -- checkpoints ---------------------------------------------------------------------------
@@ -517,3 +530,12 @@ class _DaliBaseIterator(_Base):
 
     def _repr_html_(self) -> str:
         return iterator_html(self)
+
+
+def _called(pipeline: Pipeline, method: str) -> Any:
+    """What a method of a pipeline returns, which but for iterators is of another way to run it."""
+    pipeline._in_iterator = True
+    try:
+        return getattr(pipeline, method)()
+    finally:
+        pipeline._in_iterator = False
