@@ -344,8 +344,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         """
         engine = self._built()
         self._latch_api(PipelineAPIType.SCHEDULED)
-        with self._running:
-            return self._take(engine, cuda_stream)
+        return self._take(engine, cuda_stream)
 
     def release_outputs(self) -> None:
         """Let go of the outputs that were shared first; does nothing if there are none."""
@@ -356,9 +355,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         """Release the outputs shared before and share the next ones; `cuda_stream` as in `run`."""
         engine = self._built()
         self._latch_api(PipelineAPIType.SCHEDULED)
-        with self._running:
-            self._release()
-            return self._take(engine, cuda_stream)
+        self._release()
+        return self._take(engine, cuda_stream)
 
     def iter_setup(self) -> None:
         """Called before each iteration is scheduled; for sub-classes that feed data so.
@@ -379,15 +377,14 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
             self._in_use.popleft()
 
     def _take(self, engine: Engine, cuda_stream: Any) -> tuple[Batch, ...]:
-        batches = engine.take(cuda_stream, self._set_up)
-        self._in_use.append(batches)
-        return batches
+        with self._running:
+            batches = engine.take(cuda_stream, self._set_up)
+            self._in_use.append(batches)
+            return batches
 
     def reset(self) -> None:
         """Begin the next epoch, after the data of an external source has come to its end."""
-        engine = self._built()
-        with self._running:
-            engine.reset()
+        self._built().reset()
 
     def empty(self) -> bool:
         """Whether no iteration is scheduled whose outputs were not taken."""
@@ -437,9 +434,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
     def _latch_api(self, api: PipelineAPIType) -> None:
         if self._api is None:
             self._api = api
-        if self._in_iterator and api is PipelineAPIType.SCHEDULED:
-            return
-        if self._api is not api and self._api_checked:
+        if self._api is not api and self._api_checked and not self._in_iterator:
             raise UsageError(
                 f"Mixing pipeline API type. Currently used: {self._api}, but trying to use {api}. "
                 "Use one of `run`, `schedule_run`/`share_outputs`/`release_outputs`, or an "

@@ -39,12 +39,12 @@ class TensorOnHost(TensorCPU, NDArrayOperatorsMixin):
     stream = None
 
     @property
-    def shape(self) -> _Extents:  # type: ignore[override] # it can be called
+    def shape(self) -> _Extents:  # it can be called
         """Extents of the axes."""
         return _Extents(self._array.shape)
 
     @property
-    def ndim(self) -> _Count:  # type: ignore[override] # it can be called
+    def ndim(self) -> _Count:  # it can be called
         """Number of axes."""
         return _Count(self._array.ndim)
 
