@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from headrace.errors import ArgumentTypeError, UsageError
+from headrace.errors import ArgumentTypeError
 from headrace.executor.threads import join_all
 from headrace.graph import scope
 from headrace.graph.data_node import DataNode
@@ -28,6 +28,7 @@ from headrace.pipeline.properties import SettingsProperties
 from headrace.pipeline.serialization import Serialization
 from headrace.pipeline.settings import Settings
 from headrace.pipeline.source_workers import SourceWorkers
+from headrace.pipeline.ways import WaysOfRunning
 from headrace.pipeline.workers import end_processes, prepare_processes
 from headrace.tracebacks import public_methods
 from headrace.types import (
@@ -53,7 +54,7 @@ EXIT_SECONDS = 5.0
 
 
 @public_methods
-class Pipeline(SettingsProperties, Inspection, Serialization):
+class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
     """Runs a graph of operators, batch after batch, on threads of its own.
 
     Parameters
@@ -169,16 +170,12 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         prepare_processes(self._settings)
         self._begin_definition()
         self._building = threading.RLock()
+        """Held while the pipeline is built, or taken to a checkpoint; taken before all others."""
         self._running = threading.RLock()
         """Held by the thread that takes outputs: another one takes the next ones, behind it."""
-        self._in_iterator = False
-        """Whether an iterator is calling."""
-        """Held while the pipeline is built, or taken to a checkpoint; taken before all others."""
         self._source_workers = SourceWorkers(self._settings)
         self._engine: Engine | None = None
         """What it runs on, once it is built."""
-        self._api: PipelineAPIType | None = None
-        self._api_checked = True
         self._in_use: deque[tuple[Batch, ...]] = deque()
         """Outputs that were shared and not released, oldest first."""
 
@@ -424,22 +421,6 @@ class Pipeline(SettingsProperties, Inspection, Serialization):
         """How many batches the source `input_name` is fed ahead at most."""
         self._built().queues.queue(input_name)
         return self._settings.queue_size
-
-    # -- which way of running is in use ---------------------------------------------------------
-
-    def enable_api_check(self, enable: bool) -> None:
-        """Forbid (`enable`) or allow to mix `run`, the scheduling calls and iterators."""
-        self._api_checked = enable
-
-    def _latch_api(self, api: PipelineAPIType) -> None:
-        if self._api is None:
-            self._api = api
-        if self._api is not api and self._api_checked and not self._in_iterator:
-            raise UsageError(
-                f"Mixing pipeline API type. Currently used: {self._api}, but trying to use {api}. "
-                "Use one of `run`, `schedule_run`/`share_outputs`/`release_outputs`, or an "
-                "iterator; `enable_api_check(False)` lifts this check."
-            )
 
     # -- readers ---------------------------------------------------------------------------------
 
