@@ -129,6 +129,8 @@ def dynamic(lib: Library, module: str = "") -> Any:
     return importlib.import_module(f"{lib.module.__name__}.experimental.dynamic{module}")
 
 
+ELSEWHERE = {"_JaxFunction", "_conditional__Split"}
+"""Operators of a plugin's, and one that is no operator of Headrace's but what a branch reads."""
 private(
     class_of_a_dynamic_function_is_the_class=lambda lib: (
         dynamic(lib).flip._op_class is dynamic(lib)._ops.Flip,
@@ -167,6 +169,22 @@ private(
         {"Flip", "readers__File", "decoders__Image"} & found
         for found in (lib.ops.cpu_ops(), lib.ops.gpu_ops(), lib.ops.mixed_ops())
     ],
+    internal_operators=lambda lib: [
+        [{n for n in found if n[0] == "_" and n not in ELSEWHERE} for found in ask()]
+        for ask in (
+            lambda: [lib.backend.RegisteredCPUOps(), lib.ops.cpu_ops(), lib.ops.mixed_ops()],
+            lambda: [lib.backend.RegisteredMixedOps(internal_ops=False)],
+        )
+    ],
+    internal_operators_asked_for=lambda lib: all(
+        {*listed()} < {*listed(internal_ops=True)}
+        for listed in (lib.backend.RegisteredCPUOps, lib.backend.RegisteredGPUOps)
+    ),
+    arguments_by_name=lambda lib: (
+        lib.backend.GetSchema("Resize").IsArgumentOptional(arg_name="size"),
+        dynamic(lib).batch([[1], [2], [3]]).select(sample_range=1).item(),
+        dynamic(lib).DType.from_fw_type(numpy_type=np.uint8).name,
+    ),
     names_of_schemas=lambda lib: (lib.ops.Flip.schema_name, lib.ops.readers.File().schema_name),
     class_from_a_schema=lambda lib: (
         (made := lib.ops.python_op_factory("Mirror", "Flip")).__name__,

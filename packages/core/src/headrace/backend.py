@@ -378,19 +378,19 @@ def CheckDLPackCapsule(ptr: Any) -> tuple[bool, bool]:
 # -- operators -----------------------------------------------------------------------------------
 
 
-def RegisteredCPUOps() -> list[str]:
+def RegisteredCPUOps(internal_ops: bool = False) -> list[str]:
     """What DALI calls the operators that run on the CPU: ``"readers__File"``."""
-    return [*names_on("cpu")]
+    return [*names_on("cpu", internal=internal_ops)]
 
 
-def RegisteredGPUOps() -> list[str]:
+def RegisteredGPUOps(internal_ops: bool = False) -> list[str]:
     """What DALI calls the operators that run on the GPU."""
-    return [*names_on("gpu")]
+    return [*names_on("gpu", internal=internal_ops)]
 
 
-def RegisteredMixedOps() -> list[str]:
+def RegisteredMixedOps(internal_ops: bool = False) -> list[str]:
     """What DALI calls the operators that take data on the CPU and return it on the GPU."""
-    return [*names_on("mixed")]
+    return [*names_on("mixed", internal=internal_ops)]
 
 
 def TryGetSchema(name: str) -> OpSchema | None:

@@ -197,17 +197,17 @@ class Batch(calling.TensorHandle):
         """
         return indexing.SampleIndexing(self)
 
-    def select(self, samples: Any) -> Any:
+    def select(self, sample_range: Any) -> Any:
         """Some of the samples.
 
         Parameters
         ----------
-        samples
+        sample_range
             A number, for a `Tensor`; a slice, a list of numbers or ``...``, for a `Batch`.
         """
-        if samples is Ellipsis:
+        if sample_range is Ellipsis:
             return self
-        found = self.tensors[samples]
+        found = self.tensors[sample_range]
         return found if isinstance(found, Tensor) else found.as_batch()
 
     def __iter__(self) -> Iterator[Tensor]:

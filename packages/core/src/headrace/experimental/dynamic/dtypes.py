@@ -194,20 +194,20 @@ class DType:
             ) from None
 
     @staticmethod
-    def from_fw_type(framework_type: Any) -> DType:
-        """The type that NumPy, PyTorch or Python call `framework_type`.
+    def from_fw_type(numpy_type: Any) -> DType:
+        """The type that NumPy, PyTorch or Python call `numpy_type`.
 
         Raises
         ------
         ArgumentTypeError
             If there is no such element type.
         """
-        if isinstance(framework_type, np.dtype) and not framework_type.isnative:
+        if isinstance(numpy_type, np.dtype) and not numpy_type.isnative:
             raise ArgumentTypeError(
-                f"{framework_type!r} has the byte order of other machines; convert the data to "
-                f"{framework_type.newbyteorder('=')!r} first."
+                f"{numpy_type!r} has the byte order of other machines; convert the data to "
+                f"{numpy_type.newbyteorder('=')!r} first."
             )
-        return BY_TYPE_ID[to_dali_type(framework_type)]
+        return BY_TYPE_ID[to_dali_type(numpy_type)]
 
 
 def _letter(kind: DType.Kind) -> str:

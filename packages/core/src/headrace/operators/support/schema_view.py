@@ -28,6 +28,9 @@ _TYPES = {
 }
 
 
+_LISTED_BY_DALI = {"_ArithmeticGenericOp", "_Shape", "_SubscriptDimCheck", "_TensorSubscript"}
+
+
 def schema_name(schema: OpSchema | Listed) -> str:
     """What DALI calls the schema: ``"Resize"``, ``"readers__File"``."""
     return "__".join((*filter(None, schema.module.split(".")), class_name(schema)))
@@ -61,9 +64,13 @@ def function_name(name: str) -> str:
     return function if name.startswith("_") else function.removeprefix("_")  # those of plugins
 
 
-def names_on(device: str) -> Iterator[str]:
-    """What DALI calls the operators that run on `device`, by name."""
-    return (schema_name(s) for s in registry.all_schemas() if device in _devices(s))
+def names_on(device: str, *, internal: bool = False) -> Iterator[str]:
+    """What DALI calls the operators that run on `device`; those of the library's own if asked."""
+    for schema in registry.all_schemas():
+        name = schema_name(schema)
+        own = schema.module == "" and name.startswith("_") and name not in _LISTED_BY_DALI
+        if device in _devices(schema) and (internal or not own):
+            yield name
 
 
 def _devices(schema: OpSchema) -> list[str]:
@@ -173,9 +180,9 @@ class SchemaView:
         """Whether there is an argument of that name."""
         return name in self._schema.args
 
-    def IsArgumentOptional(self, name: str) -> bool:
+    def IsArgumentOptional(self, arg_name: str) -> bool:
         """Whether an argument may be left out."""
-        return self.HasArgument(name) and not self._arg(name).required
+        return self.HasArgument(arg_name) and not self._arg(arg_name).required
 
     def IsTensorArgument(self, name: str) -> bool:
         """Whether an argument may differ from sample to sample."""
