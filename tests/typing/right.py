@@ -83,6 +83,13 @@ def dynamic() -> None:
     assert_type(ndd.cast(small, dtype="float32"), ndd.Batch)
     assert_type(attributes, ndd.Batch)
     assert ndd.tensor([1, 2], dtype=np.uint8).dtype == ndd.uint8
+    image = ndd.tensor(np.zeros((4, 4, 3), np.uint8), layout="HWC")
+    assert_type(ndd.rotate(image, angle=3.0), ndd.Tensor)
+    assert_type(ndd.rotate(images, angle=3.0), ndd.Batch)
+    angles = assert_type(ndd.random.uniform(range=[0, 1], batch_size=2), ndd.Batch)
+    assert_type(ndd.rotate(image, angle=angles), ndd.Tensor | ndd.Batch)
+    assert_type(ndd.cat(image, image), ndd.Tensor)
+    assert_type(ndd.cat(images, image), ndd.Batch)
 
 
 def main(root: str) -> None:

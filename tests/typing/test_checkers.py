@@ -114,3 +114,51 @@ def test_dalis_stubs_find_no_more(found):
 def test_the_right_program_runs(tmp_path):
     root = one_file_a_class(tmp_path, 4)
     runpy.run_path(str(HERE / "right.py"))["main"](str(root))
+
+
+AFTER_A_MISTAKE = """
+from typing import assert_type
+
+import numpy as np
+
+from headrace import Pipeline, fn, pipeline_def
+from headrace.data_node import DataNode
+
+node = fn.random.uniform(shape=[3, 3, 3])
+fn.resize(node, size="3")
+fn.rotate(node, angle="3")
+assert_type(fn.resize(np.ones((3, 3, 3)), size=3), DataNode)
+assert_type(fn.resize([[1.0, 2.0]], size=3), DataNode)
+
+
+@pipeline_def(batch_sise=3)
+def misspelt(size: int):
+    return fn.random.uniform(shape=[size])
+
+
+@pipeline_def(batch_size="3")
+def of_another_type(size: int):
+    return fn.random.uniform(shape=[size])
+
+
+assert_type(of_another_type(3), Pipeline)
+"""
+
+
+def test_what_mypy_says_of_a_mistake(tmp_path):
+    """In a line where there is one way to call it; and what is decorated keeps its type."""
+    (tmp_path / "mistakes.py").write_text(
+        f"{AFTER_A_MISTAKE}assert_type(misspelt(3), Pipeline)\nmisspelt('x')\n"
+    )
+    settings = tmp_path / "mypy.ini"
+    settings.write_text(f"[mypy]\ncheck_untyped_defs = true\nmypy_path = {SOURCES}\n")
+    said = run("mypy", f"--config-file={settings}", tmp_path / "mistakes.py").splitlines()
+    errors = [line for line in said if ": error: " in line]
+    assert [re.search(r"py:(\d+):", line)[1] for line in errors] == ["10", "11", "16", "21", "28"]
+    assert 'Argument "size" to "resize" has incompatible type' in errors[0]
+    assert 'did you mean "batch_size"?' in errors[2]
+    assert 'Argument "batch_size" to "pipeline_def" has incompatible type' in errors[3]
+    of_nodes = [line for line in said if "def rotate" in line or "def resize" in line]
+    assert len(of_nodes) <= 2
+    assert all("DataNode | TensorLike" in s or "list[DataNode]" in s for s in of_nodes)
+    assert max(map(len, of_nodes), default=0) < 1000

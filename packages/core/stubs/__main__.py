@@ -51,7 +51,7 @@ HAND_WRITTEN: dict[Api, dict[str, tuple[str, ...]]] = {
 _LONGEST = 85
 _IMPORTS = {
     "Any": "from typing import Any",
-    "ArrayLike": "from numpy.typing import ArrayLike",
+    "TensorLike": "from headrace.types.tensor_like import TensorLike",
     "Callable": "from collections.abc import Callable",
     "DALIDataType": "from headrace.types import DALIDataType",
     "DALIImageType": "from headrace.types import DALIImageType",
@@ -135,7 +135,11 @@ def module_text(module: Module, api: Api, path: tuple[str, ...]) -> str:
     standard = _merged(
         line for line in lines if not line.startswith(("from numpy", "from headrace"))
     )
-    head = "# Generated from the operators' declarations: do not edit.\n"
+    # A list of nodes, which the first overload takes, is data like any list for the second.
+    head = (
+        "# Generated from the operators' declarations: do not edit.\n"
+        '# mypy: disable-error-code="overload-overlap"\n'
+    )
     blocks = ["\n".join(block) for block in (standard, numpy, ours) if block]
     return "\n\n".join([head.rstrip(), *blocks, *([body.rstrip("\n")] if body else [])]) + "\n"
 
@@ -149,15 +153,22 @@ def function_text(schema: OpSchema) -> str:
     found = [w.applied(signature).replace(return_annotation=_returned("DataNode", w)) for w in ways]
     if schema.output_names is not None:
         found = [found[0].replace(return_annotation=SourceText("dict[str, DataNode]"))]
-    if first is not None and first.kind is Parameter.POSITIONAL_ONLY and schema.num_outputs:
-        # A list in the place of an input runs the operator once for each of its elements.
-        found += [_for_each(w.applied(signature), _returned("list[DataNode]", w)) for w in ways]
     texts = [_definition(name, found[0], docstring_for(schema, "fn"))]
-    if len(found) == 1:
-        return texts[0]
     texts += [_definition(name, one, None) for one in found[1:]]
+    if first is not None and first.kind is Parameter.POSITIONAL_ONLY and schema.num_outputs:
+        # A list in the place of an input runs the operator once for each of its elements. What is
+        # not decided is left to the others.
+        decided = [w for w in ways if len(w.counts) < 2] or ways
+        texts[:0] = [
+            _definition(name, _for_each(w.applied(signature), _returned("list[DataNode]", w)), None)
+            for w in decided
+        ]
+    if len(texts) == 1:
+        return texts[0]
     # A blank line behind a body, none behind `...`: the formatter's rule for stubs.
-    return f"@overload\n{texts[0]}\n" + "".join(f"@overload\n{text}" for text in texts[1:])
+    return "".join(
+        f"@overload\n{text}" + ("\n" if text.endswith('"""\n') else "") for text in texts
+    )
 
 
 def _returned(node: str, variant: Variant) -> SourceText:
@@ -204,7 +215,7 @@ def _calls(schema: OpSchema) -> str:
     decided_before = callable(schema.num_outputs)
     returned = "Any" if decided_before else _returned("list[DataNode]", variants(schema)[0])
     each = _definition("__call__", _for_each(signature, SourceText(returned)), None, method=True)
-    return f"    @overload\n{single}    @overload\n{each}"
+    return f"    @overload\n{each}    @overload\n{single}"
 
 
 def _definition(name: str, signature: Signature, doc: str | None, *, method: bool = False) -> str:

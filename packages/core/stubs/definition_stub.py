@@ -22,7 +22,6 @@ from typing import (
     Any,
     Concatenate,
     Generic,
-    ParamSpec,
     Protocol,
     TypeAlias,
     TypedDict,
@@ -30,17 +29,24 @@ from typing import (
     overload,
 )
 
-from numpy.typing import ArrayLike
+from typing_extensions import ParamSpec
 
 from headrace.graph.data_node import DataNode
 from headrace.pipeline.pipeline import Pipeline
 from headrace.profiling.profile import Profile
 from headrace.types import DataTypeLike, OperatorConcurrency, StreamPolicy
 
-_P = ParamSpec("_P")
+class Undecorated:
+    """Stands for the function that `pipeline_def` is called without, if with parentheses."""
+
+Parameters = ParamSpec("Parameters", default=[Undecorated])
+_P = ParamSpec("_P", default=[Undecorated])
 _Q = ParamSpec("_Q")
 
-PipelineOutputs: TypeAlias = DataNode | ArrayLike | tuple[DataNode | ArrayLike, ...]
+class _Array(Protocol):
+    def __array__(self) -> Any: ...
+
+PipelineOutputs: TypeAlias = DataNode | _Array | float | tuple[DataNode | _Array | float, ...]
 """What a definition may return."""
 
 class PipelineArguments(TypedDict, total=False):
@@ -49,9 +55,18 @@ class PipelineArguments(TypedDict, total=False):
 {arguments}
 
 class PipelineDefinition(Generic[_P]):
-    """A function that `pipeline_def` decorated: called, it makes a pipeline."""
+    """A function that `pipeline_def` decorated: called, it makes a pipeline.
+
+    Or `pipeline_def` with its arguments, which takes the function. So it is not overloaded itself:
+    what is wrong with its arguments is said in a line, and the function keeps its type.
+    """
 
     __name__: str
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self: PipelineDefinition[[Undecorated]], fn: Callable[_Q, PipelineOutputs], /
+    ) -> PipelineDefinition[_Q]: ...
 
     # Of a function without arguments.
     @overload
@@ -73,11 +88,6 @@ class PipelineDefinition(Generic[_P]):
     def __get__(
         self: PipelineDefinition[Concatenate[Any, _Q]], instance: object, owner: type
     ) -> PipelineDefinition[_Q]: ...
-
-class PipelineDecorator(Protocol):
-    """What `pipeline_def` returns where it is used with parentheses."""
-
-    def __call__(self, fn: Callable[_P, PipelineOutputs], /) -> PipelineDefinition[_P]: ...
 '''
 
 

@@ -30,7 +30,7 @@ _ROOT = "headrace.experimental.dynamic"
 _HEAD = "# Generated from the operators' declarations: do not edit.\n"
 _IMPORTS = {
     "Any": "from typing import Any",
-    "ArrayLike": "from numpy.typing import ArrayLike",
+    "TensorLike": "from headrace.types.tensor_like import TensorLike",
     "Batch": f"from {_ROOT}.batches import Batch",
     "DALIDataType": "from headrace.types import DALIDataType",
     "DALIImageType": "from headrace.types import DALIImageType",
@@ -170,17 +170,32 @@ def _function(schema: OpSchema, definition: Definition, *, builtin_names: bool) 
         if len(way.counts) > 1:  # whatever is not decided
             found.append(_changed(shown, {}, _result(way, "Tensor | Batch")))
             continue
-        batch = _result(way, "Batch")
         if first is not None and first.kind is Parameter.POSITIONAL_ONLY:
             of_batches = {first.name: first.replace(annotation=SourceText("Batch"), default=_EMPTY)}
-            found.append(_changed(shown, of_batches, batch))
-        size = signature.parameters["batch_size"]
-        sized = {size.name: size.replace(annotation=SourceText("int"), default=_EMPTY)}
-        found.append(_changed(shown, sized, batch))
+            found.append(_changed(shown, of_batches, _result(way, "Batch")))
+            found.append(_of_tensors(shown, first.name, _result(way, "Tensor")))
+        if first is None or first.default is not _EMPTY or first.kind is Parameter.KEYWORD_ONLY:
+            size = signature.parameters["batch_size"]
+            sized = {size.name: size.replace(annotation=SourceText("int"), default=_EMPTY)}
+            found.append(_changed(shown, sized, _result(way, "Batch")))
         found.append(_changed(shown, {}, _result(way, "Tensor | Batch")))
     texts = [definition(name, one, None) for one in found[:-1]]
     texts.append(definition(name, found[-1], docstring_for(schema, "dynamic")))
     return "".join(f"@overload\n{text}" for text in texts)
+
+
+def _of_tensors(signature: Signature, first: str, returned: SourceText) -> Signature:
+    """The signature for a tensor and arguments that are the same for all samples."""
+    changed = {}
+    for name, parameter in signature.parameters.items():
+        text = re.sub(r"Tensor \| Batch( \| TensorLike)?", "Tensor", str(parameter.annotation))
+        if name == "batch_size":
+            text = "None"
+        default = _EMPTY if name == first else parameter.default
+        changed[name] = parameter.replace(
+            annotation=SourceText("Tensor" if name == first else text), default=default
+        )
+    return _changed(signature, changed, returned)
 
 
 def _changed(
@@ -243,7 +258,7 @@ def _math(definition: Definition) -> str:
             continue
         values = [
             Parameter(
-                name, Parameter.POSITIONAL_OR_KEYWORD, annotation=SourceText("ArrayLike | Any")
+                name, Parameter.POSITIONAL_OR_KEYWORD, annotation=SourceText("TensorLike | Any")
             )
             for name in operation.parameters
         ]

@@ -7,7 +7,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from headrace.autograph.graph_branches import define
 from headrace.autograph.selection import MARK
@@ -24,14 +24,13 @@ from headrace.tracebacks import public
 if TYPE_CHECKING:
     # For type checkers only: the build writes a .pyi file of this module (packages/core/stubs).
     from headrace.pipeline.definition_types import (
+        Parameters,
         PipelineArguments,
-        PipelineDecorator,
         PipelineDefinition,
         PipelineOutputs,
     )
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_P = ParamSpec("_P")
 _SETTINGS = frozenset(name for name, f in Settings.__dataclass_fields__.items() if f.init)
 
 
@@ -50,25 +49,12 @@ def do_not_convert(func: _F) -> _F:
     return func
 
 
-@overload
 def pipeline_def(
-    fn: Callable[_P, PipelineOutputs],
+    fn: Callable[Parameters, PipelineOutputs] | None = None,
     *,
     enable_conditionals: bool = False,
     **pipeline_kwargs: Unpack[PipelineArguments],
-) -> PipelineDefinition[_P]: ...
-@overload
-def pipeline_def(
-    *,
-    enable_conditionals: bool = False,
-    **pipeline_kwargs: Unpack[PipelineArguments],
-) -> PipelineDecorator: ...
-def pipeline_def(
-    fn: Callable[..., Any] | None = None,
-    *,
-    enable_conditionals: bool = False,
-    **pipeline_kwargs: Any,
-) -> Any:
+) -> PipelineDefinition[Parameters]:
     """Decorate a function that returns a pipeline's outputs: calling it makes the pipeline.
 
     The decorated function takes its own arguments and those of `Pipeline`; what is given at the
@@ -84,7 +70,10 @@ def pipeline_def(
     **pipeline_kwargs
         Arguments of `Pipeline`.
     """
-    return decorated(fn, enable_conditionals, False, pipeline_kwargs)
+    found: PipelineDefinition[Parameters] = decorated(
+        fn, enable_conditionals, False, dict(pipeline_kwargs)
+    )
+    return found
 
 
 def decorated(

@@ -3,49 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, Unpack, overload
+from typing import TYPE_CHECKING, Unpack
 
 from headrace.pipeline import definition
 
 if TYPE_CHECKING:
     from headrace.pipeline.definition_types import (
+        Parameters,
         PipelineArguments,
-        PipelineDecorator,
         PipelineDefinition,
         PipelineOutputs,
     )
 
 __all__ = ["pipeline_def"]
 
-_P = ParamSpec("_P")
-
 
 def __dir__() -> list[str]:
     return [*__all__]
 
 
-@overload
 def pipeline_def(
-    fn: Callable[_P, PipelineOutputs],
+    fn: Callable[Parameters, PipelineOutputs] | None = None,
     *,
     enable_conditionals: bool = False,
     debug: bool = False,
     **pipeline_kwargs: Unpack[PipelineArguments],
-) -> PipelineDefinition[_P]: ...
-@overload
-def pipeline_def(
-    *,
-    enable_conditionals: bool = False,
-    debug: bool = False,
-    **pipeline_kwargs: Unpack[PipelineArguments],
-) -> PipelineDecorator: ...
-def pipeline_def(
-    fn: Callable[..., Any] | None = None,
-    *,
-    enable_conditionals: bool = False,
-    debug: bool = False,
-    **pipeline_kwargs: Any,
-) -> Any:
+) -> PipelineDefinition[Parameters]:
     """Like `headrace.pipeline_def`.
 
     Parameters
@@ -56,4 +39,7 @@ def pipeline_def(
         Execute the definition in every `run`, and each operator when it is called: see
         `headrace.pipeline.debug.PipelineDebug`. It may be given at the call, too.
     """
-    return definition.decorated(fn, enable_conditionals, debug, pipeline_kwargs)
+    found: PipelineDefinition[Parameters] = definition.decorated(
+        fn, enable_conditionals, debug, dict(pipeline_kwargs)
+    )
+    return found

@@ -34,13 +34,15 @@ class SettingsProperties:
 
     _settings: Settings
 
-    def __getattr__(self, name: str) -> Any:
-        # Asked last: a derived class may keep what it likes under these names.
-        if name in _OF_DALI:
-            return getattr(self, name[1:])
-        if name in _SETTINGS:
-            return getattr(self._settings, name[1:])
-        return object.__getattribute__(self, name)  # which says what is missing, as ever
+    if not TYPE_CHECKING:  # for which a misspelt name is to be an error
+
+        def __getattr__(self, name: str) -> Any:
+            # Asked last: a derived class may keep what it likes under these names.
+            if name in _OF_DALI:
+                return getattr(self, name[1:])
+            if name in _SETTINGS:
+                return getattr(self._settings, name[1:])
+            return object.__getattribute__(self, name)  # which says what is missing, as ever
 
     def _built(self) -> Engine:
         """What the pipeline runs on; it is built if need be."""

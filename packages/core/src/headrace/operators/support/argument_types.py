@@ -198,7 +198,7 @@ InterpTypeArg = ArgType(
     whole=True,
 )
 LayoutArg = ArgType("layout", "str", _layout)
-ArrayArg = ArgType("float or nested list of float", "ArrayLike", _array, _kept)
+ArrayArg = ArgType("float or nested list of float", "TensorLike", _array, _kept)
 """A tensor of any rank, kept as a float32 array."""
 FrameFloatArg = ArgType("float", "float", _float, _kept)
 FrameFloatListArg = ArgType(

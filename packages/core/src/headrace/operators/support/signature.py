@@ -73,7 +73,7 @@ PIPELINE_ARGUMENTS = ("preserve", "bytes_per_sample_hint", "seed")
 
 
 def _dynamic_signature(schema: OpSchema) -> Signature:
-    values = "Tensor | Batch | ArrayLike"
+    values = "Tensor | Batch | TensorLike"
     inputs = [p.replace(annotation=_replaced(p, values)) for p in _inputs(schema)]
     keywords = [
         Parameter(
@@ -108,7 +108,7 @@ def _dynamic_signature(schema: OpSchema) -> Signature:
 
 def _replaced(parameter: Parameter, values: str) -> SourceText:
     """The annotation of a parameter, with what dynamic mode has in the place of nodes."""
-    text = str(parameter.annotation).replace("DataNode | ArrayLike", values)
+    text = str(parameter.annotation).replace("DataNode | TensorLike", values)
     return SourceText(text.replace("DataNode", values))
 
 
@@ -158,12 +158,12 @@ def _inputs(schema: OpSchema) -> Iterator[Parameter]:
         yield Parameter(
             "inputs" if repeated.name != "inputs" else "more_inputs",
             Parameter.VAR_POSITIONAL,
-            annotation=SourceText("DataNode | ArrayLike"),
+            annotation=SourceText("DataNode | TensorLike"),
         )
 
 
 def _input(declared: Input) -> Parameter:
-    annotation = "DataNode | ArrayLike"
+    annotation = "DataNode | TensorLike"
     if declared.optional:
         return Parameter(
             declared.name,
