@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -305,8 +306,8 @@ class EndingPipeline(CountingPipeline):
                 self._queue.append((None, self.order.draw(self.left.pop(0)), 0, None))
         self._started = True
 
-    def _batches_of_epoch(self, following):
-        return None
+    def _built(self):
+        return SimpleNamespace(queues=SimpleNamespace(batches_of_epoch=lambda following: None))
 
     def reset(self):
         if not self.left and not self._queue:

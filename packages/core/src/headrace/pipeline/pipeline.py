@@ -560,10 +560,6 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         """See `OpenReaders.rest`."""
         return self._built().readers.rest(name)
 
-    def _batches_of_epoch(self, following: int) -> int | None:
-        """See `InputQueues.batches_of_epoch`."""
-        return self._built().queues.batches_of_epoch(following)
-
     # -- end ---------------------------------------------------------------------------------
 
     def _shutdown(self) -> None:

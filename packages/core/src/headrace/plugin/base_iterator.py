@@ -515,7 +515,7 @@ class _DaliBaseIterator(_Base):
         counter = self._epochs
         if isinstance(counter, EndlessCounter):
             (pipeline,) = self._pipes
-            return pipeline._batches_of_epoch(int(self._ended))
+            return pipeline._built().queues.batches_of_epoch(int(self._ended))
         if self._ended and not self._exhausted:
             counter = copy.deepcopy(counter)
             counter.next_epoch()
