@@ -124,7 +124,7 @@ def _jax_peer(graph: Any, batch_size: int, threads: int, devices: int) -> Peer:
 
     there = jax.devices()[:devices]
     sharding = NamedSharding(Mesh(np.array(there), ("batch",)), PartitionSpec("batch"))
-    seen = jax.jit(lambda images: images[..., 0, 0, 0].sum())
+    seen = jax.jit(lambda images: images[:, 0, 0, 0])  # nothing is exchanged
 
     @data_iterator(output_map=["images", "labels"], reader_name="reader", sharding=sharding)
     def images(num_shards: int, shard_id: int) -> Any:

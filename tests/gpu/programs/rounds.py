@@ -5,6 +5,7 @@ torchrun --nproc-per-node 2 -m tests.gpu.programs.rounds FOLDER ROUNDS
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -31,6 +32,21 @@ def counts():
     }
 
 
+def contexts():
+    """Devices on which this process has a context."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    found = []
+    for number in range(torch.cuda.device_count()):
+        device, flags, is_active = ctypes.c_int(), ctypes.c_uint(), ctypes.c_int()
+        assert not driver.cuDeviceGet(ctypes.byref(device), number)
+        assert not driver.cuDevicePrimaryCtxGetState(
+            device, ctypes.byref(flags), ctypes.byref(is_active)
+        )
+        if is_active.value:
+            found.append(number)
+    return found
+
+
 def main():
     folder, rounds = sys.argv[1], int(sys.argv[2])
     on_gpu = torch.cuda.is_available() and torch.cuda.device_count() > 1
@@ -55,6 +71,7 @@ def main():
                 torch.cuda.synchronize()
                 free, total = torch.cuda.mem_get_info(rank)
                 row["device_megabytes"] = (total - free) >> 20
+                assert contexts() == [rank]
             found.append(row)
     everything: list[object] = [None] * world_size
     dist.all_gather_object(everything, found)

@@ -73,6 +73,30 @@ def test_events_belong_to_the_device_of_their_stream(cuda):
             assert cuda.devices_of_events[event.address] == runtime.device_id
 
 
+def test_a_thread_without_a_device_makes_no_context_of_the_first(cuda):
+    """Half a gigabyte of GPU 0 in each rank, and an error where that GPU is another program's."""
+    runtime = CudaRuntime(1)
+    contexts = []
+
+    def work():
+        runtime.free_pinned(runtime.allocate_pinned(64))
+        runtime.record(runtime.acquire_stream())
+        contexts.append(cuda.current_context)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert contexts == [0]
+    assert cuda.contexts == {1}
+
+
+def test_the_users_context_is_current_again(cuda):
+    CudaRuntime(0).activate()
+    before = cuda.current_context
+    CudaRuntime(1).record(7)
+    assert cuda.current_context == before != 0
+
+
 _AT_EXIT = """
 import ctypes
 import sys

@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import os
 import sys
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from headrace.tensors.gpu import driver
+
+_CONTEXTS = 0x1000
 
 
 class CudaCallError(RuntimeError):
@@ -41,6 +44,8 @@ class FakeCuda:
         fails, as with CUDA.
     devices_of_events
         The device that each event belongs to: the one that was current when it was made.
+    contexts
+        Devices that have a context.
     """
 
     def __init__(self, capability: tuple[int, int] = (9, 0)) -> None:
@@ -48,7 +53,8 @@ class FakeCuda:
         self.devices_of_events: dict[int, int] = {}
         self._process = os.getpid()
         self._capability = capability
-        self._device = 0
+        self.contexts: set[int] = set()
+        self._current = threading.local()
         self._handles = itertools.count(0x100)
         self._pinned: dict[int, Any] = {}
         names = ("memcpyAsync", "memsetAsync", "streamSynchronize", "eventSynchronize")
@@ -65,7 +71,6 @@ class FakeCuda:
                     hostUnregister=self._runtime("hostUnregister", lambda *_: None),
                     **{name: self._runtime(name, lambda *_: None) for name in names},
                 ),
-                Device=self._device_block,
                 Stream=lambda **_: SimpleNamespace(ptr=next(self._handles)),
             )
         )
@@ -89,29 +94,31 @@ class FakeCuda:
             if os.getpid() != self._process:
                 return 3  # CUDA_ERROR_NOT_INITIALIZED
             if name == "cuCtxGetCurrent":
-                args[0].value = 0x1000 + self._device
+                args[0].value = self.current_context
+            elif name == "cuCtxSetCurrent":
+                self._current.context = args[0]
+            elif name == "cuDevicePrimaryCtxRetain":
+                args[0]._obj.value = self._context_of(args[1])
             elif name == "cuEventCreate":
+                if not self.current_context:
+                    return 201  # CUDA_ERROR_INVALID_CONTEXT
                 made = args[0]._obj.value = next(self._handles)
-                self.devices_of_events[made] = self._device
+                self.devices_of_events[made] = self.current_context - _CONTEXTS
             return 0
 
         return _Entry(run)
 
+    @property
+    def current_context(self) -> int:
+        """The calling thread's; 0 if it has none."""
+        return getattr(self._current, "context", 0)
+
+    def _context_of(self, number: int) -> int:
+        self.contexts.add(number)
+        return _CONTEXTS + number
+
     def _set_device(self, number: int) -> None:
-        self._device = number
-
-    def _device_block(self, number: int) -> Any:
-        cuda = self
-
-        class Block:
-            def __enter__(self) -> None:
-                self.before = cuda._device
-                cuda.cupy.cuda.runtime.setDevice(number)
-
-            def __exit__(self, *_: object) -> None:
-                cuda.cupy.cuda.runtime.setDevice(self.before)
-
-        return Block()
+        self._current.context = self._context_of(number)
 
     def _properties(self, number: int) -> dict[str, Any]:
         major, minor = self._capability

@@ -141,7 +141,7 @@ class CudaRuntime:
         """What the kernels are part of."""
         self.driver = Driver(self.activate)
         self._context = 0
-        """What the driver calls the device's context, once a thread has made it current."""
+        """What the driver calls the device's context, once it has been used."""
         self._is_ending = is_finalizing  # the names of modules are gone before the last objects
         _every.add(self)
 
@@ -160,7 +160,9 @@ class CudaRuntime:
         """The same for the length of a ``with``."""
         if self._context and self.driver.current_context() == self._context:
             return _NOTHING  # it is current already, as nearly always
-        return self.xp.cuda.Device(self.device_id)
+        if not self._context:
+            self._context = self.driver.context_of(self.device_id)
+        return self.driver.active(self._context)
 
     def acquire_stream(self) -> int:
         """A non-blocking stream for the caller alone."""

@@ -8,11 +8,12 @@ allocating, copies from memory that is not page-locked) goes through CuPy.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -87,6 +88,8 @@ class Driver:
             "cuFuncSetAttribute", ctypes.c_size_t, ctypes.c_int, ctypes.c_int
         )
         self._current = entry("cuCtxGetCurrent", ctypes.POINTER(_handle))
+        self._set_current = entry("cuCtxSetCurrent", _handle)
+        self._retain = entry("cuDevicePrimaryCtxRetain", ctypes.POINTER(_handle), ctypes.c_int)
         self._describe = entry("cuGetErrorString", ctypes.c_int, ctypes.POINTER(ctypes.c_char_p))
 
     def close(self, error: Callable[[], Exception]) -> None:
@@ -103,6 +106,26 @@ class Driver:
         context = _handle()
         self._current(context)
         return context.value
+
+    def context_of(self, device_id: int) -> int:
+        """The context that the CUDA runtime has for a device; made if need be, and kept."""
+        context = _handle()
+        self.call(self._retain, ctypes.byref(context), device_id)
+        return context.value
+
+    @contextlib.contextmanager
+    def active(self, context: int) -> Iterator[None]:
+        """Make a context current in the calling thread, and then the one that was, be it none.
+
+        To go back by the number of the device would make a context of device 0, half a gigabyte,
+        in each process in which a thread of its own has not chosen any.
+        """
+        before = self.current_context()
+        self.call(self._set_current, context)
+        try:
+            yield
+        finally:
+            self.call(self._set_current, before)
 
     def call(self, function: Any, *args: Any) -> None:
         """Call an entry point.
