@@ -61,7 +61,7 @@ def test_epochs_follow_one_another(files, policy):
         break
     assert epoch(it) == first
     next(it := iterate(file_pipeline(files), auto_reset="yes"))
-    assert len(epoch(it)) == 6
+    assert len(epoch(it)) == 5
 
 
 def test_memory_is_shared_with_the_pipeline(monkeypatch):
