@@ -90,6 +90,7 @@ def test_types(dtype, out):
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore:.*`std(dev)?` is 0")
 def test_arithmetic(kwargs):
     exact(_normalize(**kwargs), RAGGED, layouts="HWC")
 

@@ -79,6 +79,7 @@ def test_rows_of_several_chunks(dtype):
     same(data, axes=(1, 2), stddev=3.0)
 
 
+@pytest.mark.filterwarnings("ignore:.*`std(dev)?` is 0")
 def test_given_numbers():
     data = ragged((40, 30, 3), "uint8")
     same(data, mean=20.0, stddev=3.0, epsilon=1.0)

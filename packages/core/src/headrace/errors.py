@@ -27,6 +27,10 @@ class HeadraceError(Exception):
     """Base of every error the library raises on purpose."""
 
 
+class SuspectDataWarning(UserWarning):
+    """Data and arguments that go together, but hardly as they are meant."""
+
+
 class UsageError(HeadraceError, RuntimeError):
     """The library was called in a way it does not support (wrong order, wrong state)."""
 

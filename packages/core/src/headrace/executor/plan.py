@@ -8,12 +8,13 @@ streams, each with a thread of its own: ``"mixed"`` for what has its data on the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from headrace.errors import MisusedArgumentError, located
+from headrace.errors import MisusedArgumentError, SuspectDataWarning, located
 from headrace.executor.cpu.batch import ShapeStatistics
 from headrace.graph.data_node import DataNode
 from headrace.graph.guards import Term
@@ -76,6 +77,17 @@ class Plan:
     """Whether the register is in memory of the GPU."""
     uploaded: list[bool]
     """Whether the GPU or its decoders read the register, so that page-locked memory suits it."""
+    warned: set[int] = field(default_factory=set)
+    """Nodes, by ``id(node)``, that a warning was given of."""
+
+    def warn(self, node: OpNode, text: str) -> None:
+        """Warn, once and at the line that made `node`, of what is hardly meant."""
+        if id(node) not in self.warned:
+            self.warned.add(id(node))
+            place = node.user_line.partition(" in ")[0]
+            file, _, line = place.rpartition(":")
+            text = f"`fn.{node.schema.name}`: {text}"
+            warnings.warn_explicit(text, SuspectDataWarning, file or place, int(line or 0))
 
     @property
     def streams(self) -> set[str]:

@@ -143,7 +143,11 @@ class StepMaker:
             op = self._frames(op, inputs, {k: s.layout for k, s in tensors.items()})
         else:
             check_frame_arguments(node.schema, inputs, tensors)
-        return op, as_specs(op.infer(*inputs))
+        found = op, as_specs(op.infer(*inputs))
+        suspect = op.suspect(*inputs)
+        if suspect:
+            self.plan.warn(node, suspect)
+        return found
 
     def _specs_of(self, node: OpNode) -> tuple[list[Spec], dict[str, Spec]]:
         register = self.plan.register

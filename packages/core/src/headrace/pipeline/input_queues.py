@@ -73,6 +73,13 @@ class InputQueues:
             (node, [plan.registers[id(node), k] for k in range(len(node.outputs))])
             for node in sorted(plan.fed_nodes, key=lambda n: not n.input_queue.has_source)
         ]
+        self._unseen = {
+            plan.register(edge): node
+            for node in plan.nodes
+            for edge in node.inputs[:1]
+            if edge.source in plan.fed_nodes and "HWC" in (node.schema.inputs[0].layouts or ())
+        }
+        """Operators that may take data for images, by registers that were not looked at yet."""
         for node in plan.fed_nodes:
             pools: list[HostPool] = [
                 device.pinned if device is not None and is_for_gpu(plan, node, k) else host
@@ -213,12 +220,33 @@ class InputQueues:
             raise StopIteration
         self.iteration += 1
         size = self._common_size(deliveries)
+        if self._unseen:
+            self._warn_of_planes(deliveries)
         fed = {
             r: buffer_of(delivery)
             for _, registers, batches in deliveries
             for r, delivery in zip(registers, batches, strict=True)
         }
         return size, fed
+
+    def _warn_of_planes(
+        self, deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]]
+    ) -> None:
+        """Warn where channels come first in data without a layout that is taken for HWC."""
+        unseen, self._unseen = self._unseen, {}
+        for _, registers, batches in deliveries:
+            for register, batch in zip(registers, batches, strict=True):
+                if register not in unseen or batch.spec.layout or isinstance(batch, DeviceDelivery):
+                    continue
+                samples = batch.dense if batch.samples is None else batch.samples
+                shape = () if samples is None else samples[0].shape
+                if len(shape) == 3 and shape[0] in (1, 3) and min(shape[1:]) > 4:
+                    self._plan.warn(
+                        unseen[register],
+                        f"data of shape {shape} has no layout and is taken for HWC, which makes it "
+                        f"{shape[0]} pixels high, with {shape[2]} channels. If it is CHW, give its "
+                        'external source `layout="CHW"`; if not, `layout="HWC"`.',
+                    )
 
     def _add_place(self, error: Exception, node: OpNode) -> None:
         """Note on `error` which source raised it, unless its worker has noted that.

@@ -56,6 +56,10 @@ class FrameLoop(SampleOperator):
                     "each sequence."
                 )
 
+    def suspect(self, *inputs: Spec) -> str:
+        """The warning of what works on a frame."""
+        return self.op.suspect(*inputs)
+
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
         """Specs of the output sequences."""
         first = inputs[0]

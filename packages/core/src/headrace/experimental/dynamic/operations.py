@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any
 
+from headrace.errors import SuspectDataWarning
 from headrace.executor.cpu.frames import FrameLoop
 from headrace.executor.inputs import (
     check_argument,
@@ -16,6 +18,7 @@ from headrace.executor.inputs import (
 )
 from headrace.experimental.dynamic.single_sample import SingleSampleRunner
 from headrace.graph.nodes import OpNode
+from headrace.graph.user_line import stack_level
 from headrace.operators.support.operator import BatchOperator
 from headrace.operators.support.schema import OpSchema, Spec, as_specs
 
@@ -142,6 +145,9 @@ class Operation:
         else:
             check_frame_arguments(schema, inputs, tensors)
         specs = as_specs(op.infer(*inputs))
+        suspect = op.suspect(*inputs)
+        if suspect:
+            warnings.warn(suspect, SuspectDataWarning, stacklevel=stack_level())
         return BoundOperator(self, op, specs)
 
 

@@ -30,6 +30,7 @@ from headrace.operators.support.argument_types import (
     IntListArg,
     LayoutArg,
 )
+from headrace.operators.support.normalize.suspect import suspect_moments
 from headrace.operators.support.operator import (
     BatchContext,
     BatchOperator,
@@ -175,6 +176,10 @@ class Normalize(SampleOperator):
                 "nothing is left to be taken along axes. Leave the axes out."
             )
         return data._replace(dtype=args.dtype)
+
+    def suspect(self, *inputs: Spec) -> str:
+        std = None if self.args.epsilon else self.args.stddev
+        return suspect_moments(self.args.mean, std, inputs[0].dtype, "stddev")
 
     def _is_array(self, name: str) -> bool:
         value = getattr(self.args, name)

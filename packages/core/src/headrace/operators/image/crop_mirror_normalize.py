@@ -26,6 +26,7 @@ from headrace.operators.support.normalize.pixels import (
     Coefficients,
     PixelNormalization,
 )
+from headrace.operators.support.normalize.suspect import suspect_moments
 from headrace.operators.support.operator import (
     BatchContext,
     ChunkContext,
@@ -170,6 +171,9 @@ class CropMirrorNormalize(SampleOperator):
         self._pixels_in, self._pixels_out = data.layout.endswith("C"), layout.endswith("C")
         self._fuses = data.layout == "HWC" and layout in ("HWC", "CHW")
         return data._replace(dtype=dtype, layout=layout)
+
+    def suspect(self, *inputs: Spec) -> str:
+        return suspect_moments(self.args.mean, self.args.std, inputs[0].dtype, "std")
 
     def plan(self, c: PlanContext, data: Samples | LazyBatch) -> Planned:
         extents = data.shapes

@@ -107,6 +107,10 @@ class Operator:
         found: Spec = inputs[0]
         return found
 
+    def suspect(self, *inputs: Spec) -> str:
+        """A warning, said once behind `infer`, that `inputs` or arguments are hardly meant."""
+        return ""
+
     plan: ClassVar[Callable[..., Planned | None] | None] = None
     """A method ``plan(c, *inputs)`` that works out what has to be known before pixels are touched,
     for several samples at once: shapes of the outputs, windows, matrices, or the outputs themselves
