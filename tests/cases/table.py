@@ -303,7 +303,9 @@ def _is_taken(case: Case) -> bool:
             for k, (rows, layout) in enumerate(case.inputs)
         ]
         args |= dict.fromkeys(tensors)
-        schema.cls.for_arguments(args)(args, tensors).infer(*specs)
+        op = schema.cls.for_arguments(args)(args, tensors)
+        op.check_constants()
+        op.infer(*specs)
     except HeadraceError:
         return False
     return True

@@ -82,6 +82,7 @@ class Prepared:
         self.constants: SimpleNamespace = self.op.args
         if is_for_frames(schema, specs, argument_specs):
             self.op = frames(self.op, specs, {k: s.layout for k, s in argument_specs.items()})
+        self.op.check_constants()
         inferred = self.op.infer(*specs)
         self.specs = (inferred,) if isinstance(inferred, Spec) else tuple(inferred)
         by_frame = self.op.frame_args

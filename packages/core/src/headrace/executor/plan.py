@@ -172,6 +172,18 @@ def class_of(node: OpNode) -> type[Operator]:
         raise located(error, node.where()) from error
 
 
+def check_constants(nodes: list[OpNode]) -> None:
+    """Raise what operators say of their constants before there is any data."""
+    for node in nodes:
+        cls = class_of(node)
+        if cls.check_constants is Operator.check_constants:
+            continue
+        try:
+            cls(node.args, dict.fromkeys(node.tensor_args)).check_constants()  # type: ignore[arg-type]
+        except Exception as error:
+            raise located(error, node.where()) from error
+
+
 def works_on_batches(node: OpNode) -> bool:
     """Whether the class that does the work of `node` is one of whole batches."""
     return issubclass(class_of(node), BatchOperator)

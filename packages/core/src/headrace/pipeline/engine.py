@@ -12,6 +12,7 @@ from headrace.executor.memory import PipelineMemory
 from headrace.executor.plan import (
     batches_for_processes,
     batches_read_ahead,
+    check_constants,
     make_plan,
 )
 from headrace.executor.statistics import MemoryStatistics
@@ -78,6 +79,7 @@ class Engine:
         _check_gpu(settings, run_nodes)
         if settings.fuse:
             run_nodes, run_outputs = merge_expressions(run_nodes, run_outputs)
+        check_constants(run_nodes)
         seeds = self.checkpointing.seeds(run_nodes, settings.seed)
         self.readers = OpenReaders(
             [node for node in run_nodes if node.schema.reader],

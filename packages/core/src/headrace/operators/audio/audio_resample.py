@@ -91,16 +91,19 @@ class AudioResample(SampleOperator):
     >>> faster = fn.audio_resample(audio, scale=fn.random.uniform(range=(0.9, 1.1)))
     """
 
+    def check_constants(self) -> None:
+        check_quality(self.args.quality)
+        self._check_given()
+
     def infer(self, audio: Spec) -> Spec:
         args = self.args
         _check_axes(audio.ndim)
         self._is_checked = audio.ndim is not None
-        check_quality(args.quality)
         dtype = audio.dtype if args.dtype is None else args.dtype
         if dtype not in _DTYPES:
             allowed = ", ".join(t.name for t in _DTYPES)
             raise DataTypeError(f"`dtype` must be one of {allowed}, got {dtype.name}.")
-        self._check_given()
+        self._rates = NumberTable(self, {"in_rate": 1.0, self._by: 1.0})
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._scaled = dtype != audio.dtype
         self._window = sinc_window(args.quality)
@@ -127,7 +130,6 @@ class AudioResample(SampleOperator):
                 "`out_length`."
             )
         (self._by,) = ways
-        self._rates = NumberTable(self, {"in_rate": 1.0, self._by: 1.0})
 
     def plan(self, c: PlanContext, audio: Samples) -> Planned:
         if not self._is_checked:

@@ -67,7 +67,7 @@ class MelFilterBank(SampleOperator):
     >>> mel = fn.mel_filter_bank(fn.spectrogram(audio), sample_rate=16000, nfilter=80)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def check_constants(self) -> None:
         args = self.args
         if args.nfilter < 1:
             raise ArgumentValueError(f"`nfilter` is {args.nfilter}; it has to be at least 1.")
@@ -82,6 +82,11 @@ class MelFilterBank(SampleOperator):
                 f"`freq_high` is {high}; it has to be above `freq_low`, which is {low}, and at "
                 f"most `sample_rate`, {rate}."
             )
+
+    def infer(self, *inputs: Spec) -> Spec:
+        args = self.args
+        rate, low, high = args.sample_rate, args.freq_low, args.freq_high
+        high = high if high > 0 else rate / 2
         self._settings = (args.nfilter, rate, low, high, args.mel_formula, args.normalize)
         self._layout = inputs[0].layout
         self._known: dict[int, Bands] = {}

@@ -58,7 +58,7 @@ class PreemphasisFilter(SampleOperator):
     >>> emphasised = fn.preemphasis_filter(audio, preemph_coeff=0.95)
     """
 
-    def infer(self, data: Spec) -> Spec:
+    def check_constants(self) -> None:
         args = self.args
         if args.dtype not in _DTYPES:
             allowed = ", ".join(t.name for t in _DTYPES)
@@ -67,8 +67,11 @@ class PreemphasisFilter(SampleOperator):
             raise ArgumentChoiceError(
                 f"`border` is {args.border!r}, but must be one of {', '.join(map(repr, _BORDERS))}."
             )
+
+    def infer(self, data: Spec) -> Spec:
         from headrace.kernels.cpu.audio.preemphasis import preemphasize
 
+        args = self.args
         self._border = _BORDERS[args.border]
         self._filter = preemphasize
         self._dtype = np.dtype(to_numpy_type(args.dtype))

@@ -96,13 +96,22 @@ class Spectrogram(SampleOperator):
     >>> decibels = fn.to_decibels(mel, cutoff_db=-80)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
+    def check_constants(self) -> None:
         args = self.args
-        length, step, nfft = args.window_length, args.window_step, args.nfft
+        length, step = args.window_length, args.window_step
         for name, value in (("window_length", length), ("window_step", step)):
             if value < 1:
                 raise ArgumentValueError(f"`{name}` is {value}; it has to be at least 1.")
-        nfft = length if nfft is None else nfft
+        if args.window_fn is not None and len(args.window_fn) != length:
+            raise ArgumentValueError(
+                f"`window_fn` has {len(args.window_fn)} weights; it needs as many as "
+                f"`window_length`, which is {length}."
+            )
+
+    def infer(self, *inputs: Spec) -> Spec:
+        args = self.args
+        length, step = args.window_length, args.window_step
+        nfft = length if args.nfft is None else args.nfft
         if nfft < length:
             raise ArgumentValueError(
                 f"`nfft` is {nfft}; it has to be at least `window_length`, which is {length}. "
@@ -112,11 +121,6 @@ class Spectrogram(SampleOperator):
             window = hann_window(length)
         else:
             window = np.array(args.window_fn, np.float32)
-            if window.size != length:
-                raise ArgumentValueError(
-                    f"`window_fn` has {window.size} weights; it needs as many as `window_length`, "
-                    f"which is {length}."
-                )
         frames = Frames(window, step, center=args.center_windows, reflect=args.reflect_padding)
         self._plan = SpectrumPlan(frames, nfft, squared=args.power == 2)
         self._device_plan: _gpu.DevicePlan | None = None

@@ -57,13 +57,15 @@ class ToDecibels(SampleOperator):
     >>> decibels = fn.to_decibels(fn.spectrogram(audio), reference=1.0, cutoff_db=-80)
     """
 
-    def infer(self, *inputs: Spec) -> Spec:
-        args = self.args
-        if args.reference == 0:
+    def check_constants(self) -> None:
+        if self.args.reference == 0:
             raise ArgumentValueError(
                 "`reference` argument can't be zero: nothing has a ratio to it. Leave it out for "
                 "the largest value of each sample."
             )
+
+    def infer(self, *inputs: Spec) -> Spec:
+        args = self.args
         self._scale = decibel_scale(args.reference, args.cutoff_db, args.multiplier)
         return inputs[0]
 

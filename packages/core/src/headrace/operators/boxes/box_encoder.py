@@ -68,7 +68,7 @@ class BoxEncoder(SampleOperator):
     height as logarithms of their ratios to the anchor's.
     """
 
-    def infer(self, boxes: Spec, labels: Spec) -> tuple[Spec, Spec]:
+    def check_constants(self) -> None:
         args = self.args
         if not 0.0 <= args.criteria <= 1.0:
             raise ArgumentValueError(f"`criteria` must be from 0 to 1, got {args.criteria}.")
@@ -83,6 +83,9 @@ class BoxEncoder(SampleOperator):
                 )
         if 0.0 in args.stds:
             raise ArgumentValueError("`stds` values must not be 0.")
+
+    def infer(self, boxes: Spec, labels: Spec) -> tuple[Spec, Spec]:
+        args = self.args
         anchors = np.array(args.anchors, np.float32).reshape(-1, 4)
         self.anchors = np.ascontiguousarray(anchors)
         middles = (anchors[:, :2] + anchors[:, 2:]) * np.float32(0.5)

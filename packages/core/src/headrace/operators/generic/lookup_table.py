@@ -60,14 +60,14 @@ class LookupTable(SampleOperator):
     >>> classes = fn.lookup_table(labels, keys=[7, 9], values=[0, 1], dtype=types.INT32)
     """
 
-    def infer(self, data: Spec) -> Spec:
+    def check_constants(self) -> None:
         args = self.args
-        to = args.dtype if args.output_dtype is None else args.output_dtype
+        self._to = args.dtype if args.output_dtype is None else args.output_dtype
         try:
-            dtype = np.dtype(to_numpy_type(to))
+            self._dtype = np.dtype(to_numpy_type(self._to))
         except KeyError:
             raise DataTypeError(
-                f"`dtype` must be a type of numbers or BOOL, got {to.name}."
+                f"`dtype` must be a type of numbers or BOOL, got {self._to.name}."
             ) from None
         keys, values = args.keys, args.values
         if len(keys) != len(values):
@@ -81,18 +81,21 @@ class LookupTable(SampleOperator):
                 f"`keys` must be from 0 to {_LARGEST_KEY}, got {wrong[0]}. Subtract the smallest "
                 "key from data and keys."
             )
+
+    def infer(self, data: Spec) -> Spec:
         from headrace.kernels.cpu.lookup import look_up
 
+        args, dtype = self.args, self._dtype
         source: Any = np.dtype(to_numpy_type(data.dtype))
         entries = np.full((1 << min(8 * source.itemsize, 16)) + 1, args.default_value, np.float32)
-        for key, value in zip(keys, values, strict=True):
+        for key, value in zip(args.keys, args.values, strict=True):
             if key <= np.iinfo(source).max:  # negative numbers are seen as unsigned ones
                 entries[key] = value
         self._table = np.empty(len(entries), dtype)
         converter(entries.dtype, dtype)(entries, self._table)
         self._look_up = look_up
         self._gpu_table: Any = None
-        return data._replace(dtype=to)
+        return data._replace(dtype=self._to)
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
         return Planned(data.shapes)

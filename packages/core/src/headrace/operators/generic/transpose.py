@@ -47,14 +47,17 @@ class Transpose(SampleOperator):
     >>> planes = fn.transpose(images, perm=[2, 0, 1])
     """
 
+    def check_constants(self) -> None:
+        perm = self.args.perm
+        if perm is not None and sorted(perm) != list(range(len(perm))):
+            raise ArgumentValueError(
+                f"`perm` must have each axis from 0 to {max(len(perm) - 1, 0)} once, got "
+                f"{list(perm)}."
+            )
+
     def infer(self, data: Spec) -> Spec:
         perm, ndim = self.args.perm, data.ndim
         if perm is not None:
-            if sorted(perm) != list(range(len(perm))):
-                raise ArgumentValueError(
-                    f"`perm` must have each axis from 0 to {max(len(perm) - 1, 0)} once, got "
-                    f"{list(perm)}."
-                )
             if ndim is None:
                 ndim = len(perm)
             elif len(perm) != ndim:

@@ -47,6 +47,9 @@ class DecodeImageRandomCrop(WindowDecoder):
     >>> images = fn.resize(crops, size=(224, 224))
     """
 
+    def check_constants(self) -> None:
+        random_crop_ranges(self.args)
+
     def infer(self, encoded: Spec) -> Spec:
         args = self.args
         self._area, self._ratio = random_crop_ranges(args)

@@ -52,16 +52,18 @@ class RandomResizedCrop(ResizingOperator):
     >>> crops = fn.random_resized_crop(images, size=(224, 224), random_area=(0.2, 1.0))
     """
 
-    def infer(self, data: Spec) -> Spec:
-        args = self.args
-        self._area, self._ratio = random_crop_ranges(args)
-        self._attempts = args.num_attempts
-        size = args.size
+    def check_constants(self) -> None:
+        random_crop_ranges(self.args)
+        size = self.args.size
         if len(size) not in (1, 2) or min(size) <= 0:
             raise ArgumentValueError(
                 "`size` must be one positive number of pixels or two, (height, width), got "
                 f"{list(size)}."
             )
+
+    def infer(self, data: Spec) -> Spec:
+        self._area, self._ratio = random_crop_ranges(self.args)
+        size, self._attempts = self.args.size, self.args.num_attempts
         self._size = np.array([[size[0]], [size[-1]]], np.float64)
         return self.prepare(data)
 

@@ -102,6 +102,9 @@ class Operator:
         """Whether the user gave argument `name`, as a constant or as a tensor."""
         return getattr(self.args, name) is not None or name in self.tensor_args
 
+    def check_constants(self) -> None:
+        """Raise what can be said of the constants alone, when the pipeline is built."""
+
     def infer(self, *inputs: Any, **no: Any) -> Spec | tuple[Spec, ...]:
         """Type, rank and layout of the outputs, or an error if `inputs` cannot be taken."""
         found: Spec = inputs[0]
