@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,8 +65,8 @@ def made(
     inputs: int,
 ) -> Operation:
     """Check the arguments of a call and convert the constant ones."""
-    name = schema.name.rpartition(".")[2]
-    _check_input_count(schema, name, inputs)
+    tensor_names = [key for key, _ in tensors]
+    check_fit(schema, inputs, {**constants, **dict.fromkeys(tensor_names, tensors)})
     if schema.deprecated is not None:
         warnings.warn(
             f"`ndd.{schema.name}` is deprecated; use `{schema.deprecated}`.",
@@ -74,24 +74,33 @@ def made(
             stacklevel=stack_level(),
         )
     args = {a.name: (None if a.required else a.default) for a in schema.args.values()}
-    given = {key for key, _ in tensors}
     for key, value in constants.items():
-        arg = _declared(schema, key, name)
         value = plain(value)
-        if value is None or key in given:
-            continue
-        given.add(key)
-        args[key] = converted(schema, arg, value)
-    for key, _ in tensors:
-        arg = _declared(schema, key, name)
-        _check_tensor_argument(schema, arg)
+        if value is not None and key not in tensor_names:
+            args[key] = converted(schema, schema.args[key], value)
+    for key in tensor_names:
+        _check_tensor_argument(schema, schema.args[key])
         args[key] = None
+    return Operation(schema, device, args)
+
+
+def check_fit(schema: OpSchema, inputs: int, arguments: Mapping[str, Any]) -> None:
+    """Check that a call fits the signature, as Python does before it looks at values.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If there is no such argument, a required one is missing, or the number of inputs is wrong.
+    """
+    name = schema.name.rpartition(".")[2]
+    for key in arguments:
+        _declared(schema, key, name)
+    _check_input_count(schema, name, inputs)
     for arg in schema.args.values():
-        if arg.required and arg.name not in given:
+        if arg.required and plain(arguments.get(arg.name)) is None:
             raise ArgumentTypeError(
                 f"{name}() missing 1 required keyword-only argument: '{arg.name}'. {arg.doc}"
             )
-    return Operation(schema, device, args)
 
 
 def _check_input_count(schema: OpSchema, name: str, count: int) -> None:

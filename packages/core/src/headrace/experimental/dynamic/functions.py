@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from headrace.api.modules import OperatorNamespace
+from headrace.errors import ArgumentTypeError
+from headrace.experimental.dynamic.arguments import check_fit
 from headrace.experimental.dynamic.calling import call
 from headrace.experimental.dynamic.operator_classes import operator_class
 from headrace.experimental.dynamic.reader_classes import reader_class
@@ -30,7 +32,11 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
             **arguments: Any,
         ) -> Any:
             try:
-                return call(schema, inputs, batch_size, device, arguments, rng)
+                try:
+                    return call(schema, inputs, batch_size, device, arguments, rng)
+                except Exception:
+                    _refuse_unfit(schema, inputs, arguments)
+                    raise
             except Exception as error:
                 hide_engine(error)
                 raise
@@ -41,7 +47,11 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
             *inputs: Any, batch_size: int | None = None, device: Any = None, **arguments: Any
         ) -> Any:
             try:
-                return call(schema, inputs, batch_size, device, arguments)
+                try:
+                    return call(schema, inputs, batch_size, device, arguments)
+                except Exception:
+                    _refuse_unfit(schema, inputs, arguments)
+                    raise
             except Exception as error:
                 hide_engine(error)
                 raise
@@ -55,6 +65,17 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
     function._schema_name = made._schema_name  # type: ignore[attr-defined]
     function._generated = True  # type: ignore[attr-defined]
     return function
+
+
+def _refuse_unfit(schema: OpSchema, inputs: Sequence[Any], arguments: dict[str, Any]) -> None:
+    """Raise for a call that does not fit the signature, before all else that is wrong with it.
+
+    Calls are checked where they are new, behind what is looked at in each.
+    """
+    try:
+        check_fit(schema, sum(value is not None for value in inputs), arguments)
+    except ArgumentTypeError as unfit:
+        raise unfit from None
 
 
 def is_offered(schema: OpSchema | Listed) -> bool:
