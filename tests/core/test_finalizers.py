@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.e2e.support import run_python
 from tests.support.finalizers import watched
 
 _ROOT = Path(__file__).parents[2]
@@ -97,3 +98,47 @@ def test_no_generator_waits_within_an_error_state():
             if any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for inner in ast.walk(node)):
                 found.append(f"{path}:{node.lineno}")
     assert not found
+
+
+PROGRAM = """
+import contextvars
+import gc
+
+import numpy as np
+
+from tests.support.gpu.memory import Memory
+
+memory = Memory()
+contextvars.ContextVar("another").set(1)  # else the table without the state needs no memory
+
+
+class Garbage:
+    def __init__(self):
+        self.me = self
+        self.address = memory.allocate(64, "device")
+
+    def __del__(self):
+        memory.free(self.address, "device")
+
+
+class Tracked:
+    __slots__ = ("a",)
+
+
+gc.set_threshold(30, 10**6, 10**6)
+for i in range(3_000):
+    gc.collect(0)
+    Garbage()
+    state = np.errstate(invalid="ignore")
+    state.__enter__()
+    kept = [Tracked() for _ in range(5 + i % 40)]
+    state.__exit__(None, None, None)  # which may run the finalizer
+    np.ones(3) < 0
+    del kept
+print("survived")
+"""
+
+
+def test_emulated_memory_is_freed_while_an_error_state_is_left(monkeypatch):
+    monkeypatch.setenv("PYTHONMALLOC", "debug")
+    assert run_python("-c", PROGRAM).stdout == "survived\n"
