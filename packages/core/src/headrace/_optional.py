@@ -9,23 +9,7 @@ from headrace.errors import MissingDependencyError
 
 
 def import_optional(module: str, *, purpose: str, install: str) -> ModuleType:
-    """Import `module`, at its first use.
-
-    Parameters
-    ----------
-    module
-        Dotted name of the module.
-    purpose
-        What needs it, as the subject of a sentence: ``"Decoding audio"``.
-    install
-        What the user has to install: ``"headrace[cuda13]"``, ``"soundfile"``.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the library is not installed. A library that is installed but fails to import raises
-        its own error.
-    """
+    """Import `module`, at its first use."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

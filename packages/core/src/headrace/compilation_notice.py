@@ -17,11 +17,6 @@ class CompilationNotice:
 
     Used as a context manager around each compilation, by any thread; compilations may nest. A
     process that finds its kernels in the cache never gets here.
-
-    Parameters
-    ----------
-    patience_seconds
-        How much time compiling may take before the user is told.
     """
 
     def __init__(self, patience_seconds: float = _NOTICE_AFTER_SECONDS) -> None:

@@ -27,13 +27,7 @@ class Switch:
     meaning: str
 
     def value(self) -> str:
-        """The value in force, one of `choices`.
-
-        Raises
-        ------
-        ArgumentValueError
-            If the environment asks for something else.
-        """
+        """The value in force, one of `choices`."""
         given = os.environ.get(self.name, "").strip().lower() or self.default
         if given not in self.choices:
             allowed = ", ".join(self.choices)
@@ -133,13 +127,7 @@ AFFINITY_MASKS = ("HEADRACE_AFFINITY_MASK", "DALI_AFFINITY_MASK")
 
 
 def affinity_mask() -> tuple[str, tuple[int, ...]]:
-    """The variable that lists processors for worker threads, and its list; empty without one.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it is not a list of numbers.
-    """
+    """The variable that lists processors for worker threads, and its list; empty without one."""
     for name in AFFINITY_MASKS:
         given = os.environ.get(name, "").strip()
         if not given:

@@ -26,13 +26,7 @@ _WAY_OUT = "Set the environment variable HEADRACE_CACHE_DIR to a folder that can
 
 
 def folders(first: Path | None = None) -> list[Path]:
-    """Where compiled code may be, in the order in which it is looked for and written.
-
-    Parameters
-    ----------
-    first
-        A folder to prefer over the user's, unless ``HEADRACE_CACHE_DIR`` names one.
-    """
+    """Where compiled code may be, in the order in which it is looked for and written."""
     chosen = chosen_cache_folder("kernels")
     if chosen is not None:
         return [chosen]

@@ -23,15 +23,7 @@ _LOOK_SECONDS = 0.02
 
 
 class Claim:
-    """The right to compile one kernel, which ends with the process at the latest.
-
-    Parameters
-    ----------
-    path
-        A file to lock, which is made and deleted.
-    handle
-        It, open and locked.
-    """
+    """The right to compile one kernel, which ends with the process at the latest."""
 
     __slots__ = ("_handle", "_path")
 
@@ -50,13 +42,7 @@ class Claim:
 
 
 def claim(name: str, places: Sequence[Path]) -> tuple[Claim | None, bool]:
-    """Claim the kernel with the file `name`, after waiting for whoever has.
-
-    Returns
-    -------
-    The claim, or `None` where nothing can be locked or it took too long; and whether somebody else
-    had it before, whose file may be there now.
-    """
+    """Claim the kernel with the file `name`, after waiting for whoever has."""
     if fcntl is None:
         return None, False
     for folder in places:

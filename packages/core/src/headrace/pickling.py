@@ -27,11 +27,6 @@ def pickle_by_value(fun: _F) -> _F:
 
     For functions at the top of a module that the workers cannot import. Lambdas, local functions
     and classes, and those of notebooks need no mark.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If `fun` is no Python function.
     """
     if not isinstance(fun, types.FunctionType):
         raise ArgumentTypeError(
@@ -42,20 +37,7 @@ def pickle_by_value(fun: _F) -> _F:
 
 
 class Pickler:
-    """How sources are packed for processes that are started anew, and unpacked there.
-
-    Parameters
-    ----------
-    given
-        A module or object with `dumps` and `loads`; or a sequence of it, keyword arguments for
-        `dumps` and keyword arguments for `loads`, of which the latter may be left out. cloudpickle
-        when None.
-
-    Raises
-    ------
-    ArgumentValueError
-        If `given` is something else.
-    """
+    """How sources are packed for processes that are started anew, and unpacked there."""
 
     def __init__(self, given: Any = None) -> None:
         parts = list(given) if isinstance(given, (tuple, list)) else [given]
@@ -83,13 +65,7 @@ class Pickler:
 
 
 def dumps(value: Any) -> bytes:
-    """`value` as bytes, functions and classes by value where they have to be.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it refers to something that cannot be pickled.
-    """
+    """`value` as bytes, functions and classes by value where they have to be."""
     buffer = io.BytesIO()
     try:
         _by_value()(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(value)

@@ -20,15 +20,7 @@ DOCUMENTS = f"{REPOSITORY}/blob/main/docs"
 
 
 class Absent(NamedTuple):
-    """Something that DALI has.
-
-    Parameters
-    ----------
-    what
-        What it is, as part of a sentence.
-    instead
-        What to do meanwhile: sentences, or nothing.
-    """
+    """Something that DALI has."""
 
     what: str
     instead: str = ""

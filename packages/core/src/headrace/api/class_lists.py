@@ -38,11 +38,6 @@ def reload() -> None:
     """Check that there is an operator of each name that was added: classes need no reloading.
 
     A class of an operator that is declared, or that a plugin brings, is there from then on.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none.
     """
     for name in sorted({*_added["cpu"], *_added["gpu"]}):
         find_schema(name)

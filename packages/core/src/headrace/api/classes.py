@@ -136,24 +136,7 @@ def python_op_factory(
     internal_schema_name: str | None = None,
     generated: bool = True,
 ) -> type[OperatorInstance]:
-    """A class of an operator under another name.
-
-    Parameters
-    ----------
-    name
-        Name of the class.
-    schema_name
-        What DALI calls the operator: ``"readers__File"``.
-    internal_schema_name
-        The operator that does the work, where it is another one than `schema_name`.
-    generated
-        Whether the class is used as it is, and not the base of another; kept as ``_generated``.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such operator.
-    """
+    """A class of an operator under another name."""
     find_schema(schema_name)
     made = class_of(find_schema(internal_schema_name or schema_name), "headrace.ops", name)
     made.schema_name, made._generated = schema_name, generated

@@ -17,32 +17,12 @@ def split(data: Any, *, predicate: DataNode) -> list[DataNode]:
 
     Operators that read either part run for its samples only. What is a pipeline's output goes
     through `merge` first.
-
-    Parameters
-    ----------
-    data
-        The batch, or a constant.
-    predicate
-        A single number for each sample, on the CPU; any but zero is true.
-
-    Returns
-    -------
-    list of DataNode
-        The samples with a true `predicate`, and those with a false one.
     """
     return branches.split(to_edge(data, find("copy"), 0), predicate)
 
 
 @public
 def merge(if_true: Any, if_false: Any, *, predicate: DataNode) -> DataNode:
-    """Join what came of the two parts of a batch that was split by `predicate`.
-
-    Parameters
-    ----------
-    if_true, if_false
-        What either part has, of one element type, number of dimensions, layout and device.
-    predicate
-        What the batch was split by.
-    """
+    """Join what came of the two parts of a batch that was split by `predicate`."""
     schema = find("_conditional.merge")
     return branches.merge(predicate, to_edge(if_true, schema, 0), to_edge(if_false, schema, 1))

@@ -42,13 +42,7 @@ def _finish(function: Callable[..., Any], schema: OpSchema, module: str) -> Call
 def by_name(
     schema: OpSchema, positional: Sequence[Any], arguments: dict[str, Any], function: str
 ) -> dict[str, Any]:
-    """All arguments by name: those of `function` that may be given by position have their place.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If there are more of them, or one is given by name as well.
-    """
+    """All arguments by name: those of `function` that may be given by position have their place."""
     if len(positional) > len(schema.positional):
         most = len(schema.positional)
         raise ArgumentTypeError(

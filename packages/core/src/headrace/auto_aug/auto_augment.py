@@ -134,13 +134,7 @@ def apply_auto_augment(
 def _sub_policy_to_augmentation_matrix_map(
     policy: Policy,
 ) -> tuple[np.ndarray, list[list[Augmentation]]]:
-    """What either stage of a policy chooses from, and what each sub-policy chooses.
-
-    Returns
-    -------
-    The place of each sub-policy's augmentation (row) in the list of the stage (column), and these
-    lists, which end with `identity`: that of a sub-policy without so many stages.
-    """
+    """What either stage of a policy chooses from, and what each sub-policy chooses."""
     count = max(map(len, policy.sub_policies))
     places = np.zeros((len(policy.sub_policies), count), np.int32)
     lists = []

@@ -35,17 +35,6 @@ class DataBlocks:
     """An `if` on data: both branches run, each for its samples.
 
     It is entered once for each branch.
-
-    Parameters
-    ----------
-    branches
-        What runs them.
-    condition
-        The data that it depends on.
-    names
-        The variables that the branches may assign.
-    frame
-        That of the function with the `if`.
     """
 
     is_data = True
@@ -108,13 +97,7 @@ class DataBlocks:
         return join(self._branches, self._condition, if_true, if_false, name, self._line)
 
     def refuse(self, what: str) -> None:
-        """Refuse a statement that leaves a branch.
-
-        Raises
-        ------
-        ConditionalExitError
-            Always.
-        """
+        """Refuse a statement that leaves a branch."""
         raise ConditionalExitError(
             f"`{what}` at {user_line()} would leave a branch of the condition at {self._line}, "
             "which is data: each sample takes its own branch, but the definition runs once for "

@@ -22,15 +22,7 @@ NOTHING = unset("it")
 
 
 class Attribute:
-    """An attribute of an object.
-
-    Parameters
-    ----------
-    base, name
-        The object, and the attribute.
-    text
-        The object in the user's words.
-    """
+    """An attribute of an object."""
 
     def __init__(self, base: Any, name: str, text: str) -> None:
         self.base = base
@@ -179,17 +171,7 @@ def _containers(value: Any) -> Iterator[Any]:
 
 
 class Changed:
-    """An object whose items and attributes a branch assigns or deletes, which notes that.
-
-    Parameters
-    ----------
-    base
-        The object.
-    text
-        It, in the user's words.
-    blocks
-        The `if` statements on data whose branches these are.
-    """
+    """An object whose items and attributes a branch assigns or deletes, which notes that."""
 
     __slots__ = ("_headrace",)
 

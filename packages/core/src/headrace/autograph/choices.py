@@ -17,15 +17,7 @@ from headrace.graph.user_line import user_line
 
 
 class _Choice:
-    """One open choice.
-
-    Parameters
-    ----------
-    value
-        What decides.
-    branches
-        What traces data; `None` where `value` is plain.
-    """
+    """One open choice."""
 
     __slots__ = ("_guard", "branches", "operand", "truth", "value")
 

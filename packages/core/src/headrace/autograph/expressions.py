@@ -40,13 +40,7 @@ def located(new: _N, old: ast.AST) -> _N:
 
 
 class ExpressionRewriter(ast.NodeTransformer):
-    """Rewrites the expressions within a function.
-
-    Parameters
-    ----------
-    names
-        Variables that may have no value behind an `if` on data: reading one is checked.
-    """
+    """Rewrites the expressions within a function."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names

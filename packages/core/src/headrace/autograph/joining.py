@@ -25,15 +25,7 @@ _DIVERGENT = (
 
 
 class Missing:
-    """The value of a variable that cannot be read, with the reason.
-
-    Parameters
-    ----------
-    error
-        The class of the error that reading it raises.
-    message
-        Its text.
-    """
+    """The value of a variable that cannot be read, with the reason."""
 
     __slots__ = ("error", "message")
 

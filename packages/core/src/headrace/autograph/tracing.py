@@ -56,15 +56,7 @@ def package() -> str:
 
 @contextlib.contextmanager
 def tracing(branches: Branches | None, package: str = "") -> Iterator[None]:
-    """Trace conditions on data in rewritten functions that the block calls.
-
-    Parameters
-    ----------
-    branches
-        What traces them; `None` for plain Python.
-    package
-        The top-level package that the traced function belongs to.
-    """
+    """Trace conditions on data in rewritten functions that the block calls."""
     before = (current(), getattr(_local, "package", ""))
     _local.branches, _local.package = branches, package
     try:

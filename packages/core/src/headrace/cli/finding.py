@@ -27,13 +27,7 @@ class Found(NamedTuple):
     """A `Pipeline`, a function that `pipeline_def` has made, or a sub-class of `Pipeline`."""
 
     def make(self, **arguments: Any) -> Pipeline:
-        """The pipeline, not built yet; where it is made now, with these arguments.
-
-        Raises
-        ------
-        CommandError
-            If it cannot be made with them, or has been made already.
-        """
+        """The pipeline, not built yet; where it is made now, with these arguments."""
         if isinstance(self.value, Pipeline):
             if arguments:
                 given = ", ".join(sorted(arguments))
@@ -69,11 +63,6 @@ def find(spec: str) -> Found:
     """What `spec`, like ``train.py:pipeline``, names.
 
     Without a name, it is the only thing in the script that pipelines can be had from.
-
-    Raises
-    ------
-    CommandError
-        If there is no such script, it cannot be run, or has nothing of that name.
     """
     path, name = _split(spec)
     module = _imported(path)
@@ -100,13 +89,7 @@ def find(spec: str) -> Found:
 
 
 def values(given: list[str]) -> dict[str, Any]:
-    """Arguments from ``name=value``; what is no Python literal is taken as text.
-
-    Raises
-    ------
-    CommandError
-        If one has no name.
-    """
+    """Arguments from ``name=value``; what is no Python literal is taken as text."""
     found = {}
     for item in given:
         name, is_there, text = item.partition("=")

@@ -50,20 +50,7 @@ def layout(
     bands: Sequence[int],
     gap: float,
 ) -> Layout:
-    """Place nodes in rows.
-
-    Parameters
-    ----------
-    widths
-        Of each node; they are in topological order.
-    edges
-        Numbers of nodes: from, to.
-    bands
-        Of each node, which band of rows it belongs to; bands lie one below the other. No edge goes
-        up.
-    gap
-        Room between boxes of a row.
-    """
+    """Place nodes in rows."""
     boxes = [Box(width) for width in widths]
     _find_rows(boxes, edges, bands)
     rows: list[list[Box]] = [[] for _ in range(max((b.row for b in boxes), default=-1) + 1)]

@@ -34,13 +34,7 @@ class Comparison(NamedTuple):
 
 
 def take(pipe: Pipeline) -> tuple[Any, ...]:
-    """The next batch, of the next epoch where one has come to its end.
-
-    Raises
-    ------
-    CommandError
-        If an epoch has no batch at all.
-    """
+    """The next batch, of the next epoch where one has come to its end."""
     try:
         return pipe.run()
     except StopIteration:
@@ -52,17 +46,7 @@ def take(pipe: Pipeline) -> tuple[Any, ...]:
 
 
 def run(pipe: Pipeline, batches: int, step: Callable[[], object] = int) -> tuple[int, float]:
-    """Take batches; return how many samples they have, and how many seconds it took.
-
-    Parameters
-    ----------
-    pipe
-        The pipeline.
-    batches
-        How many to take.
-    step
-        Called behind each batch.
-    """
+    """Take batches; return how many samples they have, and how many seconds it took."""
     samples, began = 0, perf_counter()
     outputs: tuple[Any, ...] = ()
     for _ in range(batches):

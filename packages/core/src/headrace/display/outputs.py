@@ -35,22 +35,7 @@ class Output(NamedTuple):
 
 
 def outputs_of(data: Any, layout: str | None, most: int) -> list[Output]:
-    """The outputs in `data`, each with its first `most` samples.
-
-    Parameters
-    ----------
-    data
-        See `headrace.show`.
-    layout
-        Layout of a sample, for data that has none of its own.
-    most
-        How many samples to keep of each.
-
-    Raises
-    ------
-    ArgumentTypeError, LayoutError, ShapeError
-        If it is nothing that can be looked at.
-    """
+    """The outputs in `data`, each with its first `most` samples."""
     parts = _named_parts(data)
     alone = len(parts) == 1
     return [_output(name, part, layout or "", most, alone=alone) for name, part in parts]

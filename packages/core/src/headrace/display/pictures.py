@@ -160,17 +160,7 @@ def _envelope(values: np.ndarray, scale: Scale, width: int, height: int) -> np.n
 
 
 def fitted(picture: np.ndarray, size: int, longest: int = 0) -> np.ndarray:
-    """`picture` with its longer side at most `size`; small ones are enlarged by whole factors.
-
-    Parameters
-    ----------
-    picture
-        RGB.
-    size
-        In pixels.
-    longest
-        The longer side of the largest of the pictures that have one scale.
-    """
+    """`picture` with its longer side at most `size`; small ones are enlarged by whole factors."""
     height, width = picture.shape[:2]
     longer = max(height, width, longest)
     if not min(height, width):

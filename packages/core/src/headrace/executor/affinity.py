@@ -44,25 +44,7 @@ def bind(processors: tuple[int, ...]) -> None:
 
 
 def find_affinity(workers: int, device_id: int | None) -> Affinity | None:
-    """What ``set_affinity=True`` means now, in this process.
-
-    Parameters
-    ----------
-    workers
-        How many there are.
-    device_id
-        The GPU whose processors are taken for those beyond the environment's list.
-
-    Returns
-    -------
-    Affinity or None
-        `None` where the system binds no threads: a warning says so.
-
-    Raises
-    ------
-    ArgumentValueError
-        If the environment's list cannot be read.
-    """
+    """What ``set_affinity=True`` means now, in this process."""
     if not hasattr(os, "sched_setaffinity"):
         warnings.warn(
             "`set_affinity` has no effect: this system lets no program bind its threads.",

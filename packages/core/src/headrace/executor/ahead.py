@@ -17,13 +17,6 @@ class Ahead:
     Many worker processes have enough to do only if several iterations are in progress, and how
     many that takes depends on what samples cost. Each takes memory, so it is as few as keep the
     workers busy, and no more than the user asks for while the consumer keeps the workers waiting.
-
-    Parameters
-    ----------
-    least
-        How many may always be in progress: what the user asks for.
-    most
-        How many ever are.
     """
 
     __slots__ = (

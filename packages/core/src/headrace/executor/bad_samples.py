@@ -29,13 +29,7 @@ class BadSample:
 
 
 def check_policy(policy: str) -> str:
-    """`policy`, if it is one.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it is not.
-    """
+    """`policy`, if it is one."""
     if policy not in POLICIES:
         raise ArgumentValueError(
             f"`on_bad_sample` is {policy!r}; it can be one of {', '.join(map(repr, POLICIES))}."

@@ -57,15 +57,7 @@ class Checkpoint:
 
     @classmethod
     def unpacked(cls, data: Any) -> Checkpoint:
-        """From what `packed` gave.
-
-        Raises
-        ------
-        ArgumentTypeError
-            If `data` is neither bytes nor text.
-        CheckpointError
-            If it is no checkpoint, a damaged one, or one of another version.
-        """
+        """From what `packed` gave."""
         if not isinstance(data, (bytes, bytearray, memoryview, str)):
             raise ArgumentTypeError(
                 f"`checkpoint` is a {type(data).__name__}; expected the bytes that "

@@ -55,35 +55,7 @@ _WAY_OUT = (
 
 
 class Executor:
-    """In-flight iterations of one pipeline and the threads that work on them.
-
-    Parameters
-    ----------
-    plan
-        The graph, cut into stages.
-    readers
-        The opened reader of each reader node, by ``id(node)``.
-    num_threads
-        Number of worker threads.
-    fuse
-        Whether neighbouring operators may be merged.
-    on_bad_sample
-        ``"raise"``, ``"skip"`` or ``"replace"``.
-    affinity
-        The processors that threads are bound to; any if there is none.
-    device
-        The GPU, for plans that have work for one.
-    depth
-        How many iterations are worked on ahead.
-    most_ahead
-        How many are at most, where workers need more of them to be busy; `depth` if None.
-    processes
-        Worker processes that carry the samples, one for each thread; the threads do without.
-    packs
-        Whether outputs that are made in a branch have the samples of the branch only.
-    memory
-        Where the pipeline takes its memory from.
-    """
+    """In-flight iterations of one pipeline and the threads that work on them."""
 
     programs_class = Programs
     stages_class = Stages
@@ -240,13 +212,7 @@ class Executor:
         ]
 
     def check_process(self) -> None:
-        """Check that this is the process with the threads.
-
-        Raises
-        ------
-        UsageError
-            If it is a fork of it.
-        """
+        """Check that this is the process with the threads."""
         if self._process != forks():
             raise UsageError(
                 "The pipeline was built in another process, of which this one is a fork: its "
@@ -280,13 +246,7 @@ class Executor:
             self.consumer.is_inside = False
 
     def take(self) -> Iteration:
-        """Wait for the oldest iteration and hand it over.
-
-        Raises
-        ------
-        Exception
-            What went wrong in that iteration, which is dropped; the next one can be taken.
-        """
+        """Wait for the oldest iteration and hand it over."""
         began = time.perf_counter()
         inline, monitor, queue = self._inline, self.monitor, self._schedule.queue
         self.consumer.is_inside = True

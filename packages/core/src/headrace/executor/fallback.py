@@ -29,15 +29,7 @@ def why_none() -> str:
 
 
 def tell(request: str, reason: str) -> None:
-    """Warn that the program runs on the CPU; once, whatever else asks for a GPU.
-
-    Parameters
-    ----------
-    request
-        What asks for a GPU.
-    reason
-        Why there is none.
-    """
+    """Warn that the program runs on the CPU; once, whatever else asks for a GPU."""
     global _told
     if _told:
         return

@@ -57,15 +57,7 @@ def chosen_branches(
 
 
 class Selection:
-    """The samples of guards in one iteration, found out when they are asked for.
-
-    Parameters
-    ----------
-    buffers
-        Batches by register, with those of predicates.
-    size
-        Number of samples of the whole batch.
-    """
+    """The samples of guards in one iteration, found out when they are asked for."""
 
     def __init__(self, buffers: Sequence[Any], size: int) -> None:
         self._buffers = buffers

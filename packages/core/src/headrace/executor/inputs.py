@@ -18,13 +18,7 @@ def declared_input(schema: OpSchema, position: int) -> Input:
 
 
 def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
-    """`spec` with its layout filled in where the declaration tells it.
-
-    Raises
-    ------
-    LayoutError, InputTypeError, ShapeError
-        If the operator does not take such data.
-    """
+    """`spec` with its layout filled in where the declaration tells it."""
     declared = declared_input(schema, position)
     spec = _with_layout(schema, declared, position, spec)  # axes come first, as in DALI
     if declared.dtypes and spec.dtype not in declared.dtypes:
@@ -64,13 +58,7 @@ def _with_layout(schema: OpSchema, declared: Input, position: int, spec: Spec) -
 
 
 def check_argument(arg: Arg, spec: Spec) -> None:
-    """Check the elements of a tensor given for argument `arg`.
-
-    Raises
-    ------
-    DataTypeError
-        If they are fractions where integers are taken.
-    """
+    """Check the elements of a tensor given for argument `arg`."""
     if arg.type.whole and is_float(spec.dtype):
         raise DataTypeError(
             f"Argument `{arg.name}` takes {arg.type.name}; the tensor given for it has elements of "
@@ -89,13 +77,7 @@ def is_for_frames(schema: OpSchema, inputs: Sequence[Spec], tensors: Mapping[str
 def check_frame_arguments(
     schema: OpSchema, inputs: Sequence[Spec], tensors: Mapping[str, Spec]
 ) -> None:
-    """Check that values for single frames are not taken for the several numbers of one value.
-
-    Raises
-    ------
-    LayoutError
-        If an argument that may be a list is given per frame, and the input has none.
-    """
+    """Check that values for single frames are not taken for the several numbers of one value."""
     if not schema.frames or not inputs:
         return
     for name, spec in tensors.items():

@@ -215,13 +215,7 @@ class Iteration:
         return self.in_flight > 0 or self.state in OWNED
 
     def check(self, state: State) -> None:
-        """Check that the iteration may change to `state`.
-
-        Raises
-        ------
-        RuntimeError
-            If it may not: the engine is at fault.
-        """
+        """Check that the iteration may change to `state`."""
         if state not in TRANSITIONS[self.state]:
             raise RuntimeError(
                 f"Iteration {self.number} cannot change from {self.state.name} to {state.name}; "

@@ -66,15 +66,7 @@ class Loader:
         return [column[entries] for column in self._columns]
 
     def load(self, entries: np.ndarray, empty: Callable[..., np.ndarray]) -> Loaded:
-        """Bring in several entries now.
-
-        Parameters
-        ----------
-        entries
-            int64: their numbers.
-        empty
-            Called as ``empty(shape, dtype)`` for memory that entries share.
-        """
+        """Bring in several entries now."""
         index = self.index
         if index.local is None:
             rows, all_there = index.fetch_together(entries, empty), False
@@ -116,13 +108,7 @@ class Loader:
         self._entry_bytes = max(needed * 9 // 8, self._entry_bytes * 15 // 16)
 
     def fetch(self, c: SampleContext, entry: int) -> tuple[Any, ...]:
-        """Bring in one entry alone: its pieces, details and columns.
-
-        Raises
-        ------
-        BadSampleError
-            If it cannot be read.
-        """
+        """Bring in one entry alone: its pieces, details and columns."""
         return (*self.index.fetch(entry), *[_value(column, entry) for column in self._columns])
 
 

@@ -80,11 +80,6 @@ class Pieces:
 class PipelineMemory:
     """The shares of pools that one pipeline takes its memory from.
 
-    Parameters
-    ----------
-    device
-        The pipeline's own view of its GPU, if it has one: see `Device.share`.
-
     Attributes
     ----------
     host
@@ -133,17 +128,7 @@ class PipelineMemory:
 
 
 class MemoryLimit:
-    """Decides whether there is room for a further iteration.
-
-    Parameters
-    ----------
-    memory
-        What the pipeline has.
-    host, device
-        How many bytes of each it may have; `None` for any number.
-    estimate
-        What an iteration takes, as far as that is known before the first.
-    """
+    """Decides whether there is room for a further iteration."""
 
     def __init__(
         self, memory: PipelineMemory, *, host: int | None, device: int | None, estimate: Sizes

@@ -34,11 +34,6 @@ class Wakeup:
 class LatestFirst:
     """A condition that wakes the thread which has begun to wait last: of many, the same few work,
     whose memory is in the caches.
-
-    Parameters
-    ----------
-    lock
-        Held by whoever calls the methods.
     """
 
     __slots__ = ("_lock", "_waiting")

@@ -196,26 +196,7 @@ def make_plan(
     parsers: Mapping[int, int] = MappingProxyType({}),
     bytes_per_sample: int = 0,
 ) -> Plan:
-    """Cut a graph.
-
-    Parameters
-    ----------
-    nodes
-        Its operators, in topological order.
-    outputs
-        Its outputs.
-    seeds
-        Seed of each random operator, by ``id(node)``.
-    parsers
-        How much the parser of a reader is handed, by ``id(node)``, where there is one.
-    bytes_per_sample
-        What samples of operators without `bytes_per_sample_hint` take; 0 if nobody has told it.
-
-    Raises
-    ------
-    MisusedArgumentError
-        If an operator has another number of hints than of outputs.
-    """
+    """Cut a graph."""
     registers: dict[tuple[int, int], int] = {}
     for node in nodes:
         for index in range(len(node.outputs)):

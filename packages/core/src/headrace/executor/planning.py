@@ -22,17 +22,7 @@ _MOST_REMEMBERED, _MANY_REMEMBERED = 4096, 512
 
 
 class SamplePlans:
-    """The plan of one operator for some samples.
-
-    Parameters
-    ----------
-    size
-        Number of samples.
-    planned
-        What the operator has worked out.
-    dtypes
-        Element type of each output.
-    """
+    """The plan of one operator for some samples."""
 
     __slots__ = ("_numbers", "_planned", "_rows", "_shapes", "dtypes", "size")
 
@@ -134,17 +124,6 @@ class Planner:
 
     Where nothing but the shape of a sample has a say in its plan, plans are remembered by shape:
     images of all sizes soon have no shape that is new.
-
-    Parameters
-    ----------
-    op
-        The operator, after its `infer`.
-    args
-        Its constant arguments.
-    specs
-        Types of its outputs.
-    constant
-        Whether no argument is given as a tensor.
     """
 
     __slots__ = ("_alone", "_args", "_dtypes", "_plan", "_remembered", "_specs", "is_needed")
@@ -188,13 +167,7 @@ class Planner:
         sources: Sequence[str] | None = None,
         args: Any = None,
     ) -> SamplePlans:
-        """The plans of the samples at these positions of their batch.
-
-        Raises
-        ------
-        Exception
-            What is wrong with one of them, as the operator raises it.
-        """
+        """The plans of the samples at these positions of their batch."""
         if self._remembered is not None and len(inputs) == 1:
             return self._by_shape(inputs[0], indices)
         return self._made(inputs, args or self._args, tensors, indices, seed, iteration, sources)
@@ -213,13 +186,7 @@ class Planner:
         seed: Any,
         iteration: int,
     ) -> tuple[np.ndarray, ...]:
-        """The samples at these positions of their batch, of an operator whose plan makes them.
-
-        Raises
-        ------
-        Exception
-            What is wrong with one of them, as the operator raises it.
-        """
+        """The samples at these positions of their batch, of an operator whose plan makes them."""
         planned = self._plan(PlanContext(self._args, tensors, indices, seed, iteration), *inputs)
         if planned is None or planned.values is None:
             raise NotPlannedError("`plan` gives values for one sample, but not for all.")

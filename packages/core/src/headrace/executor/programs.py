@@ -18,19 +18,7 @@ if TYPE_CHECKING:
 
 
 class Programs:
-    """What stages are made into, by the types of the data that they find.
-
-    Parameters
-    ----------
-    plan
-        The graph, cut into stages.
-    readers
-        The opened reader of each reader node, by ``id(node)``.
-    fuse
-        Whether neighbouring operators may be merged.
-    threads
-        How many threads there are on the CPU; as many may an operator of a GPU use.
-    """
+    """What stages are made into, by the types of the data that they find."""
 
     def __init__(self, plan: Plan, readers: dict[int, Any], *, fuse: bool, threads: int) -> None:
         self._plan = plan

@@ -19,19 +19,7 @@ AGAIN, RESTART = "again", "restart"
 
 
 class Recovery:
-    """Acts on failed samples as the user wants it.
-
-    Parameters
-    ----------
-    plan
-        The graph.
-    readers
-        The opened reader of each reader node, by ``id(node)``.
-    policy
-        ``"raise"``, ``"skip"`` or ``"replace"``.
-    statistics
-        What was done so far.
-    """
+    """Acts on failed samples as the user wants it."""
 
     def __init__(
         self, plan: Plan, readers: dict[int, Any], policy: str, statistics: Statistics
@@ -48,17 +36,7 @@ class Recovery:
         return self._policy != "raise"
 
     def mend(self, iteration: Iteration, error: BaseException) -> str:
-        """Mend what a stage on the GPU failed on, so that it can try again.
-
-        Returns
-        -------
-        What has to be done before that; see `resolve`. `AGAIN` is about the first stage.
-
-        Raises
-        ------
-        Exception
-            Where there is nothing to be done.
-        """
+        """Mend what a stage on the GPU failed on, so that it can try again."""
         failures = getattr(error, "failures", None)
         stage = self._plan.stages[iteration.stage]
         if not failures:
@@ -75,13 +53,7 @@ class Recovery:
         return following
 
     def resolve(self, iteration: Iteration) -> str:
-        """Act on the failed samples of a stage.
-
-        Returns
-        -------
-        `AGAIN` if the samples of `iteration.queue` are to go through the stage, `RESTART` if all
-        good ones are to go through all stages again, else ``""``.
-        """
+        """Act on the failed samples of a stage."""
         first = iteration.failures[min(iteration.failures)]
         policy = self._policy
         if policy == "raise":

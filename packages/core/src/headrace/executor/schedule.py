@@ -53,25 +53,7 @@ class Consumer:
 
 
 class Schedule:
-    """Scheduled iterations, and what comes next for each. All methods hold the monitor's lock.
-
-    Parameters
-    ----------
-    plan
-        The graph, cut into stages.
-    stages
-        What completes a stage and finds the one behind it.
-    monitor
-        Its lock guards all that is here.
-    statistics
-        Where finished iterations are counted.
-    redraws
-        Whether bad samples are made up for by later ones of the readers.
-    shares_streams
-        Whether any thread of the engine launches stages on the GPU.
-    ahead
-        Limits the iterations in progress.
-    """
+    """Scheduled iterations, and what comes next for each. All methods hold the monitor's lock."""
 
     def __init__(
         self,
@@ -251,15 +233,7 @@ class Schedule:
     def follow(
         self, iteration: Iteration, following: Program | str | None, failed: BaseException | None
     ) -> None:
-        """End the calling thread's work on a stage.
-
-        Parameters
-        ----------
-        following
-            What comes next, as `Stages.following` says.
-        failed
-            What went wrong; nothing follows then.
-        """
+        """End the calling thread's work on a stage."""
         if failed is not None and iteration.error is None:
             iteration.error = failed
         if iteration.error is not None or following is None:

@@ -32,32 +32,7 @@ ENTER = "enter"
 
 
 class Stages:
-    """The stages of a plan, one behind the other.
-
-    Parameters
-    ----------
-    plan
-        The graph, cut into stages.
-    programs
-        What stages are made into.
-    recovery
-        What is done about bad samples.
-    device
-        The GPU, for plans that have work for one.
-    pool
-        Where memory for samples comes from that no GPU reads.
-    pinned
-        Where memory for others comes from; that of the GPU when not given.
-    packs
-        Whether outputs that are made in a branch have the samples of the branch only; else they
-        have a place for every sample, as batches between stages.
-    functions
-        What has worker processes call functions of the user's, if anything.
-    batch_pool
-        Where memory for what operators on whole batches make comes from.
-    nothing_on_gpu
-        Makes a batch of no samples on the GPU.
-    """
+    """The stages of a plan, one behind the other."""
 
     def __init__(
         self,
@@ -139,13 +114,7 @@ class Stages:
         )
 
     def mend(self, iteration: Iteration, error: BaseException) -> Program | str | None:
-        """Deal with failed samples of a stage on the GPU; return what comes next.
-
-        Raises
-        ------
-        Exception
-            `error`, or what else went wrong, where there is nothing to be done.
-        """
+        """Deal with failed samples of a stage on the GPU; return what comes next."""
         again = self._recovery.mend(iteration, error)
         if again:
             assert iteration.first_program is not None

@@ -20,22 +20,7 @@ if TYPE_CHECKING:
 
 
 class Starter:
-    """Begins iterations, one at a time, in whatever thread has one to begin.
-
-    Parameters
-    ----------
-    plan
-        The graph, cut into stages.
-    readers
-        The opened reader of each reader node, by ``id(node)``; used by the thread that begins an
-        iteration, and by the one that makes up for bad samples while none may begin.
-    stages
-        What makes a stage ready.
-    schedule
-        Where iterations are.
-    batch_reader
-        What reads whole batches, where a stage on the GPU follows.
-    """
+    """Begins iterations, one at a time, in whatever thread has one to begin."""
 
     def __init__(
         self,

@@ -68,11 +68,6 @@ class MemoryStatistics:
     """The largest batches so far of each operator; used by the consumer alone.
 
     `Pipeline.executor_statistics` has them.
-
-    Parameters
-    ----------
-    plan
-        The graph, cut into stages.
     """
 
     def __init__(self, plan: Plan) -> None:

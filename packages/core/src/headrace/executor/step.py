@@ -68,21 +68,7 @@ class Step:
 
 
 class StepMaker:
-    """Makes steps of nodes, one behind the other, and finds the types of what they produce.
-
-    Parameters
-    ----------
-    plan
-        The graph.
-    specs
-        Types of the registers that are there already.
-    readers
-        The opened reader of each reader node, by ``id(node)``.
-    frames
-        What makes an operator of frames into one of sequences.
-    choices
-        Which branches samples of the batch take, where that is known.
-    """
+    """Makes steps of nodes, one behind the other, and finds the types of what they produce."""
 
     def __init__(
         self,

@@ -51,16 +51,7 @@ class TaskSource(Protocol):
 
 
 class EngineThread(threading.Thread):
-    """A thread of the engine, for whose end the end of the program waits.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    looks_at
-        Names of the streams for which it looks for stages by itself, before it waits: nobody has
-        to be woken for them.
-    """
+    """A thread of the engine, for whose end the end of the program waits."""
 
     def __init__(self, name: str, looks_at: frozenset[str] = frozenset()) -> None:
         super().__init__(name=name, daemon=True)
@@ -77,15 +68,6 @@ def serve(
 
     A waiting thread does not keep its executor alive: what a source refers to may be the pipeline
     itself, which could then never be deleted.
-
-    Parameters
-    ----------
-    monitor
-        Under whose lock tasks are found.
-    ready
-        What the thread waits for where there are none.
-    sources
-        The `TaskSource` objects to ask, in this order.
     """
     thread = threading.current_thread()
     while (task := _next_task(monitor, ready, sources)) is not None:

@@ -33,15 +33,6 @@ def guarded(predicate: DataNode, *, holds: bool = True, spreads: bool = False) -
     Nodes that read nothing (readers, sources, constants, draws without inputs) run for all
     samples, so what they read or draw does not depend on predicates. `batch_permutation` is the
     exception: it permutes the samples of its branch.
-
-    Parameters
-    ----------
-    predicate
-        A single number for each sample, on the CPU; any but zero is true, so is NaN.
-    holds
-        `False` for the samples with a false `predicate`.
-    spreads
-        Whether what reads the nodes, outside of the block, runs for these samples, too.
     """
     outer = current()
     _check_predicate(predicate)
@@ -75,15 +66,6 @@ def merge(
     """Join the edges of two branches: samples of `if_true` where `predicate` is, else of the other.
 
     Both have one element type, number of dimensions, layout and device.
-
-    Parameters
-    ----------
-    predicate
-        A single number for each sample, as in `guarded`.
-    if_true, if_false
-        What either branch has.
-    variable
-        What is joined, for messages.
     """
     _check_predicate(predicate)
     if if_true.device != if_false.device:

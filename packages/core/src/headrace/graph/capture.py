@@ -190,13 +190,7 @@ def convert_arguments(
 
 
 def check_constants(schema: OpSchema, arguments: dict[str, Any]) -> None:
-    """Check what the constructor of an operator's class is given, before there is a node.
-
-    Raises
-    ------
-    UnknownArgumentError, ArgumentTypeError, ArgumentValueError
-        As a call would.
-    """
+    """Check what the constructor of an operator's class is given, before there is a node."""
     line = user_line()
     _checked_name(schema, arguments.get("name"), line)
     for key, value in arguments.items():

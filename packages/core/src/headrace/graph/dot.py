@@ -14,15 +14,7 @@ _COLOURS = {"cpu": "lightblue", "gpu": "palegreen", "mixed": "khaki"}
 def to_dot(
     nodes: list[OpNode], outputs: list[DataNode], *, show_tensors: bool, use_colors: bool
 ) -> str:
-    """Text of a ``digraph`` of all operators and the edges between them.
-
-    Parameters
-    ----------
-    show_tensors
-        Draw edges as nodes of their own.
-    use_colors
-        Colour operators by device.
-    """
+    """Text of a ``digraph`` of all operators and the edges between them."""
     lines = ["digraph graphname {", "  rankdir=TB;", "  node [shape=box];"]
     for node in nodes:
         label = f"{node.name}\\nfn.{node.schema.name}"

@@ -34,11 +34,6 @@ def apply(operation: Operation, *operands: Any) -> DataNode:
 
     Python numbers are int32, float32 or bool operands; NumPy scalars keep their type; arrays and
     lists become constant edges.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If an operand is nothing to calculate with.
     """
     edges: list[DataNode] = []
     children: list[tuple[Any, ...]] = []
@@ -80,15 +75,7 @@ def _check_holds_no_node(operation: Operation, position: int, value: Any) -> Non
 
 
 def constant_operand(operation: Operation, value: Any) -> tuple[str, Any, DALIDataType]:
-    """The constant of an expression that stands for a number.
-
-    Raises
-    ------
-    NumberOverflowError
-        If it is a Python integer that does not fit into int32, or a float that float32 has not.
-    ArgumentTypeError
-        If it is no number.
-    """
+    """The constant of an expression that stands for a number."""
     if isinstance(value, ScalarConstant):
         return "const", value.value, value.dtype
     if isinstance(value, (bool, np.bool_)):

@@ -58,21 +58,7 @@ def set_current(guard: Guard) -> None:
 
 
 def guard_of(edges: list[DataNode], branches: dict[int, Term], what: str) -> Guard:
-    """The guard of a node that is created now and reads `edges`.
-
-    Parameters
-    ----------
-    branches
-        For inputs, by position, of which the node reads fewer samples than it runs for: the term
-        that these have besides.
-    what
-        The node, for the message.
-
-    Raises
-    ------
-    UsageError
-        If an edge lacks samples that the node would read.
-    """
+    """The guard of a node that is created now and reads `edges`."""
     guard = current() if edges else ()
     guard = _in_order((*guard, *_spread(edges, branches, {term.key for term in guard})))
     keys = {term.key for term in guard}

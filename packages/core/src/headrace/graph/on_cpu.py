@@ -18,20 +18,6 @@ def on_cpu(
 
     The nodes given are left as they are; where anything asks for a GPU, copies of all are returned,
     one for each and in the same order.
-
-    Parameters
-    ----------
-    nodes
-        All nodes, each behind what it reads.
-    outputs
-        What the pipeline returns.
-    reason
-        Why there is no GPU, for errors.
-
-    Raises
-    ------
-    GpuNotAvailableError
-        If an operator can work on a GPU only.
     """
     if not asks_for_gpu(nodes, outputs):
         return nodes, outputs
@@ -68,20 +54,7 @@ def asks_for_gpu(nodes: list[OpNode], outputs: list[DataNode]) -> bool:
 
 
 def check_on_cpu(schema: OpSchema, written: str, reason: str) -> None:
-    """Check that an operator on a GPU can do the same on the CPU.
-
-    Parameters
-    ----------
-    schema, written
-        The operator, and what it is called in errors.
-    reason
-        Why there is no GPU.
-
-    Raises
-    ------
-    GpuNotAvailableError
-        If it cannot.
-    """
+    """Check that an operator on a GPU can do the same on the CPU."""
     cls = schema.cls
     has_cpu = "cpu" in schema.devices and (schema.fed or schema.reader or cls.has_cpu())
     if has_cpu and cls.same_on_cpu:

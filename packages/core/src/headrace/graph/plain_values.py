@@ -30,13 +30,7 @@ _KINDS = "biuf"
 
 
 def to_plain(value: Any) -> Any:
-    """`value` as data that JSON keeps.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is a function, or anything else that JSON has no data for.
-    """
+    """`value` as data that JSON keeps."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value
@@ -63,13 +57,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(plain: Any) -> Any:
-    """The value that `to_plain` has made `plain` of.
-
-    Raises
-    ------
-    ValueError, TypeError, KeyError
-        If it is not made by `to_plain`.
-    """
+    """The value that `to_plain` has made `plain` of."""
     if isinstance(plain, list):
         return tuple([from_plain(item) for item in plain])
     if not isinstance(plain, dict):

@@ -23,13 +23,7 @@ class GraphScope:
         self._unnamed = 0
 
     def add(self, node: OpNode) -> None:
-        """Take `node` in.
-
-        Raises
-        ------
-        UsageError
-            If the user gave its name to another operator already.
-        """
+        """Take `node` in."""
         if node.explicit_name and node.name in self._names:
             raise UsageError(
                 f'Two operators are named "{node.name}"; the second is created at '

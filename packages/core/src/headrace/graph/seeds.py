@@ -44,15 +44,6 @@ def assign_seeds(
     several input sets all have the seed of the first of them. DALI does the same. Readers get
     DALI's seeds, too, so that they shuffle as DALI's do: a training run sees its files in the
     same order.
-
-    Parameters
-    ----------
-    nodes
-        The nodes to run, each behind what it reads.
-    pipeline_seed
-        The seed of the pipeline, if it has one.
-    as_dali
-        Whether all operators get the seeds that DALI would give them.
     """
     base = secrets.randbits(63) if pipeline_seed is None else pipeline_seed
     seeds: dict[int, int] = {}

@@ -34,20 +34,7 @@ _LIBRARY = "headrace."
 
 
 def described(nodes: list[OpNode], **edges: Sequence[DataNode]) -> dict[str, Any]:
-    """A graph as data that JSON keeps.
-
-    Parameters
-    ----------
-    nodes
-        The operators.
-    **edges
-        Lists of edges that belong to it, such as its outputs.
-
-    Raises
-    ------
-    UsageError
-        If something in it is Python code, or an object.
-    """
+    """A graph as data that JSON keeps."""
     # As they were created: what they are called in checkpoints depends on that order.
     created = sorted(nodes, key=lambda node: node.serial)
     first_sets: dict[int, str] = {}  # the first of a call may be left out
@@ -128,24 +115,7 @@ def _reference(edge: DataNode) -> list[Any]:
 
 
 def rebuild(content: dict[str, Any], *names: str) -> list[list[DataNode]]:
-    """Create the operators of a graph in the current scope.
-
-    Parameters
-    ----------
-    content
-        What `described` has made.
-    *names
-        Lists of edges that are wanted.
-
-    Returns
-    -------
-    These lists.
-
-    Raises
-    ------
-    SerializationError
-        If the content is damaged, or an operator of it is not declared here.
-    """
+    """Create the operators of a graph in the current scope."""
     nodes: dict[str, OpNode] = {}
 
     def edge(reference: list[Any]) -> DataNode:
@@ -208,19 +178,6 @@ def copied(
 
     Functions and other objects among their arguments are shared. Sources begin anew, apart from
     generators, which go on where they are.
-
-    Parameters
-    ----------
-    nodes
-        The operators.
-    edges
-        Lists of their edges.
-    changed
-        By the names of operators, arguments that replace theirs.
-
-    Returns
-    -------
-    For each of the lists, the edges of the new graph that correspond to it.
     """
     made: dict[int, OpNode] = {}
     first_sets: dict[int, int] = {}

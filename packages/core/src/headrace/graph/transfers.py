@@ -21,13 +21,6 @@ def insert_transfers(
     What only branches read on the GPU is uploaded for their samples. Constants are made where they
     are wanted. The nodes given are left as they are; where anything has to be copied, copies of
     them are returned.
-
-    Parameters
-    ----------
-    nodes
-        All nodes, each behind what it reads.
-    outputs
-        What the pipeline returns; an edge's device says where it is wanted.
     """
     moves = [use for use in _uses(nodes, outputs) if use[1] != use[2]]
     if not moves:

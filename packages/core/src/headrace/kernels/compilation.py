@@ -36,16 +36,7 @@ _DIGEST_BYTES = 32
 
 
 def njit(*, signature: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorate a function to be compiled by `numba.njit` and kept on disk.
-
-    Parameters
-    ----------
-    signature
-        The only types it takes; it is compiled at once. Otherwise it is compiled for the types of
-        each call.
-    options
-        Of `numba.njit`, without ``cache``.
-    """
+    """Decorate a function to be compiled by `numba.njit` and kept on disk."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(**options)(function)

@@ -38,22 +38,7 @@ def names_in_checkpoints(nodes: list[OpNode]) -> dict[int, str]:
 def check_same(
     nodes: list[OpNode], names: dict[int, str], found: dict[str, dict[str, Any]]
 ) -> None:
-    """Check that a pipeline has the operators of a checkpoint.
-
-    Parameters
-    ----------
-    nodes
-        The operators of the pipeline.
-    names
-        What they are called.
-    found
-        The operators of the checkpoint.
-
-    Raises
-    ------
-    CheckpointError
-        If the pipeline has others.
-    """
+    """Check that a pipeline has the operators of a checkpoint."""
     kinds = {names[n.serial]: n.schema.name for n in nodes if n.serial in names}
     problems = []
     if missing := found.keys() - kinds.keys():

@@ -29,20 +29,7 @@ _SHARDS = "num_shards"
 
 
 class Checkpointing:
-    """What checkpoints of a pipeline depend on, found when it is built.
-
-    Parameters
-    ----------
-    settings
-        Whether checkpoints can be made, and the one to begin with.
-    nodes
-        The operators of the pipeline.
-
-    Raises
-    ------
-    UsageError
-        If the checkpoint cannot be used, or none could be made of this pipeline.
-    """
+    """What checkpoints of a pipeline depend on, found when it is built."""
 
     def __init__(self, settings: Settings, nodes: list[OpNode]) -> None:
         self.restored: Checkpoint | None = None
@@ -198,13 +185,7 @@ class Checkpointing:
         return Checkpoint(number, dict(sources), operators, iterator)
 
     def readable(self, data: bytes | str, readers: OpenReaders) -> Checkpoint:
-        """The checkpoint in `data`, if the pipeline can go on from it.
-
-        Raises
-        ------
-        CheckpointError
-            If it is none, or that of another pipeline.
-        """
+        """The checkpoint in `data`, if the pipeline can go on from it."""
         assert self.names is not None
         found = Checkpoint.unpacked(data)
         self._check_operators(found)

@@ -34,13 +34,6 @@ class PipelineDebug(Pipeline):
 
     It is made by a definition with ``debug=True``. `run`, `feed_input`, `reset` and the properties
     work as of any pipeline, and give the same batches; what works ahead does not.
-
-    Parameters
-    ----------
-    define
-        Executes the definition and returns its outputs.
-    **arguments
-        Those of `Pipeline`.
     """
 
     def __init__(self, define: Callable[[], Any], **arguments: Any) -> None:
@@ -101,22 +94,7 @@ class PipelineDebug(Pipeline):
             self._definition.complete(self.define_graph)
 
     def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[Any, ...]:
-        """Execute the definition, and return its outputs.
-
-        Parameters
-        ----------
-        cuda_stream
-            As of `Pipeline.run`.
-        **pipeline_inputs
-            As of `Pipeline.run`.
-
-        Raises
-        ------
-        UsageError
-            If the definition calls other operators than before.
-        StopIteration
-            At the end of the data of an external source.
-        """
+        """Execute the definition, and return its outputs."""
         known = self._ready()
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
@@ -173,13 +151,7 @@ class PipelineDebug(Pipeline):
         cuda_stream: Any = None,
         use_copy_kernel: bool = False,
     ) -> None:
-        """As `Pipeline.feed_input`.
-
-        Parameters
-        ----------
-        data_node, data, layout, cuda_stream, use_copy_kernel
-            As there.
-        """
+        """As `Pipeline.feed_input`."""
         known, name = self._ready(), source_name(data_node)
         arguments = (data, layout, cuda_stream)
         names = [node.name for inputs in known.inputs for node in inputs.nodes]

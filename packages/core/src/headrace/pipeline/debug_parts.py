@@ -83,19 +83,7 @@ class _Given:
 
 
 class Part:
-    """One operator, or one batch on its way to the other device.
-
-    Parameters
-    ----------
-    settings
-        Those of the pipeline.
-    node
-        The operator; `None` where a batch is moved.
-    edge
-        The batch that is moved, and where to.
-    seed
-        Of the operator, if it draws random numbers.
-    """
+    """One operator, or one batch on its way to the other device."""
 
     def __init__(
         self,
@@ -153,21 +141,7 @@ class Part:
         node: OpNode | None,
         edge: DataNode | None = None,
     ) -> list[Any]:
-        """Run it once.
-
-        Parameters
-        ----------
-        number, size
-            Number of the iteration, and of its samples.
-        batches
-            What edges hold, with a place for each sample of the iteration.
-        node, edge
-            As it was made with, of this iteration.
-
-        Returns
-        -------
-        The batch of each output.
-        """
+        """Run it once."""
         if node is not None and node.input_queue is not None:
             keys = [key_of(output) for output in node.outputs]
         else:
@@ -186,15 +160,7 @@ def _sources(node: OpNode | None, edge: DataNode | None) -> list[DataNode]:
 
 
 class Inputs:
-    """External sources, asked once for each iteration.
-
-    Parameters
-    ----------
-    settings
-        Those of the pipeline.
-    nodes
-        The sources.
-    """
+    """External sources, asked once for each iteration."""
 
     def __init__(self, settings: Settings, nodes: list[OpNode]) -> None:
         assert settings.batch_size is not None
@@ -211,15 +177,7 @@ class Inputs:
         self._prefetch = Prefetch(self, self.queues, 1, 0)  # type: ignore[arg-type]
 
     def next(self) -> tuple[int, dict[Key, Any]]:
-        """Number of samples of the next iteration, and what the sources have for it.
-
-        Raises
-        ------
-        StopIteration
-            At the end of the data of one.
-        OutOfRangeError
-            If one has not been fed.
-        """
+        """Number of samples of the next iteration, and what the sources have for it."""
         self._prefetch.schedule(None)
         iteration = self._prefetch.take(None)
         registers = self._plan.registers

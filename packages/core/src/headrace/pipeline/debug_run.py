@@ -42,13 +42,7 @@ class Trace(GraphScope):
 
 
 class Run(GraphScope):
-    """One iteration: runs operators as they come.
-
-    Parameters
-    ----------
-    known
-        What is kept between iterations.
-    """
+    """One iteration: runs operators as they come."""
 
     def __init__(self, known: Known) -> None:
         super().__init__()

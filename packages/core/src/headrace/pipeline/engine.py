@@ -48,19 +48,7 @@ RUNNING: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class Engine:
-    """Runs the graph of one pipeline; its threads are started when it is made.
-
-    Parameters
-    ----------
-    settings
-        Those of the pipeline.
-    nodes, outputs
-        The operators that are needed, and the edges that are returned.
-    workers
-        What runs parallel external sources.
-    reads_ahead
-        Whether iterations whose files are read at once may be scheduled beyond the depth.
-    """
+    """Runs the graph of one pipeline; its threads are started when it is made."""
 
     def __init__(
         self,
@@ -150,15 +138,7 @@ class Engine:
         RUNNING.add(self)
 
     def take(self, cuda_stream: Any, set_up: Callable[[], None] | None) -> tuple[Batch, ...]:
-        """Wait for the outputs of the oldest iteration; the arguments are those of `run`.
-
-        Parameters
-        ----------
-        cuda_stream
-            Where the outputs are going to be used.
-        set_up
-            What to call before an iteration is scheduled.
-        """
+        """Wait for the outputs of the oldest iteration; the arguments are those of `run`."""
         iteration = self.prefetch.take(set_up)
         if self.memory_statistics is not None:
             self.memory_statistics.note(iteration)
@@ -188,17 +168,7 @@ class Engine:
             self.prefetch.begin_epoch()
 
     def restart_epoch(self, at_least: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Drop everything in progress and begin the next epoch, wherever the current one is.
-
-        Parameters
-        ----------
-        at_least
-            By the names of readers, the number of the first epoch that may begin now.
-
-        Returns
-        -------
-        By the names of the readers, the shards they read now.
-        """
+        """Drop everything in progress and begin the next epoch, wherever the current one is."""
         self.prefetch.number -= self.executor.pending()
         shards = self.readers.next_epoch(self.executor.cancel(), at_least)
         self.queues.new_epoch()

@@ -44,15 +44,7 @@ class GraphDefinition:
             scope.pop()
 
     def check_can_define(self, define_graph: Any) -> None:
-        """Check a function that is to return the outputs.
-
-        Raises
-        ------
-        ArgumentTypeError
-            If it cannot be called.
-        UsageError
-            If there are outputs already.
-        """
+        """Check a function that is to return the outputs."""
         if not callable(define_graph):
             hint = " Was `serialize(filename=...)` meant?" if isinstance(define_graph, str) else ""
             raise ArgumentTypeError(
@@ -71,13 +63,7 @@ class GraphDefinition:
         return needed_nodes(self.scope.nodes, [*self.outputs, *self.sinks])
 
     def complete(self, define_graph: Callable[[], Any]) -> list[OpNode]:
-        """The operators that are needed, found and checked once.
-
-        Parameters
-        ----------
-        define_graph
-            What returns the outputs where none were set.
-        """
+        """The operators that are needed, found and checked once."""
         if self.nodes:
             return self.nodes
         if self.outputs is None:
@@ -98,13 +84,7 @@ class GraphDefinition:
         return nodes
 
     def draw(self, filename: str, *, show_tensors: bool, use_colors: bool) -> None:
-        """Write a drawing for Graphviz of what `complete` has found.
-
-        Raises
-        ------
-        UsageError
-            If the file cannot be written.
-        """
+        """Write a drawing for Graphviz of what `complete` has found."""
         assert self.outputs is not None
         text = to_dot(self.nodes, self.outputs, show_tensors=show_tensors, use_colors=use_colors)
         try:

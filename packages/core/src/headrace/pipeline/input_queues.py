@@ -31,20 +31,7 @@ if TYPE_CHECKING:
 
 
 class InputQueues:
-    """Collects, in the consumer's thread, what external sources have for the next iteration.
-
-    Parameters
-    ----------
-    plan
-        The graph.
-    max_batch_size
-        How many samples a batch may have.
-    device
-        The GPU that the graph has work for, if it has any.
-    names
-        For pipelines that checkpoints can be made of, what the sources are called in them, by
-        their serial numbers.
-    """
+    """Collects, in the consumer's thread, what external sources have for the next iteration."""
 
     def __init__(
         self,
@@ -191,15 +178,7 @@ class InputQueues:
                 raise
 
     def collect(self) -> tuple[int, dict[int, BatchBuffer | GpuBatch]]:
-        """Size and fed batches (by register) of the next iteration.
-
-        Raises
-        ------
-        StopIteration
-            If any source is at its end; nothing is fed then.
-        Exception
-            Whatever a source raised; the same iteration will be asked for again.
-        """
+        """Size and fed batches (by register) of the next iteration."""
         self._before = None if self._names is None else self.state()
         deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]] = []
         stop = False

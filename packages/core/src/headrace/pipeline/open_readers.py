@@ -22,19 +22,7 @@ def are_lazy(nodes: list[OpNode]) -> bool:
 
 
 class OpenReaders:
-    """Opens the readers of a plan, and knows them.
-
-    Parameters
-    ----------
-    nodes
-        The nodes of the readers.
-    seeds
-        The seeds of random operators, by ``id(node)``.
-    batch_size
-        How many samples a batch has at most.
-    checkpointing
-        Whether checkpoints can be made.
-    """
+    """Opens the readers of a plan, and knows them."""
 
     def __init__(
         self, nodes: list[OpNode], seeds: dict[int, int], batch_size: int, *, checkpointing: bool
@@ -56,13 +44,7 @@ class OpenReaders:
         return {k: len(r.parser_inputs()) for k, r in self.by_node.items() if r.parses}
 
     def meta(self, name: str | None = None) -> dict[str, Any]:
-        """Sizes and shards of reader `name`, or of all readers by name.
-
-        Raises
-        ------
-        NoReaderError
-            If there is none of that name.
-        """
+        """Sizes and shards of reader `name`, or of all readers by name."""
         named = {node.name: self.by_node[id(node)].meta() for node in self.nodes}
         if name is None:
             return named
@@ -88,19 +70,7 @@ class OpenReaders:
     def next_epoch(
         self, states: Mapping[int, Any] | None, at_least: Mapping[str, int] | None
     ) -> dict[str, int]:
-        """Begin the next epoch.
-
-        Parameters
-        ----------
-        states
-            By ``id(node)``, where the readers are in their epoch, if not where they stand.
-        at_least
-            By the names of readers, the number of the first epoch that may begin now.
-
-        Returns
-        -------
-        By the names of the readers, the shards they read now.
-        """
+        """Begin the next epoch."""
         shards = {}
         for node in self.nodes:
             reader = self.by_node[id(node)]

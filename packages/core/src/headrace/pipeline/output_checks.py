@@ -13,15 +13,7 @@ if TYPE_CHECKING:
 
 
 class OutputChecks:
-    """Demands on the outputs of a pipeline, checked in every iteration.
-
-    Parameters
-    ----------
-    settings
-        What was asked for.
-    count
-        Number of outputs.
-    """
+    """Demands on the outputs of a pipeline, checked in every iteration."""
 
     def __init__(self, settings: Settings, count: int) -> None:
         self._expected = list(
@@ -53,13 +45,7 @@ class OutputChecks:
 
 
 def _per_output(value: Any, count: int) -> list[Any]:
-    """One demand for each output.
-
-    Raises
-    ------
-    UsageError
-        If a list of another length was given.
-    """
+    """One demand for each output."""
     if isinstance(value, (list, tuple)):
         if len(value) != count:
             raise UsageError(

@@ -21,13 +21,7 @@ def no_outputs() -> NoOutputsError:
 
 
 def to_output_edges(outputs: tuple[Any, ...]) -> list[DataNode]:
-    """Outputs as edges; numbers, lists of numbers and arrays become constants.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If an output is neither.
-    """
+    """Outputs as edges; numbers, lists of numbers and arrays become constants."""
     edges = []
     for number, value in enumerate(outputs):
         if isinstance(value, DataNode):

@@ -16,23 +16,7 @@ if TYPE_CHECKING:
 
 
 class Prefetch:
-    """Schedules iterations of an executor for a consumer, who takes them in their order.
-
-    Parameters
-    ----------
-    executor
-        What works on them.
-    queues
-        The external sources.
-    depth
-        How many are worked on ahead.
-    number
-        Number of the first iteration.
-    limit
-        What says whether there is memory for a further one.
-    waits
-        Whether all work is done when `schedule` returns.
-    """
+    """Schedules iterations of an executor for a consumer, who takes them in their order."""
 
     def __init__(
         self,
@@ -66,13 +50,7 @@ class Prefetch:
         """Whether `set_up` was called for the next iteration."""
 
     def schedule(self, set_up: Callable[[], None] | None) -> None:
-        """Start on a further iteration, or on as many as are worked on ahead, at first.
-
-        Parameters
-        ----------
-        set_up
-            What to call before each is scheduled.
-        """
+        """Start on a further iteration, or on as many as are worked on ahead, at first."""
         if not self._is_begun:
             self._is_begun = True
             self._owed += self._depth
@@ -140,15 +118,7 @@ class Prefetch:
         return bool(on_their_way) and not limit.has_room(on_their_way)
 
     def take(self, set_up: Callable[[], None] | None) -> Iteration:
-        """Wait for the oldest iteration and hand it over.
-
-        Raises
-        ------
-        StopIteration
-            At the end of an epoch.
-        OutOfRangeError
-            If a source has not been fed for it.
-        """
+        """Wait for the oldest iteration and hand it over."""
         queues = self._queues
         if self._owed:
             self._schedule_owed(set_up)

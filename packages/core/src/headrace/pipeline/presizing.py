@@ -37,11 +37,6 @@ def reserve(
 
     Shared memory of worker processes is a file that is mapped already; see `RemoteRunner` for what
     a size that was told does there.
-
-    Raises
-    ------
-    MemoryError
-        If there is not so much memory.
     """
     wanted: dict[str, int] = {"host": 0, "pinned": 0, "device": 0}
     for r, hint in plan.hints.items():

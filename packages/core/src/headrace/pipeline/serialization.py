@@ -129,17 +129,7 @@ class Serialization:
         changed: Mapping[str, Mapping[str, Any]],
         settings: Mapping[str, Any],
     ) -> Self:
-        """A pipeline with the definition of another one, Python code included; not built yet.
-
-        Parameters
-        ----------
-        other
-            The pipeline.
-        changed
-            By the names of its operators, arguments that replace theirs.
-        settings
-            Arguments of `Pipeline` that replace those of the other one.
-        """
+        """A pipeline with the definition of another one, Python code included; not built yet."""
         given = as_given(other._settings)
         # Of these the user was warned; the first is in `exec_dynamic` by now.
         for old in ("experimental_exec_dynamic", "max_streams", "default_cuda_stream_priority"):

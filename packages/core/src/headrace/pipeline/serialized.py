@@ -26,15 +26,7 @@ _NOT_STORED = ("checkpoint", "py_callback_pickler", "experimental_exec_dynamic")
 
 
 def packed(settings: Settings, graph: dict[str, Any]) -> bytes:
-    """A pipeline as bytes.
-
-    Parameters
-    ----------
-    settings
-        Those of the pipeline.
-    graph
-        As `headrace.graph.serialization.described` has it.
-    """
+    """A pipeline as bytes."""
     stored = {
         name: to_plain(value)
         for name, value in as_given(settings).items()
@@ -62,15 +54,7 @@ def as_given(settings: Settings) -> dict[str, Any]:
 
 
 def unpacked(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings and the graph in what `packed` has made.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If `data` is neither bytes nor text.
-    SerializationError
-        If it is no serialized pipeline, a damaged one, or one of another version.
-    """
+    """The settings and the graph in what `packed` has made."""
     if not isinstance(data, (bytes, bytearray, memoryview, str)):
         raise ArgumentTypeError(
             f"`serialized_pipeline` is a {type(data).__name__}; expected the bytes that "
@@ -101,13 +85,7 @@ def unpacked(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def chosen_data(data: Any, filename: str | os.PathLike[str] | None) -> Any:
-    """What a pipeline is to be read from: `data`, or the content of a file.
-
-    Raises
-    ------
-    ArgumentValueError
-        If both are given, or none is.
-    """
+    """What a pipeline is to be read from: `data`, or the content of a file."""
     if (data is None) == (filename is None):
         raise ArgumentValueError(
             "`serialized_pipeline` and `filename` are mutually exclusive; precisely one of them "
@@ -117,13 +95,7 @@ def chosen_data(data: Any, filename: str | os.PathLike[str] | None) -> Any:
 
 
 def overridden(stored: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of `Pipeline` from a file, some of which the user replaces.
-
-    Raises
-    ------
-    ArgumentValueError
-        If ``prefetch_queue_depth`` is a dictionary without known keys.
-    """
+    """Arguments of `Pipeline` from a file, some of which the user replaces."""
     depth = overrides.get("prefetch_queue_depth")
     if isinstance(depth, dict):
         sizes = {k: depth.get(k, depth.get(f"{k}_size")) for k in ("cpu", "gpu")}

@@ -286,13 +286,7 @@ class Settings:
         self._check_seed()
 
     def check_for_build(self) -> None:
-        """Check what only running needs.
-
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            If there is no batch size, or the prefetch depth cannot be used.
-        """
+        """Check what only running needs."""
         BUFFER_SETTINGS.read()
         warn_of_variables_without_effect()
         if self.batch_size is None:
@@ -311,13 +305,7 @@ class Settings:
             )
 
     def find_gpu(self) -> None:
-        """Find the GPU and the processors next to it.
-
-        Raises
-        ------
-        GpuNotAvailableError
-            If there is no GPU of this number: a graph may be defined, and serialized, without it.
-        """
+        """Find the GPU and the processors next to it."""
         if self.device_id is not None:
             get_runtime(self.device_id)
         if self.set_affinity and self.affinity is None:

@@ -12,13 +12,7 @@ if TYPE_CHECKING:
 
 
 class SourceWorkers:
-    """Starts the workers of a pipeline, and knows them.
-
-    Parameters
-    ----------
-    settings
-        How many, and how to start them.
-    """
+    """Starts the workers of a pipeline, and knows them."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -255,11 +255,6 @@ class _DaliBaseIterator(_Base):
         """The next batch of the epoch.
 
         A sub-class may override it, and may then call it `next`, too.
-
-        Raises
-        ------
-        StopIteration
-            At the end of the epoch.
         """
         with self._lock:
             self._interrupted = True
@@ -494,13 +489,7 @@ class _DaliBaseIterator(_Base):
         return self._epochs.size
 
     def __len__(self) -> int:
-        """Number of batches in the epoch: in this one if it is under way, else in the next.
-
-        Raises
-        ------
-        UnknownLengthError
-            Where an epoch lasts until its data ends, and the sources do not know when.
-        """
+        """Number of batches in the epoch: in this one if it is under way, else in the next."""
         found = self._length()
         if found is None:
             raise UnknownLengthError(

@@ -84,13 +84,7 @@ class EpochCounter(Protocol):
         ...
 
     def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
-        """Count a batch of each pipeline.
-
-        Returns
-        -------
-        For each pipeline the samples to hand out, as `Delivery.kept` returns them; `None` if the
-        batch is incomplete and to be dropped.
-        """
+        """Count a batch of each pipeline."""
         ...
 
     def beyond(self, pipelines: int) -> list[int]:
@@ -228,13 +222,7 @@ def _last(
     *,
     fills: bool,
 ) -> Sequence[int | list[int]] | None:
-    """Samples of a last batch of which `kept` are the epoch's: none if all of these were bad.
-
-    Parameters
-    ----------
-    fills
-        Whether the others are samples of the next epoch, and count there.
-    """
+    """Samples of a last batch of which `kept` are the epoch's: none if all of these were bad."""
     if policy is LastBatchPolicy.DROP or not (fills or any(kept)):
         return None
     if policy is LastBatchPolicy.PARTIAL:
@@ -248,20 +236,6 @@ class ReaderCounter:
     All shards are counted, also those read by pipelines elsewhere, so that iterators in all
     processes agree on the number of batches without talking to each other: as many as there would
     be without bad samples. An epoch of a single pipeline ends with its last good sample.
-
-    Parameters
-    ----------
-    epoch_size
-        Number of samples in all shards together.
-    num_shards, shards
-        How many shards there are, and which of them each pipeline reads first.
-    batch_size
-        Samples per batch and pipeline.
-    policy, padded, sticks
-        Last-batch policy; whether the reader pads, and sticks to its shard.
-    skips
-        Whether bad samples are skipped: a batch that has no sample of the epoch, but that other
-        processes have, is then one sample that comes again.
     """
 
     def __init__(
@@ -436,15 +410,7 @@ class ReaderCounter:
         ]
 
     def begin_rest(self, epoch: int, size: int | None) -> None:
-        """Begin an epoch with readers that go on with what those of other shards have left.
-
-        Parameters
-        ----------
-        epoch
-            Its number.
-        size
-            How many samples are left; `None` if it is a whole epoch.
-        """
+        """Begin an epoch with readers that go on with what those of other shards have left."""
         self._begin(epoch)
         if size is not None:
             self._cut(size)

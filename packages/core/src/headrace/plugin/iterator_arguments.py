@@ -73,13 +73,7 @@ def to_policy(policy: LastBatchPolicy, fill_last_batch: bool | None) -> LastBatc
 
 
 def checked_names(output_map: Sequence[str], pipelines: Sequence[Pipeline]) -> list[str]:
-    """The names of the outputs; a string by itself is one name.
-
-    Raises
-    ------
-    ArgumentValueError
-        If two are equal, or there are not as many as outputs.
-    """
+    """The names of the outputs; a string by itself is one name."""
     names = [output_map] if isinstance(output_map, str) else list(output_map)
     if len(set(names)) < len(names):
         raise IteratorArgumentError(f"output_map names should be distinct, got {names}.")
@@ -131,13 +125,7 @@ def checked_size(
 def reader_counter(
     pipelines: Sequence[Pipeline], name: str, batch_size: int, policy: LastBatchPolicy
 ) -> ReaderCounter:
-    """The counter of epochs of the readers named `name`.
-
-    Raises
-    ------
-    IteratorArgumentError
-        If the readers do not belong to one data set.
-    """
+    """The counter of epochs of the readers named `name`."""
     metas = [pipeline.reader_meta(name) for pipeline in pipelines]
     for key, what in _SAME_IN_ALL_READERS.items():
         values = {meta[key] for meta in metas}

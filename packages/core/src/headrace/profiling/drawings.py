@@ -48,15 +48,7 @@ def queue_drawing(figures: Figures) -> str:
 
 
 def threads_drawing(recorder: Recorder, colours: dict[str, int]) -> str:
-    """What each thread and worker process did, during a few batches in the middle.
-
-    Parameters
-    ----------
-    recorder
-        The rows.
-    colours
-        Number of the colour of each operator, by name.
-    """
+    """What each thread and worker process did, during a few batches in the middle."""
     labels = list(recorder.labels)
     lanes = {name: rows.array() for name, rows in list(recorder.lanes.items())}
     consumer = lanes.get("consumer")

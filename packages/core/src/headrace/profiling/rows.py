@@ -49,15 +49,7 @@ _MOST_BLOCKS = 24
 
 
 class Packed:
-    """Rows that one thread writes; the oldest are dropped when there are very many.
-
-    Parameters
-    ----------
-    dtype
-        `SPAN` or `LOOK`.
-    rows
-        How many rows a block of memory has.
-    """
+    """Rows that one thread writes; the oldest are dropped when there are very many."""
 
     def __init__(self, dtype: np.dtype, rows: int) -> None:
         self.dtype = dtype

@@ -13,17 +13,7 @@ if TYPE_CHECKING:
 
 
 def table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table as HTML; all texts are escaped.
-
-    Parameters
-    ----------
-    title
-        What stands above the table.
-    header
-        Names of the columns.
-    rows
-        The cells of each row.
-    """
+    """A table as HTML; all texts are escaped."""
     lines = ["<div>", f"<p><code>{escape(title)}</code></p>", "<table>"]
     lines.append(f"<thead>{_row('th', header)}</thead>")
     lines += ["<tbody>", *(_row("td", row) for row in rows), "</tbody>", "</table>", "</div>"]

@@ -231,13 +231,7 @@ class TensorListBase(Typed, Generic[TensorT]):
         return i
 
     def _tensor_layout(self) -> str:
-        """Layout of the batch as one tensor.
-
-        Raises
-        ------
-        UsageError
-            If the batch is empty and has no type.
-        """
+        """Layout of the batch as one tensor."""
         self._check_type_known()
         return f"N{self._layout}" if self._layout or self._ndim == 0 else ""
 

@@ -118,13 +118,7 @@ class BatchMemory:
         return _concatenated(self.rows) if whole is None else whole
 
     def stacked(self) -> np.ndarray:
-        """The batch as one array, outermost axis samples; a copy unless it is dense.
-
-        Raises
-        ------
-        ShapeError
-            If the shapes of the samples differ.
-        """
+        """The batch as one array, outermost axis samples; a copy unless it is dense."""
         if self.dense is not None:
             return self.dense
         shapes = self.shapes()

@@ -138,22 +138,7 @@ def device_name(kind: int) -> str:
 
 
 def as_host_array(value: Any) -> np.ndarray:
-    """The array over the memory of `value`, of a type DALI knows, without a copy.
-
-    Parameters
-    ----------
-    value
-        A NumPy array or scalar, an object with a buffer (bytes, memory views, ctypes arrays), with
-        ``__array_interface__``, ``__dlpack__`` (PyTorch, JAX) or ``__array__``, or a bare DLPack
-        capsule.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If `value` is none of these.
-    DataTypeError
-        If its elements are not numbers or truth values, in native byte order.
-    """
+    """The array over the memory of `value`, of a type DALI knows, without a copy."""
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)  # a plain array of what may be a subclass
     elif is_dlpack_capsule(value):
@@ -231,16 +216,7 @@ def check_layout(layout: str | None, ndim: int, what: str) -> str:
 
 
 def copy_to_address(arrays: list[np.ndarray], target: Any) -> None:
-    """Copy the bytes of `arrays`, one after the other, to a memory address.
-
-    Parameters
-    ----------
-    arrays
-        C-contiguous arrays.
-    target
-        An address as `ctypes.c_void_p`, ctypes pointer or integer, which must point to enough
-        memory; or a writable buffer such as a NumPy array, whose size is checked.
-    """
+    """Copy the bytes of `arrays`, one after the other, to a memory address."""
     total = sum(array.nbytes for array in arrays)
     address = check_target(_address(target, total), total)
     for array in arrays:
@@ -303,22 +279,7 @@ def export_dlpack(
 
 
 def asks_for(dl_device: tuple[int, int] | None, here: tuple[int, int], copy: bool | None) -> bool:
-    """Whether a DLPack consumer wants data of device `here` brought to the other kind of memory.
-
-    Parameters
-    ----------
-    dl_device
-        The device it asks for; None for the one where the data is.
-    here
-        Where the data is: host memory or a GPU.
-    copy
-        Whether it wants a copy, or (False) forbids one.
-
-    Raises
-    ------
-    ExportError
-        If it asks for a third device, or for another one and forbids a copy.
-    """
+    """Whether a DLPack consumer wants data of device `here` brought to the other kind of memory."""
     if dl_device is None:
         return False
     kind, number = int(dl_device[0]), int(dl_device[1])

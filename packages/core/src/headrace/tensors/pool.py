@@ -166,13 +166,6 @@ class HostPool:
 
     Sizes of buffers follow `BufferSettings.host_growth`. Where less of its memory than the share
     `BufferSettings.host_shrink` has been needed for about a thousand requests, the rest is freed.
-
-    Parameters
-    ----------
-    idle_limit_bytes
-        Memory the pool may keep without a user; beyond it, the buffers unused for the longest
-        time are freed with the next request. One eighth of the machine's (or the container's)
-        memory when not given.
     """
 
     is_page_locked = False
@@ -212,20 +205,7 @@ class HostPool:
     def empty(
         self, shape: int | Sequence[int], dtype: DTypeLike, account: Account | None = None
     ) -> np.ndarray:
-        """An uninitialised C-contiguous array of this shape, its data aligned to 64 bytes.
-
-        Parameters
-        ----------
-        shape, dtype
-            Of the array.
-        account
-            Where the memory is counted while it is in use.
-
-        Raises
-        ------
-        MemoryError
-            If there is not enough memory.
-        """
+        """An uninitialised C-contiguous array of this shape, its data aligned to 64 bytes."""
         dtype = np.dtype(dtype)
         if isinstance(shape, int):
             shape = (shape,)
@@ -295,11 +275,6 @@ class HostPool:
 
         It is freed when what this returns, all arrays in it and what is idle of it are gone;
         `Reserve.release` drops what is idle.
-
-        Raises
-        ------
-        MemoryError
-            If there is not enough memory.
         """
         size = -(-size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         reserve = Reserve(self, self._fresh(size))
@@ -351,13 +326,7 @@ class HostPool:
         return dropped
 
     def trim(self, keep_bytes: int = 0) -> int:
-        """Free idle buffers, the longest unused first, until at most `keep_bytes` are idle.
-
-        Returns
-        -------
-        int
-            Bytes freed.
-        """
+        """Free idle buffers, the longest unused first, until at most `keep_bytes` are idle."""
         if keep_bytes < 0:
             raise ArgumentValueError(f"`keep_bytes` must be >= 0, got {keep_bytes}.")
         with self._lock:
@@ -480,13 +449,7 @@ class HostPool:
 
 
 class PoolShare(HostPool):
-    """A pool as one pipeline uses it: what is in use of it is counted.
-
-    Parameters
-    ----------
-    pool
-        Where memory comes from.
-    """
+    """A pool as one pipeline uses it: what is in use of it is counted."""
 
     def __init__(self, pool: HostPool) -> None:
         self._pool = pool

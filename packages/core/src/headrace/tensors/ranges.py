@@ -6,13 +6,7 @@ import bisect
 
 
 class FreeRanges:
-    """The free ranges of so many bytes. Not for several threads at once.
-
-    Parameters
-    ----------
-    size
-        How many bytes there are, all of them free.
-    """
+    """The free ranges of so many bytes. Not for several threads at once."""
 
     __slots__ = ("_free", "size")
 

@@ -14,13 +14,7 @@ from headrace.tensors.gpu.batch import volumes
 
 
 class Rows(Sequence[np.ndarray]):
-    """Several samples, one array each.
-
-    Parameters
-    ----------
-    rows
-        The samples, where they are at hand.
-    """
+    """Several samples, one array each."""
 
     __slots__ = ("_addresses", "_dense", "_rows", "_shapes", "begins", "flat")
 

@@ -13,15 +13,7 @@ from headrace.types.dtypes import DALI_OF_NUMPY
 def fitted(
     value: Any, dtype: np.dtype[Any], way_out: str = "", *, whole: bool = False
 ) -> np.ndarray:
-    """A number, or a nested list of numbers, as an array of `dtype`; see `check_fits`.
-
-    Raises
-    ------
-    NumberOverflowError
-        If a number does not fit into `dtype`.
-    ShapeError
-        If lists differ in length.
-    """
+    """A number, or a nested list of numbers, as an array of `dtype`; see `check_fits`."""
     found = numbers_of(value)
     check_fits(found, dtype, way_out, whole=whole)
     if found.dtype.kind in "iub" or found.dtype == dtype:

@@ -172,16 +172,7 @@ class BatchBuffer:
         return self._pool.empty(shape, dtype)
 
     def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
-        """Check that samples are what the declaration of their operator says.
-
-        Raises
-        ------
-        DataTypeError
-            If elements are of another type.
-        ShapeError
-            If there is another number of axes; where the declaration does not tell it, than in
-            other samples of the batch.
-        """
+        """Check that samples are what the declaration of their operator says."""
         if dtype != self._dtype:
             raise DataTypeError(
                 f"The operator made elements of type {np.dtype(dtype)} where its declaration says "
@@ -468,13 +459,7 @@ class BatchBuffer:
         return dense.view(self._dtype).reshape((count, *shape))
 
     def replaced(self, replacements: Mapping[int, int]) -> BatchBuffer:
-        """A copy of the batch in which other samples take the place of failed ones.
-
-        Parameters
-        ----------
-        replacements
-            For each failed sample the good one that takes its place.
-        """
+        """A copy of the batch in which other samples take the place of failed ones."""
         self.wait()
         order = [replacements.get(index, index) for index in range(len(self))]
         rows = [self.rows[index] for index in order]

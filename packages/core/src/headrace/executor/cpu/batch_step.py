@@ -262,20 +262,6 @@ def planned_program(
 
     Where a sample of them is bad, it is the program that plans each sample alone, so that the
     error, or the replacement, is that sample's.
-
-    Parameters
-    ----------
-    make
-        Makes a program, or finds it; with ``whole=False`` the one that plans each sample alone.
-    iteration
-        What the program is for.
-    history
-        Shapes of earlier batches, by register.
-
-    Raises
-    ------
-    OperatorError
-        If an operator, or the engine, is to blame and not a sample; see `SAMPLE_ERRORS`.
     """
     program = make()
     try:

@@ -18,23 +18,7 @@ if TYPE_CHECKING:
 
 
 class BoundStep:
-    """A step, with the samples that it reads and what becomes of those that it makes.
-
-    Parameters
-    ----------
-    step, context
-        The step, and what its function is handed.
-    producers
-        Contexts that its lazy input refers to.
-    inputs
-        Samples of each input.
-    values
-        Samples of each argument that the function finds in its context.
-    origin
-        The batch that the first input is a sample of, if any.
-    materialise_views
-        Whether views that stay in the segment are copied.
-    """
+    """A step, with the samples that it reads and what becomes of those that it makes."""
 
     __slots__ = (
         "_args",
@@ -80,17 +64,7 @@ class BoundStep:
         self._materialise = materialise_views
 
     def results(self, k: int, position: int, place: int) -> Sequence[Any]:
-        """What the step makes of a sample, output by output.
-
-        Parameters
-        ----------
-        k
-            Number of the sample among those of the inputs.
-        position
-            Number of the sample in the chunk.
-        place
-            Which of the plans is its own.
-        """
+        """What the step makes of a sample, output by output."""
         context = self.context
         context.position, context.place = position, place
         for producer in self._producers:

@@ -15,17 +15,7 @@ if TYPE_CHECKING:
 
 
 class ChunkRun:
-    """A chunk of samples on its way through a stage.
-
-    Parameters
-    ----------
-    iteration
-        Whose samples they are.
-    samples
-        Their numbers.
-    behind
-        Whether its thread waits for others already.
-    """
+    """A chunk of samples on its way through a stage."""
 
     __slots__ = (
         "beside",

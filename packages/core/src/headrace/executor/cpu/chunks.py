@@ -41,15 +41,7 @@ millisecond, no fewer than four at a time made a sixth more of them a second.
 
 
 def chunk_size(iteration: Iteration, program: Program, threads: int, batches: int = 1) -> int:
-    """How many samples of `iteration` one of so many `threads` takes for `program`, at most.
-
-    Parameters
-    ----------
-    iteration, program, threads
-        See above.
-    batches
-        How many are worked on at a time.
-    """
+    """How many samples of `iteration` one of so many `threads` takes for `program`, at most."""
     processor, size = max(program.processor_seconds, 1e-7), iteration.size
     own = min(max(program.own_seconds, 1e-7), processor)
     if program.is_light:

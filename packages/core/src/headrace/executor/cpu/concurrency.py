@@ -29,17 +29,7 @@ else."""
 
 
 class Concurrency:
-    """Limits the threads of one stage; all methods are called under the lock of the executor.
-
-    Parameters
-    ----------
-    threads
-        How many there are.
-    tries
-        Whether it is measured how many are best; else it is always all of them.
-    first
-        How many are tried first, at most.
-    """
+    """Limits the threads of one stage; all methods are called under the lock of the executor."""
 
     __slots__ = (
         "_cold",
@@ -89,19 +79,7 @@ class Concurrency:
     def leave(
         self, beside: int, seconds: float | None, *, all_needed: bool, is_awaited: bool = False
     ) -> None:
-        """End a chunk.
-
-        Parameters
-        ----------
-        beside
-            How many threads were at work when it began.
-        seconds
-            What it took of threads, for each of its samples; `None` where that says nothing.
-        all_needed
-            Whether all threads are to work without a trial; see `Program.needs_all_threads`.
-        is_awaited
-            Whether the consumer waits for what the threads do.
-        """
+        """End a chunk."""
         self.busy -= 1
         if seconds is not None:
             self.note(beside, seconds, all_needed=all_needed, is_awaited=is_awaited)

@@ -25,19 +25,7 @@ _CHUNKS_A_WORKER = 2
 
 
 class Dispatcher:
-    """Sends worker processes chunks of samples, and takes in what they answer, as it comes.
-
-    Parameters
-    ----------
-    tasks
-        What there is to do.
-    monitor
-        Under whose lock tasks are found.
-    worker
-        The thread.
-    first
-        A chunk that a worker process has been sent.
-    """
+    """Sends worker processes chunks of samples, and takes in what they answer, as it comes."""
 
     def __init__(self, tasks: CpuTasks, monitor: Monitor, worker: Worker, first: ChunkRun) -> None:
         self._tasks = tasks

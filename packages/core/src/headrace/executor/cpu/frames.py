@@ -183,15 +183,7 @@ class FrameLoop(SampleOperator):
 
 
 def common_count(shapes: Sequence[tuple[int, ...] | None], axis: int) -> int:
-    """How many frames all inputs have.
-
-    Parameters
-    ----------
-    shapes
-        Of one sample of each input; `None` where it has no frames.
-    axis
-        Where those of the first input are; those of others come first.
-    """
+    """How many frames all inputs have."""
     counts = [
         None if shape is None else shape[0 if position else axis]
         for position, shape in enumerate(shapes)
@@ -215,17 +207,6 @@ def _of_frame(spec: Spec) -> Spec:
 
 class _Frames:
     """Memory of an output sequence, in the places of its frames.
-
-    Parameters
-    ----------
-    whole
-        The context of the sequence.
-    output
-        Number of the output.
-    count
-        Number of frames.
-    axis
-        The axis of the frames.
 
     Attributes
     ----------

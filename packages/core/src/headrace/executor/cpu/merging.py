@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 def join_ahead(
     step: Step, chunk: Chunk, selected: dict[Guard, Sequence[int] | None]
 ) -> tuple[np.ndarray, ...] | None:
-    """Take in what is known of branches that `step` joins.
-
-    Returns
-    -------
-    Its outputs for the samples that it does, where they are small values that are known.
-    """
+    """Take in what is known of branches that `step` joins."""
     parts: list[tuple[Samples | None, Sequence[int]]] = []
     for r, guard in step.branches:
         places = chosen(guard, chunk.columns, selected)

@@ -41,13 +41,6 @@ class RowSegment(NamedTuple):
 class PackedRows:
     """A piece of memory of which rows are taken one after the other, by any thread.
 
-    Parameters
-    ----------
-    pool
-        Where it comes from.
-    size
-        In bytes; a guess. What does not fit is not in it.
-
     Attributes
     ----------
     wanted

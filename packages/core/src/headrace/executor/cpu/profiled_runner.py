@@ -30,17 +30,7 @@ takes longer to tell it than for all else that is noted of a step."""
 
 
 class ProfiledRunner(SampleRunner):
-    """A `SampleRunner` that notes its steps, and each chunk as a whole.
-
-    Parameters
-    ----------
-    program, arena, materialise_views
-        Those of `SampleRunner`.
-    rows
-        Where rows go; of the thread that runs samples.
-    base
-        Code of the first step.
-    """
+    """A `SampleRunner` that notes its steps, and each chunk as a whole."""
 
     def __init__(
         self, program: Program, arena: Arena, *, materialise_views: bool, rows: Rows, base: int

@@ -194,10 +194,6 @@ class SampleRunner:
         """Take all samples through the steps that hand on lazy values, which touch no pixels.
 
         Between pixels, which drive the interpreter out of the caches, the same takes much longer.
-
-        Returns
-        -------
-        The other steps, and which samples of the chunk they have to do with.
         """
         count = len(chunk.indices)
         group = Group(chunk.columns, range(count), {})

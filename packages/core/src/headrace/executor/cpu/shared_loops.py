@@ -151,13 +151,6 @@ class SharedLoops:
 class ChunkLoops:
     """The loops of the chunks that one worker carries through a program.
 
-    Parameters
-    ----------
-    shared
-        Those of all workers.
-    program
-        What the chunks go through.
-
     Attributes
     ----------
     seconds

@@ -29,27 +29,7 @@ if TYPE_CHECKING:
 
 
 class CpuTasks:
-    """Finds something for a worker to do, and does it.
-
-    Parameters
-    ----------
-    plan
-        The graph, cut into stages.
-    schedule
-        Where iterations are.
-    starter
-        What begins iterations.
-    stages
-        What makes a stage ready.
-    fuse
-        Whether neighbouring operators may be merged.
-    fails_at_once
-        Whether a bad sample ends its iteration.
-    threads
-        How many workers there are.
-    processes
-        Processes that carry the samples for them.
-    """
+    """Finds something for a worker to do, and does it."""
 
     def __init__(
         self,
@@ -89,11 +69,6 @@ class CpuTasks:
         """Samples of an iteration, or one that is to begin or to enter a stage.
 
         The caller holds the lock.
-
-        Parameters
-        ----------
-        behind
-            Whether it is for a thread that waits for worker processes already.
         """
         loop = None if behind else self._loops.find()
         if loop is not None:
@@ -139,11 +114,6 @@ class CpuTasks:
     def find_more(self, *, is_short: bool) -> Task | None:
         """Something to do for a thread that waits for worker processes already. The caller holds
         the lock.
-
-        Parameters
-        ----------
-        is_short
-            Whether some of these processes have nothing to do, or soon will not.
         """
         task = self.find_task(behind=True)
         if task is None and is_short and self._schedule.widen():

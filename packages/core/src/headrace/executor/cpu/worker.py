@@ -18,21 +18,7 @@ if TYPE_CHECKING:
 
 
 class Worker(EngineThread):
-    """Takes samples from iterations and carries them through their stage.
-
-    Parameters
-    ----------
-    number
-        Which of the workers it is.
-    monitor
-        Where it waits.
-    sources
-        What it asks for tasks, in this order; not kept alive.
-    affinity
-        The processors that it is bound to; any if there is none.
-    looks_at
-        Streams whose stages it launches, too.
-    """
+    """Takes samples from iterations and carries them through their stage."""
 
     def __init__(
         self,

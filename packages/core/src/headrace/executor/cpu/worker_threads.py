@@ -71,11 +71,6 @@ class WorkerThreads:
     """Workers for whoever wants a batch done, and takes part in that.
 
     They are started when there is something for them to do.
-
-    Parameters
-    ----------
-    threads
-        How many threads work on one batch at most, with the one that wants it.
     """
 
     def __init__(self, threads: int) -> None:
@@ -94,20 +89,7 @@ class WorkerThreads:
     def carry(
         self, iteration: Iteration, program: Program, runner: Callable[[], SampleRunner]
     ) -> None:
-        """Carry all samples of a batch through a stage.
-
-        Parameters
-        ----------
-        iteration, program
-            The batch and the stage.
-        runner
-            Called in each thread that takes part, for what it runs samples with.
-
-        Raises
-        ------
-        Exception
-            The error of the first sample that failed; samples that nobody has begun are left out.
-        """
+        """Carry all samples of a batch through a stage."""
 
         def do(samples: Sequence[int]) -> Failures:
             start, worked = time.perf_counter(), time.thread_time()
@@ -147,13 +129,7 @@ class WorkerThreads:
                 concurrency.note(threads, threads * seconds, all_needed=program.needs_all_threads)
 
     def each(self, function: Callable[[int], object], count: int) -> None:
-        """Call a function with each number below `count`.
-
-        Raises
-        ------
-        Exception
-            The error of the lowest number that failed; calls that nobody has begun are left out.
-        """
+        """Call a function with each number below `count`."""
 
         def do(numbers: Sequence[int]) -> Failures:
             function(numbers[0])

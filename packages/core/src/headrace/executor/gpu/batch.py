@@ -67,13 +67,7 @@ class GpuBatch:
         return len(self.batch)
 
     def replaced(self, replacements: Mapping[int, int]) -> GpuBatch:
-        """The batch with other samples in the place of failed ones, which share their memory.
-
-        Parameters
-        ----------
-        replacements
-            For each failed sample the good one that takes its place.
-        """
+        """The batch with other samples in the place of failed ones, which share their memory."""
         order = [replacements.get(index, index) for index in range(len(self))]
         batch = self.batch.taken(np.array(order))
         sources = self.sources

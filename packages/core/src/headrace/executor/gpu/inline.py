@@ -52,15 +52,6 @@ class InlineExecution:
     it takes the consumer a third of what the stream does for an iteration of few operators. So it
     does that itself where it would wait; and where that is quicker as a whole (`InlineChoice`), the
     stream's thread is not even told of an iteration. Else that works ahead as ever.
-
-    Parameters
-    ----------
-    tasks
-        What launches stages.
-    schedule
-        Where iterations are.
-    runtime
-        That of the GPU.
     """
 
     def __init__(self, tasks: GpuTasks, schedule: Schedule, runtime: Runtime) -> None:
@@ -82,13 +73,7 @@ class InlineExecution:
         self._choice.end_waiting(now)
 
     def run_pending(self, iteration: Iteration) -> None:
-        """Go on with the oldest iteration on its streams, in the consumer's thread.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            The iteration is then where it was.
-        """
+        """Go on with the oldest iteration on its streams, in the consumer's thread."""
         if iteration.state is DONE:
             return
         consumer = self._schedule.consumer
@@ -124,12 +109,7 @@ class InlineExecution:
         return iteration.state is SCHEDULED and bool(schedule.first_stream) and schedule.may_begin()
 
     def _claim(self, iteration: Iteration) -> StreamExecutor | None:
-        """Have the consumer go on with the oldest iteration, or begin it.
-
-        Returns
-        -------
-        Its stream, or that where it begins; `None` if somebody else was quicker.
-        """
+        """Have the consumer go on with the oldest iteration, or begin it."""
         schedule = self._schedule
         with schedule.monitor.lock:
             if schedule.monitor.closed or not self.may_run(iteration):

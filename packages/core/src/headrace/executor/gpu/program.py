@@ -73,28 +73,7 @@ class OpenBranchError(Exception):
 
 
 class GpuProgram:
-    """The steps of a stage, each one operator on whole batches.
-
-    Parameters
-    ----------
-    plan, stage
-        What to run.
-    specs
-        Types of the registers that the stage reads, and of what is fed to it.
-    fuse
-        Whether operators may take over what the one before them has only described.
-    threads
-        How many threads of the CPU an operator may use.
-    maker
-        What makes the steps, where it is not a new one.
-    choices
-        Which branches samples of the batch take, where that has been asked.
-
-    Raises
-    ------
-    OpenBranchError
-        If a node does not fit, and `choices` do not say that samples take it.
-    """
+    """The steps of a stage, each one operator on whole batches."""
 
     def __init__(
         self,
@@ -165,14 +144,7 @@ class GpuProgram:
         return self._maker.step(node, op, specs, op.gpu)
 
     def run(self, iteration: Iteration, queue: Queue) -> dict[int, Any]:
-        """Queue all work of one iteration.
-
-        Returns
-        -------
-        By register, what leaves the stage: a `DeviceBatch`, or a `HostCopy` on its way to the host;
-        with where the samples of the iteration were read from, and which of them it has, if not
-        all.
-        """
+        """Queue all work of one iteration."""
         selection = Selection(iteration.buffers, iteration.size)
         run = _Run(iteration, queue, selection, {}, {}, set())
         values = run.values

@@ -39,18 +39,6 @@ class StreamExecutor:
 
     One thread at a time uses it, the one that has set `busy`; or, where only its own thread
     launches stages, that thread, and another one that completes them.
-
-    Parameters
-    ----------
-    device
-        The GPU.
-    name
-        ``"mixed"`` or ``"gpu"``.
-    ahead
-        How many iterations may be queued that the device has not finished: the host stops there, so
-        that memory does not grow where nobody ever waits for results.
-    stream
-        The stream, where it is not to be one of its own.
     """
 
     def __init__(self, device: Device, name: str, ahead: int, stream: int | None = None) -> None:
@@ -89,13 +77,7 @@ class StreamExecutor:
     def launch(
         self, program: GpuProgram, iteration: Iteration, *, defer: bool = False
     ) -> LaunchedStage:
-        """Launch the work of a stage.
-
-        Parameters
-        ----------
-        defer
-            Whether what operators may do later is left to `complete`.
-        """
+        """Launch the work of a stage."""
         self._let_go()
         buffers: list[Any] = iteration.buffers
         kept: list[Any] = [buffers[r] for r in program.stage.reads]

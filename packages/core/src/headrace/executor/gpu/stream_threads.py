@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 
 
 class StreamTasks:
-    """What a `StreamThread` asks for tasks: those of its stream.
-
-    Parameters
-    ----------
-    tasks
-        Those of all streams.
-    stream
-        That of the thread.
-    """
+    """What a `StreamThread` asks for tasks: those of its stream."""
 
     def __init__(self, tasks: GpuTasks, stream: StreamExecutor) -> None:
         self._tasks = tasks
@@ -43,19 +35,7 @@ class StreamTasks:
 
 
 class StreamThread(EngineThread):
-    """Launches stages on its stream. Like a worker, it keeps no executor alive.
-
-    Parameters
-    ----------
-    stream
-        Its stream, which it closes at its end.
-    monitor
-        Where it waits.
-    tasks
-        What it launches there.
-    shared
-        What any thread launches on any stream, where that is so; this one looks at it first.
-    """
+    """Launches stages on its stream. Like a worker, it keeps no executor alive."""
 
     def __init__(
         self, stream: StreamExecutor, monitor: Monitor, tasks: StreamTasks, shared: GpuTasks | None

@@ -27,21 +27,7 @@ if TYPE_CHECKING:
 
 
 class GpuTasks:
-    """Launches stages on the streams of an executor.
-
-    Parameters
-    ----------
-    streams
-        By name.
-    schedule
-        Where iterations are.
-    starter
-        What begins iterations.
-    stages, programs
-        What stages are made into, and what comes behind them.
-    is_shared
-        Whether any thread of the engine launches stages, and not just that of the stream.
-    """
+    """Launches stages on the streams of an executor."""
 
     def __init__(
         self,
@@ -128,10 +114,6 @@ class GpuTasks:
         """Launch the stage of an iteration that the calling thread owns; or begin the iteration.
 
         The device is current in that thread.
-
-        Returns
-        -------
-        What `complete` is to be called with, where operators wait for something; else `None`.
         """
         if iteration.state is BEGINNING:
             self._starter.begin(iteration)

@@ -24,13 +24,7 @@ _PROCESSES_A_PROCESSOR = 2
 
 
 def check_workers(workers: str | None) -> str | None:
-    """`workers`, if a pipeline can have such.
-
-    Raises
-    ------
-    ArgumentChoiceError
-        If it cannot.
-    """
+    """`workers`, if a pipeline can have such."""
     if workers is not None and workers not in CHOICES:
         raise ArgumentChoiceError(
             f'`workers` is {workers!r}; it can be "threads", "processes", or None, which leaves '
@@ -57,19 +51,7 @@ def process_count(num_threads: int) -> int:
 
 
 def why_threads(workers: str | None, plan: Plan, readers: dict[int, Any], num_threads: int) -> str:
-    """The reason for which samples are carried by threads; empty for worker processes.
-
-    Parameters
-    ----------
-    workers
-        What the user asks for.
-    plan
-        The graph.
-    readers
-        The opened reader of each reader node, by ``id(node)``.
-    num_threads
-        How many threads the user asks for.
-    """
+    """The reason for which samples are carried by threads; empty for worker processes."""
     choice = wanted(workers)
     if choice == "threads":
         return "as asked for"

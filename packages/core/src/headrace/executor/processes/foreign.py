@@ -43,13 +43,7 @@ def _readv() -> Callable[[int, int, int, int, int, int], int]:
 
 
 def read_rows(given: Input, indices: list[int]) -> list[np.ndarray]:
-    """Copies of some samples of another process.
-
-    Raises
-    ------
-    OSError
-        If they cannot be read: the system does not allow it, or not so many pieces at once.
-    """
+    """Copies of some samples of another process."""
     # Plain numbers: between two tasks, caches hold images. Ten calls of NumPy took 0.2 ms then.
     assert given.offsets is not None
     assert given.shapes is not None

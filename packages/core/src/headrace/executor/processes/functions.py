@@ -30,13 +30,7 @@ _LEAST_SAMPLES = 4
 
 
 class RemoteFunctions:
-    """The functions of one pipeline that worker processes call.
-
-    Parameters
-    ----------
-    processes
-        Those of the pipeline.
-    """
+    """The functions of one pipeline that worker processes call."""
 
     def __init__(self, processes: WorkerProcesses) -> None:
         self._processes = processes
@@ -50,13 +44,7 @@ class RemoteFunctions:
         """What functions have returned for a sample lately, by their numbers."""
 
     def calls(self, c: HostBatchContext, op: FunctionCaller) -> Iterable[Call] | None:
-        """What workers get by calling the function of `op`; `None` if that is to be called here.
-
-        Raises
-        ------
-        WorkerProcessError
-            If a process has ended meanwhile, and that is not to be made up for.
-        """
+        """What workers get by calling the function of `op`; `None` if that is to be called here."""
         node = c.step.node
         if self._processes.refused or node.name in self.why_here:
             return None

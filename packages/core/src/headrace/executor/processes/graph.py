@@ -43,13 +43,7 @@ class Graph(NamedTuple):
 
 
 class PackedGraph:
-    """A graph in a file in memory: a pickle, and behind it its large arrays, which all share.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If something in it cannot be pickled.
-    """
+    """A graph in a file in memory: a pickle, and behind it its large arrays, which all share."""
 
     def __init__(self, graph: Graph, outputs: list[Any]) -> None:
         plan = graph.plan

@@ -20,15 +20,7 @@ _SMALL_BYTES = 1024
 
 
 class Carried:
-    """A batch that workers read, where they can read it. Once for each batch.
-
-    Parameters
-    ----------
-    buffer
-        The batch.
-    is_read
-        Whether workers read what is in memory of this process alone. Else that is copied.
-    """
+    """A batch that workers read, where they can read it. Once for each batch."""
 
     __slots__ = (
         "_copied",

@@ -30,36 +30,7 @@ and 5.9 s where each of them had its processes."""
 
 
 class WorkerProcesses:
-    """The worker processes of the program, as far as one pipeline uses them.
-
-    Parameters
-    ----------
-    graph
-        The pipeline.
-    outputs
-        Its outputs.
-    count
-        How many processes.
-    affinity
-        The processors that they are bound to; any if there is none.
-    timeout_seconds
-        How long a process may neither answer nor compute; any time if None.
-    device
-        The GPU, for plans that have work for one.
-    is_asked_for
-        Whether the user wants processes. Where the engine has chosen them, they start when the run
-        is no short one any more; threads carry samples until they are there, and wherever threads
-        alone would have none of their faults.
-    calls_functions
-        Whether they call the functions of the user's that can be pickled.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If the graph cannot travel.
-    OSError, MemoryError
-        If there is no shared memory.
-    """
+    """The worker processes of the program, as far as one pipeline uses them."""
 
     def __init__(
         self,

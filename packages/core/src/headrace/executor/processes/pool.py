@@ -61,15 +61,7 @@ class WorkerPool:
         garbage collector may shut one down in a thread that has the lock."""
 
     def enter(self, graph: PackedGraph, bindings: list[tuple[int, ...]]) -> None:
-        """Take in a pipeline; start the processes that it needs, without waiting for them.
-
-        Parameters
-        ----------
-        graph
-            That of the pipeline.
-        bindings
-            For each process the processors it is bound to; empty for any.
-        """
+        """Take in a pipeline; start the processes that it needs, without waiting for them."""
         with self._lock:
             self._wanted[graph.number] = len(bindings)
             self._note_change()
@@ -93,29 +85,7 @@ class WorkerPool:
         waits: bool = True,
         starts: bool = True,
     ) -> WorkerProcess | None:
-        """A process for the calling thread, which gives it back or discards it.
-
-        Parameters
-        ----------
-        graph, bindings
-            Those of `enter`.
-        timeout_seconds
-            How long it may neither answer nor compute; any time if None.
-        again
-            Whether the thread has lost one already: others may have ended with it.
-        waits
-            Whether the thread waits for one that has not begun yet, or is in use. Else there is
-            `None` for it. A thread that waits has no process already, unless it asks `again`: that
-            is never kept waiting for another thread.
-        starts
-            Whether one is waited for, or started, where all are in use. Else there is `None` then,
-            too.
-
-        Raises
-        ------
-        LostWorkerError
-            If the process has ended.
-        """
+        """A process for the calling thread, which gives it back or discards it."""
         worker = self._taken(graph.number, bindings)
         # Those that have not begun may be of a server that is just being killed. Several of them,
         # one after the other, would make a sample bad that none has seen.

@@ -54,19 +54,7 @@ _Failures = list[tuple[int, BaseException]]
 
 
 class PackedBatch:
-    """A `Batch` as it travels.
-
-    Parameters
-    ----------
-    batch
-        What is packed.
-    inputs
-        What of it workers read.
-    iteration
-        Whose it is.
-    registers
-        Those that the stage reads or writes.
-    """
+    """A `Batch` as it travels."""
 
     __slots__ = ("_buffers", "_kept", "_redrawn", "copied", "files", "is_read", "packed", "program")
 
@@ -95,15 +83,7 @@ class PackedBatch:
 
 
 class SentSamples:
-    """Samples of an iteration that a worker process has been sent, and has not answered yet.
-
-    Parameters
-    ----------
-    iteration
-        Whose they are.
-    indices
-        Their numbers.
-    """
+    """Samples of an iteration that a worker process has been sent, and has not answered yet."""
 
     __slots__ = ("batch", "blocks", "indices", "is_followed", "iteration", "lost", "worker")
 
@@ -127,15 +107,6 @@ class RemoteRunner:
 
     A worker may be sent the next samples while it is at some, so that it does not wait for the
     program to deal with what it has answered.
-
-    Parameters
-    ----------
-    program
-        The stage.
-    processes
-        Those of the pipeline.
-    own
-        What carries the samples where the processes do not take the pipeline.
     """
 
     def __init__(self, program: Program, processes: WorkerProcesses, own: SampleRunner) -> None:
@@ -165,15 +136,6 @@ class RemoteRunner:
     ) -> SentSamples:
         """Send samples of an iteration to a worker. `receive` tells what became of them, in the
         order of the calls.
-
-        Parameters
-        ----------
-        iteration, indices
-            The samples.
-        behind
-            Samples that a worker has been sent, and which may do these then.
-        spreads
-            Whether a worker that nobody uses is to do them, if there is one.
         """
         sent = SentSamples(iteration, indices)
         if not self._processes.refused and self._processes.begin_if_due():
@@ -199,13 +161,7 @@ class RemoteRunner:
         return POOL.is_awaited()
 
     def receive(self, sent: SentSamples) -> _Failures:
-        """Wait until samples were carried through all steps; return what failed, and how.
-
-        Raises
-        ------
-        WorkerProcessError
-            If the process has ended meanwhile, and that is not to be made up for.
-        """
+        """Wait until samples were carried through all steps; return what failed, and how."""
         self.processor_seconds = 0.0
         self._iteration = sent.iteration
         try:
@@ -274,13 +230,7 @@ class RemoteRunner:
         return found
 
     def _carried_again(self, indices: list[int]) -> _Failures:
-        """Have another process carry samples.
-
-        Raises
-        ------
-        LostWorkerError
-            If it ends, too.
-        """
+        """Have another process carry samples."""
         sent = SentSamples(self._iteration, indices)
         self._hand_over(sent, None, again=True)
         return self._carried_here(indices) if sent.worker is None else self._answered(sent)
@@ -293,13 +243,7 @@ class RemoteRunner:
         spreads: bool = True,
         again: bool = False,
     ) -> None:
-        """Send samples, if there is a worker to send them to.
-
-        Raises
-        ------
-        LostWorkerError
-            If it has ended.
-        """
+        """Send samples, if there is a worker to send them to."""
         iteration, processes, indices = self._iteration, self._processes, sent.indices
         sent.batch = batch = self._batch_for(indices)
         span = slice(indices[0], indices[-1] + 1)
@@ -360,13 +304,7 @@ class RemoteRunner:
             worker.show(file)
 
     def _answered(self, sent: SentSamples) -> _Failures:
-        """Take what a worker has made of samples; return what failed.
-
-        Raises
-        ------
-        LostWorkerError
-            If it has ended.
-        """
+        """Take what a worker has made of samples; return what failed."""
         processes, worker, indices = self._processes, sent.worker, sent.indices
         assert worker is not None
         try:

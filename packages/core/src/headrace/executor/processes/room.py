@@ -57,17 +57,7 @@ class Files:
 
 
 class Room(HostPool):
-    """Memory for the samples of one task: pieces that the parent gives, used up one by one.
-
-    Parameters
-    ----------
-    count
-        How many samples there are.
-    first
-        The first piece, if the parent has given any.
-    ask
-        Gives another one of so many bytes, or raises `MemoryError`.
-    """
+    """Memory for the samples of one task: pieces that the parent gives, used up one by one."""
 
     def __init__(
         self, count: int, first: np.ndarray | None, ask: Callable[[int], np.ndarray]
@@ -87,13 +77,7 @@ class Room(HostPool):
         self._used = 0
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:  # type: ignore[override]
-        """An uninitialised C-contiguous array, aligned to 64 bytes.
-
-        Raises
-        ------
-        MemoryError
-            If the parent has no memory for it.
-        """
+        """An uninitialised C-contiguous array, aligned to 64 bytes."""
         dtype = np.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         size = math.prod(shape) * dtype.itemsize

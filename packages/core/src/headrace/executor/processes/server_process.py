@@ -71,13 +71,7 @@ class ServerProcess:
         return self._control
 
     def fork(self, modules: list[str]) -> Channel:
-        """A new worker, at the other end of the channel. Does not wait for it.
-
-        Parameters
-        ----------
-        modules
-            What the server imports before.
-        """
+        """A new worker, at the other end of the channel. Does not wait for it."""
         ours, theirs = Channel.pair()
         try:
             with theirs, no_fork, self._lock:

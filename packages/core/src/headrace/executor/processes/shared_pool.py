@@ -49,13 +49,7 @@ class SharedFile:
         return 0 <= address - self.address < self.size
 
     def take(self, size: int) -> int:
-        """The offset of `size` bytes that nobody else has.
-
-        Raises
-        ------
-        MemoryError
-            If there is no such range.
-        """
+        """The offset of `size` bytes that nobody else has."""
         begin = self._free.take(size)
         if begin is None:
             raise MemoryError
@@ -146,13 +140,7 @@ class SharedPool(HostPool):
         return SharedBlock(size, *self.take_range(size))
 
     def take_range(self, size: int) -> tuple[SharedFile, int, int]:
-        """A range of the present file of at least so many bytes: where it begins, and its size.
-
-        Raises
-        ------
-        MemoryError
-            If there is none.
-        """
+        """A range of the present file of at least so many bytes: where it begins, and its size."""
         taken = -(-size // _PAGE) * _PAGE
         with self._lock:
             file = self._current
@@ -172,13 +160,7 @@ class SharedPool(HostPool):
         return file is self._current
 
     def reserve(self, size_bytes: int) -> Reserve:
-        """Refuse: all memory of the pool is one file, which is mapped already.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
+        """Refuse: all memory of the pool is one file, which is mapped already."""
         raise NotImplementedError("`reserve` is not for shared memory, which is mapped already.")
 
     def _file(self, block: Block) -> None:

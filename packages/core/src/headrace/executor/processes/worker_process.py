@@ -43,15 +43,7 @@ class LostWorkerError(Exception):
 
 
 class WorkerProcess:
-    """One worker process and what it knows. Used by one thread at a time.
-
-    Parameters
-    ----------
-    modules
-        What the server imports before it forks the process.
-    processors
-        Those it is bound to; empty for any.
-    """
+    """One worker process and what it knows. Used by one thread at a time."""
 
     def __init__(self, modules: list[str], processors: tuple[int, ...]) -> None:
         self.pid = 0
@@ -74,13 +66,7 @@ class WorkerProcess:
         self.send(("bind", processors))
 
     def send(self, message: Any, file: int | None = None) -> None:
-        """Send a message.
-
-        Raises
-        ------
-        LostWorkerError
-            If nobody is there, or takes it in.
-        """
+        """Send a message."""
         try:
             self._channel.send(message, file)
         except BlockingIOError as error:
@@ -89,13 +75,7 @@ class WorkerProcess:
             raise LostWorkerError(self.pid, "ended") from error
 
     def receive(self) -> Any:
-        """Wait for an answer, without the interpreter.
-
-        Raises
-        ------
-        LostWorkerError
-            If the process ends before, or neither answers nor computes for `timeout_seconds`.
-        """
+        """Wait for an answer, without the interpreter."""
         try:
             message = self._message()
             if isinstance(message, int):

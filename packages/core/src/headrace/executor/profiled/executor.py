@@ -44,17 +44,7 @@ class ProfiledPrograms(Programs):
 
 
 class ProfiledExecutor(Executor):
-    """An `Executor` that records what its threads do, and what its consumer waits for.
-
-    Parameters
-    ----------
-    profile
-        Where the record goes, and what is told when the pipeline ends.
-    recorder
-        The record.
-    arguments
-        Those of `Executor`.
-    """
+    """An `Executor` that records what its threads do, and what its consumer waits for."""
 
     programs_class = ProfiledPrograms
     stages_class = ProfiledStages

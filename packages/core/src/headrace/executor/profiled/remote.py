@@ -20,19 +20,7 @@ if TYPE_CHECKING:
 
 
 class ProfiledRemoteRunner(RemoteRunner):
-    """A `RemoteRunner` that takes in what worker processes have noted, and notes its own waits.
-
-    Parameters
-    ----------
-    program, processes, own
-        Those of `RemoteRunner`.
-    recorder
-        Where rows go.
-    base
-        Code of the first step.
-    engine, waiting
-        Codes for what is done for samples that are sent, and for the wait for them.
-    """
+    """A `RemoteRunner` that takes in what worker processes have noted, and notes its own waits."""
 
     def __init__(
         self,

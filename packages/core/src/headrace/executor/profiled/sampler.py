@@ -35,17 +35,6 @@ class Sampler:
     """Notes how full the queue is, how much memory is in use, and who keeps the interpreter.
 
     It does not keep the pipeline alive.
-
-    Parameters
-    ----------
-    recorder
-        Where rows go.
-    queue
-        Iterations in progress.
-    memory
-        That of the pipeline.
-    has_processes
-        Whether worker processes carry samples.
     """
 
     def __init__(

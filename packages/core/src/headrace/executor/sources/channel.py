@@ -22,14 +22,6 @@ class Channel:
     """One end of a connection that carries Python objects, and open files beside them.
 
     Sending is safe from several threads, receiving is for one.
-
-    Parameters
-    ----------
-    connection
-        A connected stream socket of the machine itself.
-    timeout_seconds
-        How long the other end may keep this one from sending or completing a message; forever if
-        None. Waiting for a message to begin is not part of it.
     """
 
     def __init__(self, connection: socket.socket, timeout_seconds: float | None = None) -> None:
@@ -94,13 +86,7 @@ class Channel:
         self.send_packed(self.packed(message), file)
 
     def send_packed(self, packed: bytes, file: int | None = None) -> None:
-        """Send a message that was packed before.
-
-        Raises
-        ------
-        OSError
-            If the other end is gone, or does not read (`TimeoutError`).
-        """
+        """Send a message that was packed before."""
         data = memoryview(packed)
         with self._sending:
             if file is not None:
@@ -110,13 +96,6 @@ class Channel:
     def receive(self) -> tuple[Any, int | None]:
         """The next message and the number of the file that came with it, which is the receiver's
         to close.
-
-        Raises
-        ------
-        EOFError
-            If the other end is gone.
-        OSError
-            If the connection failed, or the other end stopped in the middle of a message.
         """
         header, files, _, _ = socket.recv_fds(self._socket, _HEADER.size, 1)
         for file in files:
@@ -133,17 +112,7 @@ class Channel:
         return pickle.loads(body), files[0] if files else None
 
     def answer(self) -> Any:
-        """The next message of an end that sends no files, in one call of the system as a rule.
-
-        Raises
-        ------
-        EOFError
-            If the other end is gone.
-        OSError
-            If the connection failed.
-        BlockingIOError
-            If the message is not there within the time that `limit` sets; call it again.
-        """
+        """The next message of an end that sends no files, in one call of the system as a rule."""
         data, size = self._received, _HEADER.size
         while True:
             if len(data) >= _HEADER.size:

@@ -58,15 +58,7 @@ class FilesBatch(BatchBuffer):
 
 
 class Sources(Sequence[str]):
-    """Where samples come from, found out when somebody asks.
-
-    Parameters
-    ----------
-    find
-        Gives the files or keys of entries.
-    entries
-        Of the samples.
-    """
+    """Where samples come from, found out when somebody asks."""
 
     __slots__ = ("_entries", "_find", "_found")
 

@@ -64,28 +64,7 @@ class _Process:
 
 
 class ProcessPool:
-    """Worker processes of one pipeline.
-
-    Parameters
-    ----------
-    entries
-        The sources.
-    count
-        Number of processes.
-    start_method
-        ``"fork"``, ``"spawn"`` or ``"forkserver"``.
-    pickler
-        How the sources get into processes that are started anew.
-    timeout_seconds
-        After how long a worker that neither returns nor computes counts as hanging; never if None.
-
-    Raises
-    ------
-    ArgumentValueError
-        If there is no such start method.
-    UsageError
-        If this process may not have children.
-    """
+    """Worker processes of one pipeline."""
 
     def __init__(
         self,

@@ -196,21 +196,7 @@ def serve(
     *,
     own_child: bool,
 ) -> None:
-    """Be a worker, until the other end of `connection` is closed.
-
-    Parameters
-    ----------
-    connection
-        For tasks and results.
-    watched
-        For questions while a task takes long.
-    inherited
-        Ends of connections that belong to the parent, and came along in a fork.
-    sources
-        What to call.
-    own_child
-        Whether the process that is waiting for results is the parent of this one.
-    """
+    """Be a worker, until the other end of `connection` is closed."""
     global _is_worker
     _is_worker = True
     for end in inherited:

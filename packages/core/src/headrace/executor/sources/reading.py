@@ -86,17 +86,7 @@ class BatchReading:
 
 
 class BatchReader:
-    """Begins to read batches of one executor.
-
-    Parameters
-    ----------
-    threads
-        How many files may be on their way at once.
-    affinity
-        The processors that threads are bound to; any if there is none.
-    scans
-        Whether to look at headers of JPEG files, too.
-    """
+    """Begins to read batches of one executor."""
 
     def __init__(self, threads: int, *, affinity: Affinity | None, scans: bool) -> None:
         self._scans = scans

@@ -26,13 +26,7 @@ IDLE_LIMIT = 8
 
 
 def open_segment(size: int) -> int:
-    """A new file of `size` bytes in memory, by its number; nobody else can open it.
-
-    Raises
-    ------
-    MemoryError
-        If there is not as much memory.
-    """
+    """A new file of `size` bytes in memory, by its number; nobody else can open it."""
     if size > memory_bytes():
         # Memory that turns out to be missing only when it is written to would kill the writer.
         raise MemoryError(
@@ -71,13 +65,7 @@ class Segment:
 
 
 class SegmentWriter:
-    """The segments that one worker makes and fills.
-
-    Parameters
-    ----------
-    announce
-        Called with number, file and size of each new segment.
-    """
+    """The segments that one worker makes and fills."""
 
     def __init__(self, announce: Callable[[int, int, int], None]) -> None:
         self._announce = announce

@@ -89,15 +89,7 @@ def _work(jobs: queue.SimpleQueue[_Job | None]) -> None:
 
 
 class ThreadPool:
-    """Threads of one pipeline that run sources.
-
-    Parameters
-    ----------
-    entries
-        The sources.
-    count
-        Number of threads.
-    """
+    """Threads of one pipeline that run sources."""
 
     def __init__(self, entries: list[Entry], count: int) -> None:
         self.size = count

@@ -85,13 +85,7 @@ def made(
 
 
 def check_fit(schema: OpSchema, inputs: int, arguments: Mapping[str, Any]) -> None:
-    """Check that a call fits the signature, as Python does before it looks at values.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If there is no such argument, a required one is missing, or the number of inputs is wrong.
-    """
+    """Check that a call fits the signature, as Python does before it looks at values."""
     name = schema.name.rpartition(".")[2]
     for key in arguments:
         _declared(schema, key, name)
@@ -131,13 +125,7 @@ def _declared(schema: OpSchema, key: str, name: str) -> Arg:
 
 
 def converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
-    """What an operator reads for the constant that was given for an argument.
-
-    Raises
-    ------
-    ConversionError, ArgumentChoiceError, NotYetSupportedError
-        If it is of another type, none of the choices, or not to be had yet.
-    """
+    """What an operator reads for the constant that was given for an argument."""
     place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
     if arg.type is DataTypeArg and isinstance(value, str):
         value = BY_NAME.get(value, value)

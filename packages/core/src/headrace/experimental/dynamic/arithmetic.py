@@ -31,11 +31,6 @@ def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
 
     Python numbers are constants of type `int32`, `float32` or `bool`; arrays, NumPy's scalars and
     lists become tensors.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If an operand is nothing to calculate with.
     """
     key: list[Any] = [operation.name]
     references: list[ValueReference] = []

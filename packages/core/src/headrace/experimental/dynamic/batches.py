@@ -322,15 +322,7 @@ def _restored(found: TensorListCPU) -> Batch:
 
 @public_methods
 class TensorList:
-    """Some samples of a batch, in some order, as a sequence.
-
-    Parameters
-    ----------
-    batch
-        The batch.
-    numbers
-        Which samples.
-    """
+    """Some samples of a batch, in some order, as a sequence."""
 
     __slots__ = ("_batch", "_numbers")
 
@@ -381,13 +373,7 @@ class TensorList:
         return list(self)
 
     def as_batch(self, copy: bool = False) -> Batch:
-        """The batch of these samples.
-
-        Parameters
-        ----------
-        copy
-            Whether memory is copied.
-        """
+        """The batch of these samples."""
         numbers, reference = list(self._numbers), self._batch._reference
         if numbers == list(range(self._batch.batch_size)):
             found = self._batch

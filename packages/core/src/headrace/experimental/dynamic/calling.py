@@ -119,28 +119,7 @@ def call(
     arguments: dict[str, Any],
     rng: Any = None,
 ) -> Any:
-    """Call an operator.
-
-    Parameters
-    ----------
-    schema
-        Its declaration.
-    inputs
-        `Tensor`, `Batch`, or data that a tensor can be made of.
-    batch_size
-        Number of samples, where no input says it.
-    device
-        Where to work; where the inputs are when not given.
-    arguments
-        Keyword arguments; those that are `Tensor` or `Batch` have a value for each sample.
-    rng
-        Where random numbers come from.
-
-    Returns
-    -------
-    Tensor, Batch, tuple or None
-        The outputs.
-    """
+    """Call an operator."""
     size = None if batch_size is None else checked_size(batch_size, least=0)
     references = []
     on_gpu = False
@@ -227,26 +206,7 @@ def invoke(
     size: int | None,
     seed: Any = 0,
 ) -> Any:
-    """Apply an operation to data of the right device, when the mode in force says.
-
-    Parameters
-    ----------
-    operation
-        The operator and its constant arguments.
-    references
-        The inputs.
-    tensors
-        Arguments given as tensors, in the order of their names.
-    size
-        Number of samples; `None` for a single tensor.
-    seed
-        What random numbers depend on.
-
-    Returns
-    -------
-    Tensor, Batch, tuple or None
-        The outputs.
-    """
+    """Apply an operation to data of the right device, when the mode in force says."""
     if THREAD.capture is not None:
         return THREAD.capture.invoke(operation, references, tensors, size, seed)
     ready = True
@@ -374,13 +334,7 @@ def _name(argument: tuple[str, ValueReference]) -> str:
 
 
 def common_size(schema: OpSchema, size: int | None, other: int) -> int:
-    """The number of samples, which is `other` in one place.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it is another one elsewhere.
-    """
+    """The number of samples, which is `other` in one place."""
     if size is None:
         return other
     raise ArgumentValueError(
@@ -426,23 +380,7 @@ def on_device(
     *,
     move: bool,
 ) -> list[ValueReference]:
-    """The inputs, each where an operator wants it.
-
-    Parameters
-    ----------
-    schema, kind
-        The operator, and where it runs.
-    references, given
-        The inputs, and what the user gave for them.
-    move
-        Whether the user has said where to run, so that data goes there. Otherwise only numbers and
-        lists do.
-
-    Raises
-    ------
-    MisusedArgumentError
-        If an input is elsewhere.
-    """
+    """The inputs, each where an operator wants it."""
     found = []
     values = [value for value in given if value is not None]
     for position, reference in enumerate(references):
@@ -464,18 +402,7 @@ def on_device(
 
 
 def copied(reference: ValueReference, device: str, number: int | None = None) -> ValueReference:
-    """The data of a reference on another device: ``"cpu"`` or ``"gpu"``.
-
-    Parameters
-    ----------
-    reference
-        The data.
-    device
-        Where it is wanted.
-    number
-        Which GPU is wanted; the context's when not given. From one GPU to another, data goes
-        through the host's memory.
-    """
+    """The data of a reference on another device: ``"cpu"`` or ``"gpu"``."""
     here = reference.device
     if device == "cpu":
         assert isinstance(here, int)

@@ -52,21 +52,7 @@ class Ready(StepMaker):
 
 
 class Chain:
-    """The graph of some calls, in which each sample can go through all of them.
-
-    Parameters
-    ----------
-    operators
-        What each call does.
-    reads
-        For each call, where its inputs and then its tensor arguments come from.
-    names
-        For each call, the names of the arguments given as tensors.
-    given
-        Types and devices of the data that is there already.
-    wanted
-        Which outputs are to be kept, in order.
-    """
+    """The graph of some calls, in which each sample can go through all of them."""
 
     def __init__(
         self,
@@ -154,15 +140,7 @@ _chains = Recent(_MOST_CHAINS)
 def chain_of(
     invocations: Sequence[Invocation], wanted: Sequence[Origin]
 ) -> tuple[Chain, list[ValueReference]]:
-    """The chain for some calls, each behind those it reads, and the references it reads itself.
-
-    Parameters
-    ----------
-    invocations
-        The calls.
-    wanted
-        Which outputs are to be kept: number of the call and of its output, in order.
-    """
+    """The chain for some calls, each behind those it reads, and the references it reads itself."""
     inner: dict[int, Origin] = {}
     outer: dict[int, int] = {}
     given: list[ValueReference] = []

@@ -409,13 +409,7 @@ def _known(spec: Spec, rows: Sequence[np.ndarray]) -> Spec:
 
 
 def stacked(reference: ValueReference, *, pad: bool) -> tuple[ValueReference, bool]:
-    """The batch of a reference as one tensor, samples outermost; and whether it shares memory.
-
-    Raises
-    ------
-    ArgumentValueError
-        If samples have different shapes, unless they are padded.
-    """
+    """The batch of a reference as one tensor, samples outermost; and whether it shares memory."""
     value = reference.get()
     if pad and reference.device != "cpu" and value.batch.uniform_shape is None:
         reference = _called("pad", reference)

@@ -36,13 +36,6 @@ class Evaluator:
     A thread that works takes all calls out of the queue. Calls on batches of one size become one
     chain: each sample goes through all of it while it is hot in the cache. The background thread
     works, or the thread that wants a result, if it is quicker.
-
-    Parameters
-    ----------
-    pool
-        The threads that samples are shared out to.
-    device_id
-        Number of the GPU, if there is one.
     """
 
     def __init__(self, pool: ThreadPool, device_id: int | None) -> None:
@@ -236,13 +229,7 @@ class Evaluator:
         latch.release()  # for the next one who waits
 
     def _do(self, invocations: Sequence[Invocation]) -> None:
-        """Do calls, each behind those that it reads.
-
-        Raises
-        ------
-        BaseException
-            A Ctrl-C. What is not done then is given up.
-        """
+        """Do calls, each behind those that it reads."""
         self._active.append(invocations)
         try:
             self._do_in_groups(invocations)

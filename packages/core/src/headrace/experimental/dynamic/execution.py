@@ -27,32 +27,7 @@ def run_chain(
     pool: ThreadPool,
     executor: StreamExecutor | None,
 ) -> list[Any]:
-    """Do the work of a chain once.
-
-    Parameters
-    ----------
-    chain
-        What to do.
-    given
-        The values that it reads.
-    size
-        Number of samples.
-    invocations
-        The calls, for their seeds.
-    pool
-        The threads that samples are shared out to.
-    executor
-        Where work for a GPU goes.
-
-    Returns
-    -------
-    The values of the outputs that are wanted.
-
-    Raises
-    ------
-    Exception
-        What the first sample that failed raised, after the others have been dropped.
-    """
+    """Do the work of a chain once."""
     plan = chain.plan
     feeds = dict(zip(chain.given, given, strict=True))
     iteration = Iteration(0, size, feeds)

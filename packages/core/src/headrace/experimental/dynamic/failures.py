@@ -40,17 +40,7 @@ def interruption_in(error: BaseException) -> BaseException | None:
 
 
 def raised_at(error: BaseException, what: str, place: str) -> BaseException:
-    """An error of the class of `error` that says `what` happened and where it was asked for.
-
-    Parameters
-    ----------
-    error
-        What went wrong.
-    what
-        The beginning of the message.
-    place
-        The user's line that asked for it.
-    """
+    """An error of the class of `error` that says `what` happened and where it was asked for."""
     text = str(error)
     if place not in text:
         what += f", called at {place}"

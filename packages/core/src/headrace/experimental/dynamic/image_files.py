@@ -22,13 +22,7 @@ _BYTES = Spec(DALIDataType.UINT8, 1)
 
 
 class Files:
-    """Reads files when they are needed.
-
-    Parameters
-    ----------
-    paths
-        Their names; or a reference with the characters of each name.
-    """
+    """Reads files when they are needed."""
 
     def __init__(self, paths: Sequence[str] | ValueReference) -> None:
         self._paths = paths
@@ -38,13 +32,7 @@ class Files:
             paths.uses.append(None)
 
     def ensure(self) -> None:
-        """Read the files.
-
-        Raises
-        ------
-        BadSampleError
-            If one of them cannot be read; it is a `RuntimeError`.
-        """
+        """Read the files."""
         if self.reference.value is not None:
             return
         paths = self._paths

@@ -14,24 +14,7 @@ from headrace.types import ScalarConstant
 
 
 def subscript(handle: Any, index: Any) -> Any:
-    """The part of a tensor, or of each sample of a batch, that `index` selects.
-
-    Parameters
-    ----------
-    handle
-        `Tensor` or `Batch`.
-    index
-        Integers, slices, ``...`` and scalar tensors; one or a tuple of them. For a batch, indices
-        may be batches, with one value a sample.
-
-    Raises
-    ------
-    TooManyIndicesError
-        If there are more indices than axes; it is a `ValueError` and an `IndexError`. What lies
-        outside of the data is found out when the work is done.
-    ConversionError
-        If an index is none of the above; it is a `TypeError` and a `ValueError`.
-    """
+    """The part of a tensor, or of each sample of a batch, that `index` selects."""
     items = list(index) if isinstance(index, tuple) else [index]
     _expand(items, handle)
     ndim = handle._reference.spec.ndim

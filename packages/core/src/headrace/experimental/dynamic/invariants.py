@@ -131,11 +131,6 @@ def invariant(value: T) -> T:
 
     Loops compare what they are given with what was noted, so that nothing depends on the promise:
     a value that changes all the same only costs the work that was done ahead.
-
-    Returns
-    -------
-    An object that passes for `value`: it is equal to it, an instance of its class, and does what it
-    does. Arithmetic gives ordinary values. An invariant is returned itself.
     """
     if issubclass(type(value), _Invariant):
         return value

@@ -110,13 +110,7 @@ class Invocation:
         )
 
     def ensure(self) -> None:
-        """Return when the work is done.
-
-        Raises
-        ------
-        Exception
-            What went wrong.
-        """
+        """Return when the work is done."""
         if self.state < DONE:
             self.evaluator.finish(self)
         if self.error is not None:

@@ -81,17 +81,7 @@ class BoundOperator:
 
 
 class Operation:
-    """An operator on a device with its constant arguments.
-
-    Parameters
-    ----------
-    schema
-        The declaration.
-    device
-        ``"cpu"``, ``"gpu"`` or ``"mixed"``.
-    args
-        Converted constants of every argument, as `OpNode` has them.
-    """
+    """An operator on a device with its constant arguments."""
 
     __slots__ = ("args", "bound", "device", "schema", "shown")
 
@@ -120,13 +110,7 @@ class Operation:
     def bind(
         self, inputs: tuple[Spec, ...], tensors: tuple[tuple[str, Spec], ...]
     ) -> BoundOperator:
-        """The operation on inputs and tensor arguments of these types.
-
-        Raises
-        ------
-        LayoutError, DataTypeError, ShapeError, ArgumentValueError, ...
-            If it cannot be applied to them.
-        """
+        """The operation on inputs and tensor arguments of these types."""
         key = (inputs, tensors)
         found = self.bound.get(key)
         if found is None:

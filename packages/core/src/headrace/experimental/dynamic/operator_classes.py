@@ -32,25 +32,7 @@ class Operator:
         device: Any = None,
         **constants: Any,
     ) -> None:
-        """Keep arguments of calls to come.
-
-        Parameters
-        ----------
-        max_batch_size
-            Most samples that a call may be given in `batch_size`.
-        name
-            What the operator is called in its representation.
-        device
-            As in the call of the function.
-        **constants
-            Arguments of the function. Random operators take a `seed` as well, for calls without
-            `rng`.
-
-        Raises
-        ------
-        ArgumentTypeError
-            If there is no such argument.
-        """
+        """Keep arguments of calls to come."""
         seeded = self._schema.HasRandomSeedArg() and constants.get("seed") is not None
         self._rng = RNG(seed=constants["seed"]) if seeded else None
         self._constants = {k: v for k, v in constants.items() if k != "seed" or not seeded}
@@ -65,13 +47,7 @@ class Operator:
         self._max_batch_size = max_batch_size
 
     def __call__(self, *inputs: Any, batch_size: int | None = None, **arguments: Any) -> Any:
-        """Call the function; its arguments come before those that are kept.
-
-        Raises
-        ------
-        ArgumentValueError
-            If there are more samples than was said before.
-        """
+        """Call the function; its arguments come before those that are kept."""
         most = self._max_batch_size
         if most is not None and batch_size is not None and batch_size > most:
             raise ArgumentValueError(

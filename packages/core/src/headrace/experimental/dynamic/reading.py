@@ -106,13 +106,7 @@ class PendingRead:
         return self._latch is None
 
     def ensure(self) -> None:
-        """Return when the outputs are there.
-
-        Raises
-        ------
-        Exception
-            What went wrong, with the line that asked for these samples.
-        """
+        """Return when the outputs are there."""
         self.wait()
         if self.error is not None:
             what = f"An error happened during asynchronous execution of `{self.place.shown}`"
@@ -139,15 +133,6 @@ class ReadAhead:
 
     Entries are drawn by the thread that iterates, so that the position of the reader is its own
     affair; the background thread does the rest.
-
-    Parameters
-    ----------
-    source
-        The opened reader.
-    place
-        What it is called.
-    keep_states
-        Whether to note where the reader stood before each batch.
     """
 
     def __init__(self, source: Source, place: Place, *, keep_states: bool) -> None:
@@ -172,15 +157,7 @@ class ReadAhead:
         return dict(self._source.state())
 
     def take(self, size: int | None, depth: int) -> tuple[PendingRead, tuple[ValueReference, ...]]:
-        """The next batch, and references to its outputs.
-
-        Parameters
-        ----------
-        size
-            Number of samples, the same in every call; `None` for one sample that is no batch.
-        depth
-            How many batches to have on their way.
-        """
+        """The next batch, and references to its outputs."""
         ahead = self._ahead
         if self._pid != os.getpid():
             self._start()
@@ -290,13 +267,7 @@ class _Task:
 
 
 class _Loading:
-    """Loads and parses samples of one reader.
-
-    Parameters
-    ----------
-    reader
-        The reader, opened.
-    """
+    """Loads and parses samples of one reader."""
 
     def __init__(self, reader: Source) -> None:
         self._loader = Loader(reader.index)

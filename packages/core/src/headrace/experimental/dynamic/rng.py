@@ -220,13 +220,7 @@ def set_seed(seed: int) -> None:
 
 
 def resolve_rng(rng: Any) -> RNG:
-    """The generator to draw from, where `rng` was given as an argument.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it is neither an `RNG` nor `None`.
-    """
+    """The generator to draw from, where `rng` was given as an argument."""
     if rng is None:
         return get_default_rng()
     if not isinstance(rng, RNG):

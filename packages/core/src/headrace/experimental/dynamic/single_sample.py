@@ -146,22 +146,7 @@ class SingleSampleRunner:
         tensors: TensorArguments = _NO_TENSORS,
         seed: Any = 0,
     ) -> list[HostValue]:
-        """The outputs for the only sample of each input.
-
-        Parameters
-        ----------
-        inputs
-            The values of the inputs.
-        tensors
-            Arguments given as tensors: by name, the value and what converts its sample.
-        seed
-            What random numbers depend on.
-
-        Raises
-        ------
-        Exception
-            Whatever the operator raises, as it is.
-        """
+        """The outputs for the only sample of each input."""
         start = time.perf_counter()
         first = inputs[0] if inputs else None
         sources = None if first is None else first.sources

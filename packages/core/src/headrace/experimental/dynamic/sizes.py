@@ -8,15 +8,7 @@ from headrace.errors import ArgumentTypeError, MisusedArgumentError
 
 
 def checked_size(size: Any, name: str = "batch_size", least: int = 1) -> int:
-    """`size` as an integer of at least `least`.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is no integer; a truth value is none.
-    MisusedArgumentError
-        If it is too small.
-    """
+    """`size` as an integer of at least `least`."""
     if isinstance(size, bool) or not hasattr(size, "__index__"):
         raise ArgumentTypeError(f"`{name}` is an integer, got {size!r}.")
     if size < least:

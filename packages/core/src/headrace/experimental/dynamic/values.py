@@ -101,13 +101,7 @@ class Owner(Protocol):
     """Whoever will put values into references: a call under way, a reader that reads ahead, ..."""
 
     def ensure(self) -> None:
-        """Return when the values of all references are there.
-
-        Raises
-        ------
-        Exception
-            What went wrong.
-        """
+        """Return when the values of all references are there."""
 
 
 class ValueReference:
@@ -150,13 +144,7 @@ class ValueReference:
         self.handle: weakref.ref[Any] | None = None
 
     def get(self) -> Any:
-        """The value, when it is there.
-
-        Raises
-        ------
-        Exception
-            What went wrong in making it, each time it is asked for.
-        """
+        """The value, when it is there."""
         if self.value is None:
             owner = self.owner
             if owner is not None:  # else the value has come this very moment
@@ -170,15 +158,7 @@ class ValueReference:
 
 
 class DerivedValue:
-    """Makes the value of a reference from those of others, with hardly any work.
-
-    Parameters
-    ----------
-    sources
-        The references.
-    function
-        Takes their values and returns the new one.
-    """
+    """Makes the value of a reference from those of others, with hardly any work."""
 
     __slots__ = ("_function", "_reference", "_sources")
 

@@ -66,20 +66,7 @@ class IntegerDivisionByZeroError(ZeroDivisionError):
 def array_function(
     name: str, dtype: np.dtype, constants: Sequence[Any] = (), *, natural: bool = False
 ) -> Function:
-    """The function of operation `name` on operands of `dtype`.
-
-    Parameters
-    ----------
-    name
-        Operation, as in `headrace.operators.support.arithmetic.operations`.
-    dtype
-        Type of the operands.
-    constants
-        For each operand its value, where it is the same number for all samples, else `None`:
-        some operations are then much faster, with the same result.
-    natural
-        Whether the first operand is known to have no element below zero.
-    """
+    """The function of operation `name` on operands of `dtype`."""
     last = constants[-1] if constants else None
     if dtype.kind == "b":
         special = _BOOLEAN.get(name)

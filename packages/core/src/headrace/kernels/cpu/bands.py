@@ -108,21 +108,7 @@ def mel_bands(
     formula: str,
     normalize: bool,
 ) -> Bands:
-    """Triangular filters whose corners are as far apart as their neighbours' on the mel scale.
-
-    Parameters
-    ----------
-    bins
-        Number of frequencies of a spectrum, from 0 to half of `sample_rate`.
-    count
-        Number of filters.
-    sample_rate, low, high
-        Hertz; the filters cover frequencies from `low` to `high`.
-    formula
-        One of `MEL_SCALES`.
-    normalize
-        Whether each filter's triangle has an area of 1, in hertz, instead of a height of 1.
-    """
+    """Triangular filters whose corners are as far apart as their neighbours' on the mel scale."""
     to_mel, to_hertz = MEL_SCALES[formula]
     first, last = float(to_mel(np.float32(low))), float(to_mel(np.float32(high)))
     mels = first + np.arange(count + 2) * ((last - first) / (count + 1))
@@ -145,18 +131,7 @@ def mel_bands(
 
 @lru_cache(maxsize=256)
 def cosine_bands(size: int, count: int, kind: int, orthonormal: bool, lifter: float) -> Bands:
-    """Discrete cosine transform of `size` numbers, the first `count` coefficients.
-
-    Parameters
-    ----------
-    kind
-        Type of the transform, 1 to 4, as usual; without factors in front of the sums.
-    orthonormal
-        Whether the transform is scaled to be orthonormal; not for type 1.
-    lifter
-        Coefficient k is multiplied by ``1 + lifter / 2 * sin(pi * (k + 1) / lifter)``; 0 or less
-        for none.
-    """
+    """Discrete cosine transform of `size` numbers, the first `count` coefficients."""
     count = min(count, size)
     k, n = np.arange(count)[:, None], np.arange(size)[None, :]
     if kind == 1:
@@ -184,17 +159,7 @@ def cosine_bands(size: int, count: int, kind: int, orthonormal: bool, lifter: fl
 
 
 def apply_bands(data: np.ndarray, axis: int, bands: Bands, out: np.ndarray) -> None:
-    """Fill `out` with weighted sums of `data` along `axis`.
-
-    Parameters
-    ----------
-    data
-        float32, any shape and strides.
-    bands
-        Made for the extent of `axis`.
-    out
-        float32, contiguous, of the shape of `data` but for `axis`, which is `bands.sums`.
-    """
+    """Fill `out` with weighted sums of `data` along `axis`."""
     if out.size == 0:
         return
     shape = data.shape

@@ -30,20 +30,7 @@ def sum_bands(
     out_at: int,
     pitch: int,
 ) -> None:
-    """One row of sums for each band.
-
-    Parameters
-    ----------
-    rows, rows_at, rows_pitch
-        Rows of 16 numbers: where the first is, and how far apart they are, in bytes.
-    bands
-        int64 ``(bands, 3)``: the first row of each, the number of rows, and where its weights
-        begin. Bands are worked on four at a time where they have as many rows and the same first.
-    weights
-        float32.
-    out, out_at, pitch
-        Where the first sums go, and how far apart sums of neighbouring bands are, in bytes.
-    """
+    """One row of sums for each band."""
     n = 0
     zero = spread(np.float32(0))
     while n < bands.shape[0]:
@@ -138,19 +125,7 @@ def apply_bands(
     rows: Any,
     sums: Any,
 ) -> None:
-    """Weighted sums along the middle axis of ``(outer, extent, inner)``.
-
-    Parameters
-    ----------
-    data
-        float32, flat.
-    bands, weights
-        See `sum_bands`; the bands are those of all `extent` positions.
-    out
-        float32, flat: ``(outer, bands, inner)``.
-    rows, sums
-        Scratch memory: `extent` and ``bands + 15`` rows of 16 numbers.
-    """
+    """Weighted sums along the middle axis of ``(outer, extent, inner)``."""
     count = bands.shape[0]
     if inner >= LANES:
         for n in range(outer):

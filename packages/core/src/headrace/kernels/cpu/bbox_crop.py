@@ -112,40 +112,7 @@ def _draw_window(
     window: np.ndarray,
     kept: np.ndarray,
 ) -> int:
-    """Try windows, `len(units) // (1 + 2 * ndim)` of them.
-
-    Parameters
-    ----------
-    boxes
-        float32 ``(boxes, 2 * ndim)``: where they begin, and where they end.
-    units
-        float64 ``(attempts * (1 + 2 * ndim),)``: numbers from 0 to 1.
-    packed
-        Whether windows are DALI's: an attempt takes the numbers behind those that the one before it
-        needed, in place of numbers of its own; the last window found with an option is taken, not
-        the first; and `total` counts when an option is to be chosen. `units` are for all attempts
-        with an option then, or for several times as many.
-    first
-        How many attempts there have been.
-    attempts, total
-        After how many another option is chosen, and after how many the best is taken; -1: never.
-    options
-        Thresholds to choose from; a negative one stands for no crop.
-    state
-        float32 ``(3 + 2 * ndim,)``: the option, the best window's metric, the window, and how many
-        numbers were taken.
-    scaling, aspects
-        Ranges of extents, ``(2,)``, and of their ratios, ``(pairs, 2)``.
-    data, crop
-        float32 ``(ndim,)``: extents of the data, and of the window, whose first is 0 where it is
-        to be drawn.
-    overlap, every
-        Whether the metric is the share of a box, and whether every box must reach the threshold.
-    prune
-        As of `_keep`; negative for middles.
-    window, kept
-        The window, begins and extents relative to the data, and which boxes stay with it.
-    """
+    """Try windows, `len(units) // (1 + 2 * ndim)` of them."""
     ndim = len(data)
     low, high, size = np.empty((3, ndim), np.float32)
     numbers = 1 + 2 * ndim
@@ -255,21 +222,7 @@ def draw_windows(
     kept: np.ndarray,
     found: np.ndarray,
 ) -> None:
-    """`_draw_window` for some samples; those of boxes are from row ``firsts[k]`` on.
-
-    Parameters
-    ----------
-    left
-        int64: the samples that have no window yet; `units` has a row for each of them.
-    units
-        As of `_draw_window`; without columns, numbers are drawn as they are needed.
-    samples, key
-        Whose numbers these are: positions in the batch, int64, and the generator's key.
-    block
-        How many attempts there are.
-    found
-        What came of it, for each sample.
-    """
+    """`_draw_window` for some samples; those of boxes are from row ``firsts[k]`` on."""
     for place in range(len(left)):
         k = left[place]
         begin, end = firsts[k], firsts[k + 1]

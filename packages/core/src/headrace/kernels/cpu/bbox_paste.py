@@ -20,20 +20,7 @@ def paste_boxes(
     out: np.ndarray,
     begins: np.ndarray,
 ) -> None:
-    """Fill `out` with boxes over `ratios`, moved by `x` and `y`.
-
-    Parameters
-    ----------
-    addresses, counts
-        uint64 and int64 ``(samples,)``: where the boxes of a sample are, four float32 numbers each,
-        and how many.
-    ratios, x, y
-        float32 ``(samples,)``.
-    corners
-        Whether the last two numbers of a box are a place, too, and not its extents.
-    out, begins
-        The output, flat, and the element with which each sample begins.
-    """
+    """Fill `out` with boxes over `ratios`, moved by `x` and `y`."""
     for k in range(len(addresses)):
         source = numba.carray(elements(addresses[k], out), counts[k] * 4)
         for i in range(counts[k] * 4):

@@ -22,13 +22,7 @@ _CHANNELS = 16
 
 
 def common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that `shapes` broadcast to, aligned at their last axes.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """The shape that `shapes` broadcast to, aligned at their last axes."""
     ndim = max(map(len, shapes))
     found = [1] * ndim
     for shape in shapes:
@@ -42,19 +36,7 @@ def common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def run_tiled(function: Function, out: np.ndarray, operands: Arrays, tile: int) -> None:
-    """Call `function` over tiles of at most `tile` elements that together make up `out`.
-
-    Parameters
-    ----------
-    function
-        What to call. Operands' tiles broadcast to the output's.
-    out
-        C-contiguous output; its shape is the common shape of the operands.
-    operands
-        Arrays with any strides that broadcast to `out`.
-    tile
-        Largest number of elements of a tile.
-    """
+    """Call `function` over tiles of at most `tile` elements that together make up `out`."""
     if out.size == 0:
         return
     if all(x.shape == out.shape and x.flags.c_contiguous for x in operands):

@@ -26,13 +26,6 @@ _FLOAT16_MAX = 65504.0
 def converter(source: np.dtype, target: np.dtype, *, rounded: bool = True) -> Converter:
     """The function that converts arrays of type `source` to type `target`.
 
-    Parameters
-    ----------
-    rounded
-        With it, the rules of `cast`: fractions are rounded, halves away from zero; integers
-        saturate; floating point numbers too large become infinite. Without it, the rules of
-        `slice`: fractions are dropped, and everything saturates, infinities too.
-
     Notes
     -----
     Not-a-numbers become what the x86 conversion instructions make of them: 0 in types of up to

@@ -21,17 +21,7 @@ def to_integers(
     numbers: np.ndarray,
     nan: np.ndarray,
 ) -> None:
-    """float32 or float64 to integers of up to 32 bits.
-
-    Parameters
-    ----------
-    numbers
-        In the type to compute in: 0 to drop fractions, or the largest number below one half to
-        round, halves away from zero (adding one half itself would carry 0.49999997 to 1); and the
-        smallest and the largest integer of the target.
-    nan
-        What not-a-numbers become, in an integer type that has all numbers of the target.
-    """
+    """float32 or float64 to integers of up to 32 bits."""
     half, low, high = numbers[0], numbers[1], numbers[2]
     no_number = nan[0]
     for row in range(rows):
@@ -58,18 +48,7 @@ def to_long_integers(
     high: float,
     limits: np.ndarray,
 ) -> None:
-    """float32 or float64 to integers of 64 bits.
-
-    Parameters
-    ----------
-    half
-        As the first of the `numbers` of `to_integers`.
-    low, high
-        Values at or below and at or above which `limits` apply; `high` is no integer of the
-        target, being a power of two.
-    limits
-        Smallest integer, largest integer, and the one for not-a-numbers, in the target's type.
-    """
+    """float32 or float64 to integers of 64 bits."""
     for row in range(rows):
         taken = source[row * stride : row * stride + width]
         given = out[row * width : (row + 1) * width]

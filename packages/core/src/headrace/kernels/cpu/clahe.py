@@ -10,17 +10,7 @@ from headrace.kernels.cpu.opencv import cv2
 def clahe(
     image: np.ndarray, tiles: tuple[int, int], limit: float, luma_only: bool, out: np.ndarray
 ) -> None:
-    """Fill `out` with the image, uint8 ``(height, width, channels)``, tile by tile equalized.
-
-    Parameters
-    ----------
-    tiles
-        Numbers of tiles along x and y.
-    limit
-        How many times the mean a bin of a tile's histogram may hold; 0 for any number.
-    luma_only
-        Whether an RGB image changes in its lightness only, the L of CIE L*a*b*.
-    """
+    """Fill `out` with the image, uint8 ``(height, width, channels)``, tile by tile equalized."""
     if not image.size:
         return
     cv = cv2()

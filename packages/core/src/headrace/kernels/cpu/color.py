@@ -18,21 +18,6 @@ def transform_pixels(
 
     Products and sums are float32, each rounded, the columns of the matrix one after the other and
     then the offset, as in DALI. Integers are rounded, halves away from zero, and saturate.
-
-    Parameters
-    ----------
-    source
-        ``(..., 3)`` or ``(..., 1)``, which counts as three equal channels; uint8, int16, int32,
-        float16 or float32, of any strides. Fast where pixels of a row lie side by side, in either
-        direction.
-    numbers
-        Fifteen float32: the matrix, row by row; three offsets; and what is subtracted from the
-        channels of `source` first.
-    out
-        Contiguous; ``(..., 3)``, or ``(..., 1)`` for the first row of the matrix alone; any of
-        these types.
-    reverses
-        Whether channels of `source` come in the opposite order.
     """
     if not source.size:
         return

@@ -106,17 +106,7 @@ def _in_opencv(pair: tuple[str, str]) -> tuple[Callable[..., Any], int] | None:
 
 
 def convert_pixels(source: np.ndarray, pair: tuple[str, str], out: np.ndarray) -> None:
-    """Convert pixels from one colour space to another.
-
-    Parameters
-    ----------
-    source
-        uint8 ``(..., H, W, C)``, of any strides.
-    pair
-        Names of both spaces, as in `CONVERSIONS`.
-    out
-        The same without gaps, but for the number of channels.
-    """
+    """Convert pixels from one colour space to another."""
     found = _in_opencv(pair)
     if found is not None and source.flags.c_contiguous and source.size:
         if source.ndim != 3:

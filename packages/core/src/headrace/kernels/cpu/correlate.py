@@ -56,25 +56,7 @@ def correlate(
     count: int,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with sums of `data` times `weights`.
-
-    Parameters
-    ----------
-    data
-        Numbers of up to 16 bits or float32, of any strides.
-    weights
-        float32, with `count` axes.
-    anchor
-        Which weight stands over the first element of `out`.
-    border
-        ``"reflect_101"``, ``"reflect_1001"``, ``"clamp"``, ``"wrap"`` or ``"constant"``.
-    fill
-        What is outside of `data` with the last one.
-    first, count
-        The axes that are filtered, two or three. Channels are before or behind them.
-    out
-        Contiguous, of the type of `data` or float32; extents may be smaller than those of `data`.
-    """
+    """Fill `out` with sums of `data` times `weights`."""
     if out.size == 0:
         return
     if data.dtype.str[1:] not in _TAKEN:

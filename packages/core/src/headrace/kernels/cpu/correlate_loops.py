@@ -33,24 +33,7 @@ def correlate_bytes(
     weights: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with weighted sums.
-
-    Parameters
-    ----------
-    source
-        Flat uint8: rows of `pitch` elements.
-    rows, columns
-        int64: which row (column) stands at each position from the first one that a weight of the
-        first sum stands over to the last one of the last; -1 for zeros.
-    anchor
-        How many columns stand before the first sum's.
-    channels
-        Elements of a pixel.
-    weights
-        float32 ``(rows, columns)``.
-    out
-        uint8 ``(height, width * channels)``, contiguous.
-    """
+    """Fill `out` with weighted sums."""
     width = out.shape[1]
     down, across = weights.shape
     flat = weights.reshape(-1)

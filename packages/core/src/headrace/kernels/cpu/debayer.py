@@ -18,15 +18,7 @@ ALGORITHMS = {
 
 
 def debayer(image: np.ndarray, blue_position: list[int], algorithm: str, out: np.ndarray) -> None:
-    """Fill `out`, ``(height, width, channels)``, with colours of the image, ``(height, width)``.
-
-    Parameters
-    ----------
-    blue_position
-        Row and column of blue in the 2 x 2 tile at (1, 1).
-    algorithm
-        One of `ALGORITHMS`.
-    """
+    """Fill `out`, ``(height, width, channels)``, with colours of the image, ``(height, width)``."""
     if not image.size:
         return
     cv = cv2()

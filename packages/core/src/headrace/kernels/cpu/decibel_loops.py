@@ -133,19 +133,7 @@ def largest(data: Any, size: int) -> np.float32:
 def decibels(
     data: Any, out: Any, reference: np.float32, smallest: np.float32, factor: np.float32
 ) -> None:
-    """Decibels of all numbers.
-
-    Parameters
-    ----------
-    data, out
-        float32, flat; they may be the same memory.
-    reference
-        What the ratio is taken to; 0 for the largest number, or 1 where none is above 0.
-    smallest
-        Least ratio.
-    factor
-        What natural logarithms are multiplied by.
-    """
+    """Decibels of all numbers."""
     size = data.size
     if reference == np.float32(0):
         reference = largest(data, size)

@@ -26,13 +26,7 @@ NO_DECIBELS = DecibelScale(np.float32(1), np.float32(1), np.float32(0))
 
 
 def decibel_scale(reference: float | None, cutoff_db: float, multiplier: float) -> DecibelScale:
-    """A scale where a ratio of 10 is `multiplier` and nothing is below `cutoff_db`.
-
-    Parameters
-    ----------
-    reference
-        `None` for the largest value of each sample.
-    """
+    """A scale where a ratio of 10 is `multiplier` and nothing is below `cutoff_db`."""
     with np.errstate(all="ignore"):
         exponent = np.float32(cutoff_db) / np.float32(multiplier)
         smallest = np.float32(np.power(10.0, np.float64(exponent)))
@@ -44,15 +38,7 @@ def decibel_scale(reference: float | None, cutoff_db: float, multiplier: float) 
 
 
 def to_decibels(data: np.ndarray, scale: DecibelScale, out: np.ndarray) -> None:
-    """Fill `out` with `data` in decibels.
-
-    Parameters
-    ----------
-    data
-        float32, any shape and strides.
-    out
-        float32, contiguous, of the same shape.
-    """
+    """Fill `out` with `data` in decibels."""
     if out.size == 0:
         return
     decibel_loops.decibels(

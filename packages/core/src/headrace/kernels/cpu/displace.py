@@ -16,19 +16,7 @@ def displace(
     fill: np.float32,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with the pixels at other places of an image.
-
-    Parameters
-    ----------
-    image, out
-        ``(height, width, channels)``, uint8 or float32.
-    x, y
-        float32 ``(height, width)``: where to take each pixel, in pixels from the upper left corner.
-    linear
-        Whether to interpolate between the four nearest pixels, instead of taking the nearest.
-    fill
-        What there is outside of the image.
-    """
+    """Fill `out` with the pixels at other places of an image."""
     height, width, channels = image.shape
     for row in range(height):
         for column in range(width):

@@ -11,12 +11,8 @@ from headrace.types.fitting import check_fits
 
 
 def fill_of_type(values: Sequence[float], dtype: np.dtype, name: str) -> np.ndarray:
-    """Values of argument `name` as elements of `dtype`, without their fractions where it has none.
-
-    Raises
-    ------
-    NumberOverflowError
-        If one does not fit into `dtype`.
+    """Values of argument `name` as elements of `dtype`, without their fractions where it has
+    none.
     """
     given = np.array(values, np.float64)
     whole = np.trunc(given) if dtype.kind in "iu" else given

@@ -29,15 +29,7 @@ and how many elements the first of them reaches to either side."""
 
 
 def gaussian_window(sigma: float, size: int) -> np.ndarray:
-    """Right half of a Gaussian window, centre first; the whole window adds up to 1.
-
-    Parameters
-    ----------
-    sigma
-        Standard deviation in elements.
-    size
-        Odd number of weights of the whole window.
-    """
+    """Right half of a Gaussian window, centre first; the whole window adds up to 1."""
     distance = np.arange(size // 2 + 1, dtype=np.float64)
     weights = np.exp(distance * distance / (-2.0 * sigma * sigma))
     weights /= 2 * weights.sum() - weights[0]
@@ -62,17 +54,7 @@ def _joined(windows: Sequence[np.ndarray]) -> Windows:
 
 
 class SeparableFilter:
-    """Filters arrays of one shape along neighbouring axes, the border mirrored.
-
-    Parameters
-    ----------
-    shape
-        Of the arrays.
-    first_axis, axes
-        First of the axes to filter, and how many: one to three.
-    source, out
-        Element types of what is filtered, and of the result: any types of numbers.
-    """
+    """Filters arrays of one shape along neighbouring axes, the border mirrored."""
 
     def __init__(
         self,

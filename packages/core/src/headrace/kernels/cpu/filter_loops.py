@@ -32,20 +32,6 @@ def filter_planes(
 
     Beyond both ends rows and columns repeat backwards, the outermost only once, as often as it
     takes.
-
-    Parameters
-    ----------
-    source
-        Contiguous uint8 or float32. Row ``r`` of all planes' rows begins at element
-        ``r * stride``.
-    planes, height, width
-        Numbers of planes, of their rows and of elements of a row.
-    channels
-        Elements of a pixel.
-    windows
-        float32: the centre weight, then those at distances 1 to `reach`, down; and those across.
-    out
-        Contiguous uint8 or float32.
     """
     elements, to = source.reshape(-1), out.reshape(-1)
     row_window, column_window = windows[: reach + 1], windows[reach + 1 :]
@@ -86,13 +72,7 @@ def _mirrored(position: int, extent: int) -> int:
 
 @njit(nogil=True)
 def _weigh(source: np.ndarray, starts: np.ndarray, window: np.ndarray, out: np.ndarray) -> None:
-    """Fill `out` with weighted sums of the runs of `source` that begin at `starts`.
-
-    Parameters
-    ----------
-    starts
-        The middle one has weight ``window[0]``, its neighbours on both sides ``window[1]``, ...
-    """
+    """Fill `out` with weighted sums of the runs of `source` that begin at `starts`."""
     reach = window.size - 1
     if out.size >= _LANES:
         for i in range(0, out.size - _LANES + 1, _LANES):

@@ -46,13 +46,7 @@ class _Unit(NamedTuple):
 
 
 def read_images(data: np.ndarray, units: tuple[int, ...]) -> list[np.ndarray]:
-    """The images in some units of a file, whose first one has number 1.
-
-    Raises
-    ------
-    BadSampleError
-        If there is no such unit, or no image in it.
-    """
+    """The images in some units of a file, whose first one has number 1."""
     headers = _headers(data, max(units))
     return [_image(data, number, headers[number - 1]) for number in units]
 

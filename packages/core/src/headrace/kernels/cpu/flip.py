@@ -16,17 +16,7 @@ from headrace.kernels.cpu.opencv import cv2
 
 
 def flip_into(source: np.ndarray, axes: tuple[int, ...], out: np.ndarray) -> None:
-    """Fill `out` with `source` mirrored along `axes`.
-
-    Parameters
-    ----------
-    source
-        Data of any shape and strides.
-    axes
-        The mirrored axes, ascending, counted from the front.
-    out
-        Contiguous, of the shape and type of `source`.
-    """
+    """Fill `out` with `source` mirrored along `axes`."""
     if source.size == 0:
         return
     if len(axes) == 1 and source.flags.c_contiguous:

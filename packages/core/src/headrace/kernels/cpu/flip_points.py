@@ -19,18 +19,7 @@ def flip_points(
     out: np.ndarray,
     begins: np.ndarray,
 ) -> None:
-    """Fill `out` with points whose coordinates are multiplied by `factors`, then moved.
-
-    Parameters
-    ----------
-    addresses, points, axes
-        ``(samples,)``: where the points of a sample are, float32, how many, and how many
-        coordinates each has.
-    factors, offsets
-        float32 ``(samples, 3)``.
-    out, begins
-        The output, flat, and the element with which each sample begins.
-    """
+    """Fill `out` with points whose coordinates are multiplied by `factors`, then moved."""
     for k in range(len(addresses)):
         source = numba.carray(elements(addresses[k], out), points[k] * axes[k])
         for i in range(len(source)):
@@ -47,14 +36,8 @@ def flip_boxes(
     out: np.ndarray,
     begins: np.ndarray,
 ) -> None:
-    """Fill `out` with mirrored boxes; those with extents are computed by their corners, as in DALI.
-
-    Parameters
-    ----------
-    addresses, counts, out, begins, corners
-        As `headrace.kernels.cpu.bbox_paste.paste_boxes` takes them.
-    flips
-        bool ``(samples, 2)``: along x, along y.
+    """Fill `out` with mirrored boxes; those with extents are computed by their corners, as in
+    DALI.
     """
     one = np.float32(1)
     for k in range(len(addresses)):

@@ -16,19 +16,7 @@ def mask_grid(
     shift_y: np.float32,
     ratio: np.float32,
 ) -> None:
-    """Set the pixels in squares of a grid to zero.
-
-    Parameters
-    ----------
-    pixels
-        uint8 ``(height, width, bytes of a pixel)``, C-contiguous.
-    cosine, sine
-        Of the angle of the grid, over the extent of a tile.
-    shift_x, shift_y
-        Where the grid begins, in tiles.
-    ratio
-        Extent of a square, in tiles.
-    """
+    """Set the pixels in squares of a grid to zero."""
     height, width, size = pixels.shape
     for y in range(height):
         row = np.float32(y)

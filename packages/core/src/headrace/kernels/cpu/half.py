@@ -55,17 +55,7 @@ def available() -> bool:
 def narrow_rows(
     source: np.ndarray, bits: np.ndarray, rows: int, width: int, stride: int, limit: float
 ) -> None:
-    """Convert `rows` times `width` numbers, `stride` elements apart, to float16.
-
-    Parameters
-    ----------
-    source
-        Flat numbers of any type that float32 can take.
-    bits
-        Flat uint16, filled without gaps.
-    limit
-        Magnitudes above become `limit`; infinity for none. Not-a-numbers stay.
-    """
+    """Convert `rows` times `width` numbers, `stride` elements apart, to float16."""
     top = np.float32(limit)
     for row in range(rows):
         taken = source[row * stride : row * stride + width]

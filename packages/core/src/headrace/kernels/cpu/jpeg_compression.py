@@ -15,11 +15,6 @@ def compress(image: np.ndarray, quality: int, out: np.ndarray) -> None:
     """Fill `out` with the RGB image, ``(height, width, 3)``, as it comes back from a JPEG file.
 
     Chroma is subsampled 4:2:0. `quality` is from 1 to 100.
-
-    Raises
-    ------
-    ShapeError
-        If the image is too large for a JPEG file.
     """
     if not image.size:
         return

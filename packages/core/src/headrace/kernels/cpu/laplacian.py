@@ -34,22 +34,7 @@ def laplacian(
     scales: Sequence[float],
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with the sum of second derivatives of `source`.
-
-    Parameters
-    ----------
-    source
-        Any shape, strides and type of numbers.
-    first_axis
-        First of the axes, which lie side by side.
-    sizes
-        For the derivative along each of the axes, odd numbers of weights along all of them.
-    scales
-        What each derivative is multiplied by.
-    out
-        Contiguous, of the shape of `source` and any type. Integers are rounded, halves away from
-        zero, and saturate.
-    """
+    """Fill `out` with the sum of second derivatives of `source`."""
     if source.dtype not in (np.uint8, np.float32):
         single = np.empty(source.shape, np.float32)
         converter(source.dtype, single.dtype)(source, single)

@@ -11,17 +11,7 @@ _RGB = 3
 
 
 def map_levels(source: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
-    """Fill `out` with what `table` has for each level of `source`.
-
-    Parameters
-    ----------
-    source
-        uint8 of any shape; any strides.
-    table
-        uint8 ``(256, 1)``, or ``(256, channels)`` where the last axis of `source` is channels.
-    out
-        uint8, contiguous, of the shape of `source`.
-    """
+    """Fill `out` with what `table` has for each level of `source`."""
     channels = table.shape[1]
     if channels == 1:
         look_up(source, np.ascontiguousarray(table[:, 0]), out)

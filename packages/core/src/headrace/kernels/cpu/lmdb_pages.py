@@ -41,15 +41,7 @@ class Extents(NamedTuple):
 
 
 def read_extents(path: str) -> Extents:
-    """Find the entries of the data base in a file.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If it is no data base, or is damaged, or has trees within the tree.
-    """
+    """Find the entries of the data base in a file."""
     data = np.memmap(path, np.uint8, "r")
     page_bytes, by_bytes, count, root = _newest(data)
     keys: list[bytes] = []

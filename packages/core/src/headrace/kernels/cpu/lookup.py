@@ -11,17 +11,7 @@ UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def look_up(source: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
-    """Fill `out` with what `table` has for `source`.
-
-    Parameters
-    ----------
-    source
-        Integers of any shape and strides. Negative ones count as the unsigned ones of their bits.
-    table
-        As many entries as numbers of 8 or 16 bits, or 65536, and one more for all other numbers.
-    out
-        Contiguous, of the type of `table`.
-    """
+    """Fill `out` with what `table` has for `source`."""
     flat, rows, width, stride = as_rows(source.view(UNSIGNED[source.itemsize]))
     bits = UNSIGNED[table.itemsize]
     _look_up(flat, table.view(bits), out.view(bits).reshape(-1), rows, width, stride)

@@ -37,18 +37,7 @@ def squared_deviations(data: np.ndarray, mean: np.ndarray, axes: Sequence[int]) 
 def normalize(
     data: np.ndarray, out: np.ndarray, mean: np.ndarray, scale: np.ndarray, shift: float
 ) -> None:
-    """Fill `out` with ``(data - mean) * scale + shift``.
-
-    Parameters
-    ----------
-    data
-        Integers of up to 32 bits or float32; any shape and strides.
-    out
-        Contiguous, of the shape of `data`; integers are rounded, halves away from zero, and
-        saturate.
-    mean, scale
-        Of the rank of `data`, each extent that of `data` or 1, or with a single element.
-    """
+    """Fill `out` with ``(data - mean) * scale + shift``."""
     if data.size == 0:
         return
     shared = [
@@ -86,10 +75,6 @@ def normalize_by_own_moments(
 
     The values are those of `totals`, `squared_deviations` and `normalize`, bit for bit. Integers
     have up to 16 bits, and outputs are float32.
-
-    Returns
-    -------
-    Which samples were left out: those whose axes are no neighbours.
     """
     blocks = np.zeros((len(samples), 3), np.int64)
     left = []

@@ -81,15 +81,7 @@ def _sums_of_rows(data: np.ndarray, size: int, mean: np.ndarray | None, out: np.
 def sums(
     data: np.ndarray, reduced: int, inner: int, mean: np.ndarray | None, out: np.ndarray
 ) -> None:
-    """Sum of each group, or of its squared distances to its mean.
-
-    Parameters
-    ----------
-    mean
-        float64 ``(outer, inner)``; `None` for sums. Code is compiled for either.
-    out
-        float64 ``(outer, inner)``.
-    """
+    """Sum of each group, or of its squared distances to its mean."""
     size = reduced * inner
     if size <= _SHORT:
         for outer in range(out.shape[0]):
@@ -134,17 +126,7 @@ def scale_deviations(
     shift: np.float32,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with ``(data - mean) * scale + shift``.
-
-    Parameters
-    ----------
-    mean
-        float32 or float64 ``(outer, inner)``; differences are of its type.
-    scale
-        float32 ``(outer, inner)``.
-    out
-        float32, flat.
-    """
+    """Fill `out` with ``(data - mean) * scale + shift``."""
     size = reduced * inner
     if inner == 1:
         for outer in range(mean.shape[0]):
@@ -191,23 +173,7 @@ def normalize_by_own_moments(
     moments: np.ndarray,
     parameters: np.ndarray,
 ) -> None:
-    """All of it for samples whose groups fill whole blocks, with moments of their own.
-
-    Parameters
-    ----------
-    addresses, like
-        uint64 ``(samples,)``: where each is in memory, and an array of its type.
-    blocks
-        int64 ``(samples, 3)``: outer, reduced and inner extent; 0 for samples to leave out.
-    ddof, epsilon
-        What is taken off the number of elements, and added to variances.
-    scale
-        What quotients are multiplied by.
-    out, begins
-        float32, flat, and the element of it with which each sample begins.
-    moments, parameters
-        Scratch memory: float64 ``(groups,)`` and float32 ``(2, groups)`` of the largest sample.
-    """
+    """All of it for samples whose groups fill whole blocks, with moments of their own."""
     for k in range(len(addresses)):
         count, reduced, inner = blocks[k]
         size = count * reduced * inner

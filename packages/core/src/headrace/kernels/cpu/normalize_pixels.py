@@ -233,16 +233,6 @@ def normalize_pixels(
 
     Fast where the pixels of a row of `source` lie side by side, in either direction, and those of
     `out` do too or make up planes; right for any strides.
-
-    Parameters
-    ----------
-    source
-        (H, W, C) pixels, uint8, int16, uint16, int32, float16 or float32.
-    means, factors
-        `pattern` of the mean and the factor of each channel of `out`.
-    out
-        (H, W, C or more) array, float32, float16, uint8 or int8. Integers are rounded, halves away
-        from zero, and clamped. Channels that `source` does not have become what 0 does.
     """
     if not source.size:
         return

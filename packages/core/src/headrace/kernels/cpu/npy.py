@@ -66,13 +66,7 @@ class NpyHeader(NamedTuple):
 
 
 def header_size(prefix: bytes) -> int:
-    """How many bytes there are before the elements, by the first `PREFIX` bytes of a file.
-
-    Raises
-    ------
-    BadSampleError
-        If they do not begin a file of NumPy.
-    """
+    """How many bytes there are before the elements, by the first `PREFIX` bytes of a file."""
     if prefix[:6] != _MAGIC or len(prefix) < PREFIX:
         raise BadSampleError(
             "Got bad magic string for numpy header: the data is no file of NumPy (.npy), which "
@@ -92,13 +86,7 @@ def header_size(prefix: bytes) -> int:
 
 @lru_cache(maxsize=4096)
 def parse_header(header: bytes) -> NpyHeader:
-    """What the `header_size` first bytes of a file say.
-
-    Raises
-    ------
-    BadSampleError
-        If they cannot be read, or the elements are of a type that no batch has.
-    """
+    """What the `header_size` first bytes of a file say."""
     text = header[10 if header[6] == 1 else 12 :].decode("latin-1").strip(" \t\r\n\f")
     found: dict[str, str] = {}
     at, end = 1, len(text) - 1
@@ -139,13 +127,7 @@ def _damaged(text: str) -> BadSampleError:
 
 
 def header_of(data: np.ndarray) -> NpyHeader:
-    """What the file with these bytes, uint8, is.
-
-    Raises
-    ------
-    BadSampleError
-        If it cannot be read, or bytes of the array are missing.
-    """
+    """What the file with these bytes, uint8, is."""
     size = header_size(data[:PREFIX].tobytes())
     if data.size < size:
         raise BadSampleError("The header of the file of NumPy is cut.")

@@ -29,18 +29,7 @@ def set_classes(
     out: np.ndarray,
     begins: np.ndarray,
 ) -> None:
-    """Fill samples with ``off[0]``, and with ``on[0]`` where a label says.
-
-    Parameters
-    ----------
-    labels
-        int32: those of all samples, one sample behind the other. What is no class sets nothing.
-    sizes, inner
-        int64 ``(samples,)``: how many labels a sample has, and how many follow one another in the
-        output before the next class begins.
-    out, begins
-        The output, flat, and the element with which each sample begins.
-    """
+    """Fill samples with ``off[0]``, and with ``on[0]`` where a label says."""
     first = 0
     for k in range(len(sizes)):
         begin, step = begins[k], inner[k]

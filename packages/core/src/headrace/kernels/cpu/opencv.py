@@ -23,16 +23,6 @@ def cv2() -> ModuleType:
 
     Samples are already spread over worker threads; OpenCV's own threads would only compete with
     them, so they are switched off, and so is OpenCL.
-
-    Raises
-    ------
-    MissingDependencyError
-        If it is not there, or parts of it are missing.
-
-    Warns
-    -----
-    UserWarning
-        If it is older than what Headrace needs, because another distribution has overwritten it.
     """
     try:
         with no_fork:

@@ -24,25 +24,7 @@ def pad_window(
     fill: np.ndarray | None = None,
     move: Move | None = None,
 ) -> None:
-    """Fill `out` with the window of `source` that starts at `anchor`.
-
-    Parameters
-    ----------
-    source
-        Data of any shape and strides.
-    anchor
-        First coordinate of the window along each axis; may be negative.
-    out
-        Array of the shape of the window.
-    policy
-        ``"constant"``, ``"edge"``, ``"reflect_1001"`` (dcba|abcd|dcba), ``"reflect_101"``
-        (dcb|abcd|cba) or ``"wrap"`` (abcd|abcd|abcd).
-    fill
-        With ``"constant"``: the value outside, of the type of `out`, in a shape that broadcasts
-        against `out`.
-    move
-        How elements of `source` become elements of `out`; a plain copy by default.
-    """
+    """Fill `out` with the window of `source` that starts at `anchor`."""
     move = move or _copy
     first = [min(max(-a, 0), size) for a, size in zip(anchor, out.shape, strict=True)]
     last = [
@@ -70,19 +52,7 @@ def pad_window(
 
 
 def pad_signals(sources: Rows, anchors: np.ndarray, out: Rows, fill: np.ndarray) -> None:
-    """The same for several signals, with a constant outside of them.
-
-    Parameters
-    ----------
-    sources
-        With a single axis.
-    anchors
-        int64 ``(signals,)``.
-    out
-        The windows, in one piece of memory.
-    fill
-        The value outside, of the type of `out`, in an array.
-    """
+    """The same for several signals, with a constant outside of them."""
     assert out.flat is not None
     pad_loops.pad_signals(
         sources.addresses, sources.sizes, anchors, out.flat, out.begins, out.sizes, read_only(fill)

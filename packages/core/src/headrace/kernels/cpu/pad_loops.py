@@ -19,17 +19,7 @@ def pad_signals(
     lengths: np.ndarray,
     fill: np.ndarray,
 ) -> None:
-    """Fill `out` with windows of signals, and with ``fill[0]`` outside of these.
-
-    Parameters
-    ----------
-    addresses, sizes
-        uint64 and int64 ``(signals,)``: where each is in memory, and how long it is.
-    anchors
-        Where each window starts in its signal; may be negative.
-    out, begins, lengths
-        The windows: flat, the element of it with which each begins, and how long it is.
-    """
+    """Fill `out` with windows of signals, and with ``fill[0]`` outside of these."""
     for k in range(len(addresses)):
         source = numba.carray(elements(addresses[k], out), sizes[k])
         anchor, begin, length = anchors[k], begins[k], lengths[k]

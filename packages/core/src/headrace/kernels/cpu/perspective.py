@@ -35,26 +35,7 @@ def warp_perspective(
     fill: tuple[float, ...],
     planar: bool,
 ) -> None:
-    """Fill `out` with `image`, looked up where a projective map says.
-
-    Parameters
-    ----------
-    image
-        uint8, uint16, int16 or float32: ``(H, W)``, ``(H, W, C)`` or, if `planar`, ``(C, H, W)``;
-        with pixels. Images that are not planar have at most 4 channels.
-    out
-        Of the same type and channels, contiguous.
-    matrix
-        float64 ``(3, 3)``, of coordinates (x, y, 1) between centres of pixels.
-    inverse
-        Whether it maps places of `out` to those of `image`, and not the other way round.
-    interpolation
-        ``"nearest"``, ``"linear"`` or ``"cubic"``.
-    border
-        ``"constant"``, ``"replicate"``, ``"reflect"``, ``"reflect_101"`` or ``"wrap"``.
-    fill
-        What is outside if `border` is constant: one value, or one for each channel.
-    """
+    """Fill `out` with `image`, looked up where a projective map says."""
     if not out.size:
         return
     cv = cv2()

@@ -34,13 +34,7 @@ class PhiloxState(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> PhiloxState:
-        """The state written as ``Philox_<key>_<sequence>:<offset>_<phase>``.
-
-        Raises
-        ------
-        ArgumentValueError
-            If `text` is not of that form: three times 16 hexadecimal digits, and 0 to 3.
-        """
+        """The state written as ``Philox_<key>_<sequence>:<offset>_<phase>``."""
         found = _TEXT.fullmatch(text)
         if found is None:
             raise ArgumentValueError(

@@ -15,13 +15,7 @@ from headrace.kernels.cpu.rows import as_rows
 
 
 class ScaleAndShift:
-    """Fills arrays with ``source * scale + offset``.
-
-    Parameters
-    ----------
-    source, out
-        Element types: uint8, int16, int32 or float32.
-    """
+    """Fills arrays with ``source * scale + offset``."""
 
     def __init__(self, source: np.dtype, out: np.dtype) -> None:
         self._types = source, out
@@ -29,16 +23,7 @@ class ScaleAndShift:
         """By the number of axes of contiguous arrays."""
 
     def __call__(self, source: np.ndarray, out: np.ndarray, scale: float, offset: float) -> None:
-        """Fill an array.
-
-        Parameters
-        ----------
-        source
-            Any shape and strides.
-        out
-            Contiguous, of the shape of `source`. The arithmetic is float32; integers are rounded,
-            halves away from zero, and saturate.
-        """
+        """Fill an array."""
         flags = source.flags
         if flags.c_contiguous and flags.aligned:
             ndim = source.ndim

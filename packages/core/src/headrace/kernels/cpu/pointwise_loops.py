@@ -16,17 +16,7 @@ def scale_and_shift(
     scale: float,
     offset: float,
 ) -> None:
-    """Fill `out` with one linear function of `source`.
-
-    Parameters
-    ----------
-    source
-        Contiguous memory with ``rows`` times ``width`` elements, rows ``stride`` apart.
-    out
-        Contiguous; as many elements, without gaps.
-    scale, offset
-        Numbers of float32.
-    """
+    """Fill `out` with one linear function of `source`."""
     elements, to = source.reshape(-1), out.reshape(-1)
     factor, added = np.float32(scale), np.float32(offset)
     for row in range(rows):

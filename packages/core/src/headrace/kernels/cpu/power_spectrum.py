@@ -20,21 +20,7 @@ def _plan(taken: int, length: int, step: int, squared: bool) -> SpectrumPlan:
 def power_spectrum(
     data: np.ndarray, axis: int, length: int, out: np.ndarray, memory: Memory, *, squared: bool
 ) -> None:
-    """Fill `out` with the power spectrum of `data` along `axis`.
-
-    Parameters
-    ----------
-    data
-        float32, any shape and strides.
-    length
-        Of the transforms: longer data is cut off, shorter continued by zeros.
-    out
-        float32, contiguous, of the shape of `data` but for `axis`: ``length // 2 + 1``.
-    memory
-        Where scratch memory comes from.
-    squared
-        Whether powers are wanted, not magnitudes.
-    """
+    """Fill `out` with the power spectrum of `data` along `axis`."""
     if out.size == 0:
         return
     extent = data.shape[axis]

@@ -135,13 +135,7 @@ class Message(NamedTuple):
 
     @classmethod
     def of(cls, data: np.ndarray) -> Message:
-        """The fields of the message that uint8 `data` are.
-
-        Raises
-        ------
-        ValueError
-            If it is damaged.
-        """
+        """The fields of the message that uint8 `data` are."""
         whole, rows = _table(data, 0, data.size)
         if not whole:
             raise ValueError("the message is damaged")
@@ -156,13 +150,7 @@ class Message(NamedTuple):
         return next((a for n, k, a, _ in self.rows[::-1] if n == number and k == VARINT), None)
 
     def integers(self, number: int) -> np.ndarray:
-        """All integers of this number, int64: each a field of its own, or packed.
-
-        Raises
-        ------
-        ValueError
-            If they are damaged.
-        """
+        """All integers of this number, int64: each a field of its own, or packed."""
         found: list[Any] = [np.zeros(0, np.int64)]
         for n, kind, begin, end in self.rows:
             if n == number and kind == LENGTH:
@@ -175,13 +163,7 @@ class Message(NamedTuple):
         return np.concatenate(found, dtype=np.int64)
 
     def floats(self, number: int) -> np.ndarray:
-        """All numbers of the type float32 of this number: each a field of its own, or packed.
-
-        Raises
-        ------
-        ValueError
-            If they are damaged.
-        """
+        """All numbers of the type float32 of this number: each a field of its own, or packed."""
         kinds = (FIXED32, LENGTH)
         found = [self.data[a:b] for n, k, a, b in self.rows if n == number and k in kinds]
         if any(part.size % 4 for part in found):

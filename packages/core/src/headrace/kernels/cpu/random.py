@@ -52,19 +52,7 @@ def _are_few(out: np.ndarray) -> bool:
 def sample_uniforms(
     seed: int, iteration: int, sample: int, count: int, offset: int = 0, *, packed: bool = False
 ) -> np.ndarray:
-    """`count` float64 numbers in [0, 1) with 53 random bits each.
-
-    Parameters
-    ----------
-    seed
-        Seed of the operator's stream; its low 64 bits are the generator's key.
-    iteration, sample
-        Whose numbers: the iteration's number and the position in the batch.
-    offset
-        How many numbers of the same stream to leave out before the first one.
-    packed
-        Whether a `DrawSeed` gives numbers one behind the other, as for `choice` of slices.
-    """
+    """`count` float64 numbers in [0, 1) with 53 random bits each."""
     if type(seed) is DrawSeed:
         out = np.empty((1, offset + count), np.float64)
         stride = np.uint64(2) if packed else philox_draws.ELEMENT_STRIDE

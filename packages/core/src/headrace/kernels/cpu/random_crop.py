@@ -38,22 +38,6 @@ def crop_window(
 
     That is the crop of the Inception papers (Szegedy et al. 2014, section 6), with the rejection
     rules of DALI's random crops.
-
-    Parameters
-    ----------
-    height, width
-        Extents of the image, positive.
-    area
-        Smallest and largest fraction of the image's area.
-    aspect_ratio
-        Smallest and largest width / height, positive.
-    num_attempts
-        How often an area and an aspect ratio are drawn.
-    sample, key
-        As of `headrace.kernels.cpu.philox`; `sample_uniforms` gives the same numbers.
-    uniforms
-        Independent numbers in [0, 1) to take in place of those, ``2 * num_attempts + 2`` of them;
-        or `None`.
     """
     rows, columns = _choose(height, width, area, aspect_ratio, num_attempts, sample, key, uniforms)
     first, second = _two_uniforms(max(num_attempts, 0), sample, key, uniforms)

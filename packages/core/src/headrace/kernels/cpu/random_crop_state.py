@@ -40,19 +40,7 @@ def crop_windows(
     key: np.uint64,
     sequence: np.uint64,
 ) -> None:
-    """Fill int64 (samples, 4) with row, column, height and width, in pixels.
-
-    Parameters
-    ----------
-    extents
-        int64 (samples, 2): heights and widths; one that is not positive counts as 1.
-    area, aspect_ratio
-        Smallest and largest; see `headrace.kernels.cpu.random_crop.crop_window`.
-    indices
-        int64 (samples,): positions in the batch.
-    key, sequence
-        Of the generator's state in this iteration.
-    """
+    """Fill int64 (samples, 4) with row, column, height and width, in pixels."""
     areas = np.float32(area[0]), np.float32(area[1])
     ratios = np.float32(aspect_ratio[0]), np.float32(aspect_ratio[1])
     for i in range(len(windows)):

@@ -173,20 +173,7 @@ def put_up(board: np.ndarray, address: int) -> bool:
 def sum_up(
     found: np.ndarray, facts: np.ndarray, addresses: np.ndarray, sizes: np.ndarray
 ) -> tuple[int, int, int, int, int]:
-    """What is found out of a job that is done, as those want it who go on with the files.
-
-    Parameters
-    ----------
-    found, facts
-        As of the job; the latter may be empty.
-    addresses, sizes
-        int64: filled; -1 for the address of a file that was not read.
-
-    Returns
-    -------
-    How many files were not read; how many of these had no place; how many of the others are empty;
-    the bytes of all; and how many are plain.
-    """
+    """What is found out of a job that is done, as those want it who go on with the files."""
     unread, too_large, empty, total, plain = 0, 0, 0, 0, 0
     for k in range(len(facts)):
         plain += facts[k, 3] != 0

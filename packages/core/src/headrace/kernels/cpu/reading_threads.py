@@ -73,17 +73,7 @@ class Extents:
 
     @classmethod
     def of(cls, names: Sequence[str], root: str, **extents: Any) -> Self | None:
-        """Extents of files with these names; `None` if there are others than local ones.
-
-        Parameters
-        ----------
-        names
-            Paths, or addresses.
-        root
-            What incomplete names are below; empty for the working directory.
-        **extents
-            `files`, `offsets`, `sizes` and `largest`.
-        """
+        """Extents of files with these names; `None` if there are others than local ones."""
         together = "\0".join((*names, ""))
         if not hasattr(os, "preadv") or "://" in together or "://" in root or "\0" in root:
             return None
@@ -102,23 +92,7 @@ class Extents:
 
 
 class BeingRead:
-    """Extents that are being read, one behind the other, into memory that they share.
-
-    Parameters
-    ----------
-    threads
-        What reads them; `None` to have them read now, by the thread that calls.
-    extents
-        All that there are.
-    numbers
-        int64: which of them to read.
-    empty
-        Called as ``empty(shape, dtype)`` for memory.
-    guess
-        How much memory to take before their sizes are known, in bytes.
-    scans
-        Whether to look at headers of JPEG files, too.
-    """
+    """Extents that are being read, one behind the other, into memory that they share."""
 
     def __init__(
         self,
@@ -237,20 +211,7 @@ class FilesRead:
 
 
 class ReadingThreads:
-    """Threads that read files for one owner, who has to `close` them.
-
-    Parameters
-    ----------
-    count
-        How many files may be on their way at once.
-    processors
-        For each thread those that it is bound to; they may use any without.
-
-    Raises
-    ------
-    RuntimeError
-        If the system lacks what that takes.
-    """
+    """Threads that read files for one owner, who has to `close` them."""
 
     def __init__(self, count: int, processors: Sequence[tuple[int, ...]] | None = None) -> None:
         self._board = np.zeros(loop.BOARD_NUMBERS, np.int64)

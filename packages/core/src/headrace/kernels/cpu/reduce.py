@@ -109,15 +109,7 @@ def mean_of_integers(total: np.ndarray, count: int) -> np.ndarray:
 
 
 def spread(data: np.ndarray, centre: np.ndarray, axes: Axes, ddof: int) -> np.ndarray:
-    """Mean squared distances to `centre`, float64.
-
-    Parameters
-    ----------
-    centre
-        A number, or one for each result, as an array of any shape.
-    ddof
-        What is taken off the number of elements that a sum is divided by.
-    """
+    """Mean squared distances to `centre`, float64."""
     count = math.prod(data.shape[k] for k in axes)
     if centre is ZERO and data.dtype == np.float32:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -18,23 +18,7 @@ def paint(
     labels: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write the labels of regions into their pixels, one behind the other.
-
-    Parameters
-    ----------
-    values
-        float32: of each region the x and y of its vertices in pixels; or the lengths of its runs,
-        int32 in their bits, the first of which is outside, and all of them inside `out`. Pixels
-        count down the columns, from the left.
-    ends
-        int64 ``(regions,)``: where in `values` those of each region end, for a first one at 0.
-    are_runs
-        Of each region, whether it is made of runs.
-    labels
-        int32 ``(regions,)``.
-    out
-        int32 ``(height, width)``.
-    """
+    """Write the labels of regions into their pixels, one behind the other."""
     height = out.shape[0]
     pixels = out.size
     begin = 0

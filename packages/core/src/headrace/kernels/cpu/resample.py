@@ -48,29 +48,7 @@ def resample_image(
     rounds_to: np.dtype | None = None,
     normalization: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> None:
-    """Resample an image, or a window of one, into `out`.
-
-    Parameters
-    ----------
-    source
-        (H, W, C) pixels, uint8, int16, uint16 or float32: the part of the image that begins with
-        row `top` and column `left` and holds all that `rows` and `columns` need. Rows may have
-        any stride.
-    rows, columns
-        What each output row and column is made of.
-    out
-        (H, W, C) array to fill, either contiguous or a transposed view of a contiguous (C, H, W).
-        It may have more channels than `source` where there is a `normalization`, which gets zeros
-        for them.
-    scratch
-        Where temporary memory comes from.
-    rounds_to
-        The integer type that pixels are rounded to, halves to even; the type of `out`
-        unless they are normalised afterwards.
-    normalization
-        Mean and factor of each channel of `out`: as `normalize_pixels` does, including how
-        integers are rounded after it.
-    """
+    """Resample an image, or a window of one, into `out`."""
     height, width, out_channels = out.shape
     channels = source.shape[2]
     if not out.size or not channels:
@@ -120,17 +98,5 @@ def resample_image(
 
 
 def blend_slices(source: np.ndarray, first: int, weights: np.ndarray, out: np.ndarray) -> None:
-    """Weighted sum of consecutive slices: the resampling of a volume along its depth.
-
-    Parameters
-    ----------
-    source
-        (D, N) array, one slice a row; the elements of a slice side by side.
-    first
-        The first slice of the sum.
-    weights
-        Weights of this slice and the next ones, float32.
-    out
-        N float32 numbers to fill.
-    """
+    """Weighted sum of consecutive slices: the resampling of a volume along its depth."""
     compiled_blend(source.dtype)(source, first, weights, out)

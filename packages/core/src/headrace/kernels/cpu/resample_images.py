@@ -329,25 +329,6 @@ def resampling_loop(
 
     Each thread that takes part in the loop calls it with an array that counts the images that are
     taken, int64 ``(1,)``, and what to get scratch memory from.
-
-    Parameters
-    ----------
-    images
-        `IMAGE` ``(images,)``.
-    channels
-        Of the images.
-    color
-        ``"RGB"``, ``"BGR"`` or ``"GRAY"``: what JPEG files are decoded to.
-    dtype
-        Type of the results: float32, uint8, int8, or float16 where there is hardware for it.
-    antialias
-        Whether filters widen where an axis shrinks.
-    fast_idct
-        Whether JPEG files are decoded by the faster and less exact transform.
-    rounds_to, normalization
-        As `headrace.kernels.cpu.resample.resample_image` has them.
-    planar
-        Whether these are CHW, and not HWC.
     """
     low, high = (0.0, 0.0) if rounds_to is None else LIMITS[rounds_to]
     means, factors = (_ZERO, _ZERO) if normalization is None else normalization

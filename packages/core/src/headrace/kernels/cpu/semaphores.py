@@ -23,13 +23,7 @@ post: Any = types.ExternalFunction("sem_post", types.int32(types.uintp))
 
 
 class Semaphores:
-    """Semaphores at addresses.
-
-    Raises
-    ------
-    RuntimeError
-        If the system has none of this kind.
-    """
+    """Semaphores at addresses."""
 
     def __init__(self) -> None:
         try:

@@ -38,20 +38,7 @@ def hann_window(length: int) -> np.ndarray:
 
 
 class Frames:
-    """How signals are cut into frames.
-
-    Parameters
-    ----------
-    window
-        float32 ``(window_length,)``.
-    step
-        How many elements frames are apart.
-    center
-        Whether frames are centred on multiples of `step`, so that they reach beyond the signal.
-    reflect
-        Whether the signal is mirrored there, without repeating its ends, or else 0. What frames
-        that are not centred read behind the end is always 0.
-    """
+    """How signals are cut into frames."""
 
     def __init__(self, window: np.ndarray, step: int, *, center: bool, reflect: bool) -> None:
         self.window = window
@@ -81,17 +68,7 @@ class Frames:
 
 
 class SpectrumPlan:
-    """How the spectra of frames are found.
-
-    Parameters
-    ----------
-    frames
-        How signals are cut.
-    length
-        Length of the transforms, at least that of the frames; elements behind those are 0.
-    squared
-        Whether powers are wanted, not magnitudes.
-    """
+    """How the spectra of frames are found."""
 
     def __init__(self, frames: Frames, length: int, *, squared: bool) -> None:
         self.frames = frames
@@ -140,22 +117,6 @@ class SpectrumPlan:
         """Fill `out` with the spectrograms of `signals`, or with what is made of them.
 
         The result is that of `apply_bands` and `to_decibels` after one another, bit for bit.
-
-        Parameters
-        ----------
-        signals
-            float32 with a single extent above 1, not empty.
-        frame_counts
-            int64 ``(signals,)``, at least 1.
-        out
-            float32 ``(bins or bands.sums, frames)`` each, or with `time_first` transposed, in one
-            piece of memory.
-        memory
-            Where scratch memory comes from.
-        bands
-            A filter bank to apply.
-        scale
-            For decibels.
         """
         if self._tables is None:
             for signal, count, own in zip(signals, frame_counts.tolist(), out, strict=True):

@@ -127,38 +127,7 @@ def _spectrogram(
     out: Any,
     scratch: Any,
 ) -> None:
-    """Fill `out` with the spectrogram of `signal`, or what filters and a logarithm make of it.
-
-    Parameters
-    ----------
-    signal
-        float32 ``(n,)``, contiguous.
-    start, step
-        Where the first frame starts, which may be before the signal, and how far apart frames are.
-    reflect
-        Whether the signal is mirrored beyond its ends; otherwise it is 0 there.
-    spectrum
-        The window, float32, half of the weights of a frame's elements; the length of the transform,
-        in which elements behind the window are 0; and size, steps, cosines, sines, places, and
-        joint cosines and sines of the `Spectrum` and its `Transform`: see
-        `headrace.kernels.cpu.fourier`.
-    squared
-        Whether powers are wanted, not magnitudes.
-    bank
-        Bands and weights of the filter bank, as for `sum_bands`; without bands there is none.
-    scale
-        Whether decibels are wanted; and reference, smallest and factor, as for `decibels`.
-    time_first
-        Whether the values of a frame are neighbours; otherwise those of a frequency are.
-    frame_count
-        Number of frames.
-    out
-        float32, flat.
-    scratch
-        float32 rows of 16 numbers: as many as `window` has weights, rounded up to 16, and for two
-        of each element of the transform, each frequency, each band, 32 more, and what the transform
-        wants for odd factors.
-    """
+    """Fill `out` with the spectrogram of `signal`, or what filters and a logarithm make of it."""
     (window, length, size), (bands, weights) = spectrum[:3], bank
     in_decibels, reference, smallest, factor = scale
     bins = length // 2 + 1
@@ -226,17 +195,7 @@ def spectrograms(
     begins: Any,
     scratch: Any,
 ) -> None:
-    """Fill `out` with the spectrograms of several signals: see `_spectrogram`.
-
-    Parameters
-    ----------
-    addresses, sizes
-        uint64 and int64 ``(signals,)``: where each is in memory, float32, and how long it is.
-    frame_counts
-        int64 ``(signals,)``.
-    out, begins
-        float32, flat, and the element of it with which each spectrogram begins.
-    """
+    """Fill `out` with the spectrograms of several signals: see `_spectrogram`."""
     rows = bank[0].shape[0] if bank[0].shape[0] else spectrum[1] // 2 + 1
     for k in range(len(addresses)):
         signal = numba.carray(pointer(addresses[k]), sizes[k], np.float32)

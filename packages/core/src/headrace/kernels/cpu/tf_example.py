@@ -73,22 +73,7 @@ def _check_frame(record: np.ndarray) -> int:
 def find_features(
     record: np.ndarray, names: np.ndarray, ends: np.ndarray, found: np.ndarray
 ) -> int:
-    """Check a record, and find the features of these names in its message.
-
-    Parameters
-    ----------
-    record
-        uint8: the message in its frame.
-    names, ends
-        uint8, int64: the names, one behind the other, and where each ends.
-    found
-        int64 ``(names, 6)``: what is found of each; of the kind 0 where the record lacks it.
-
-    Returns
-    -------
-    `WHOLE`, or what is wrong; `SEQUENCE` where a feature is missing that is among the lists of a
-    ``SequenceExample``.
-    """
+    """Check a record, and find the features of these names in its message."""
     found[:] = 0
     wrong = _check_frame(record)
     if wrong != WHOLE:

@@ -21,13 +21,6 @@ _SPLIT_LIMIT = 16
 def merged(permutation: Sequence[int]) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
     """Neighbours that stay neighbours as groups, and the permutation of the groups.
 
-    Returns
-    -------
-    groups
-        The axes of each group, in the order of the source.
-    permutation
-        Which group goes where.
-
     Examples
     --------
     >>> merged((2, 0, 1))
@@ -44,17 +37,7 @@ def merged(permutation: Sequence[int]) -> tuple[tuple[tuple[int, ...], ...], tup
 
 
 def transpose_into(source: np.ndarray, permutation: tuple[int, ...], out: np.ndarray) -> None:
-    """Fill `out` with ``source.transpose(permutation)``.
-
-    Parameters
-    ----------
-    source
-        Data of any shape and strides.
-    permutation
-        For each axis of `out`, the axis of `source` it comes from.
-    out
-        Contiguous, of the permuted shape and the type of `source`.
-    """
+    """Fill `out` with ``source.transpose(permutation)``."""
     if source.size == 0:
         return
     if not _with_opencv(source, permutation, out):

@@ -25,12 +25,8 @@ def radians(degrees: float) -> np.float32:
 
 @njit(error_model="numpy")
 def rotate_about(direction: np.ndarray, angle: np.float32, turn: np.ndarray) -> bool:
-    """Fill `turn`, float32 ``(3, 3)``, with the rotation by `angle` (radians) around `direction`.
-
-    Returns
-    -------
-    bool
-        Whether there is one: all numbers are finite, and the direction, (x, y, z), is none of 0.
+    """Fill `turn`, float32 ``(3, 3)``, with the rotation by `angle` (radians) around
+    `direction`.
     """
     x, y, z = np.float32(direction[0]), np.float32(direction[1]), np.float32(direction[2])
     # Scaled first: squares of tiny or huge numbers would leave the range of float32.

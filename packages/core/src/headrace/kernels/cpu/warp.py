@@ -24,20 +24,7 @@ from headrace.kernels.cpu.once import once
 
 
 class Warp:
-    """Fills arrays with others of their rank, seen through affine maps.
-
-    Parameters
-    ----------
-    source
-        Element type of what is seen: uint8, int16, int32 or float32.
-    out
-        Element type of what is filled: the same or float32, or any of them if `source` is float32.
-    nearest
-        Take the nearest element instead of interpolating between 4 (8) neighbours.
-    fill
-        Value of everything outside of the input, in the units of the output; `None` repeats the
-        border, for which inputs must not be empty.
-    """
+    """Fills arrays with others of their rank, seen through affine maps."""
 
     def __init__(
         self, source: np.dtype, out: np.dtype, *, nearest: bool, fill: float | None
@@ -64,18 +51,7 @@ class Warp:
         self._may_be_rgb = not nearest and source == out == np.uint8
 
     def __call__(self, source: np.ndarray, out: np.ndarray, matrix: np.ndarray) -> None:
-        """Fill an array.
-
-        Parameters
-        ----------
-        source
-            ``(H, W, C)`` or ``(D, H, W, C)``; any strides.
-        out
-            Contiguous, same rank and channels.
-        matrix
-            Contiguous float32 ``(2, 3)`` or ``(3, 4)``; maps (x, y[, z], 1) of the output to the
-            input, in elements.
-        """
+        """Fill an array."""
         if not out.size:
             return
         if not source.size:

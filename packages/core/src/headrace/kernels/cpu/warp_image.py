@@ -24,12 +24,6 @@ def bring_near(source: np.ndarray, out: np.ndarray) -> None:
     twice what lies in the cache. In order, memory is read ten times as fast, by vectors faster
     than by one byte of each cache line. Prefetches, which do not wait for memory, have half of
     the gain.
-
-    Parameters
-    ----------
-    source, out
-        The image, and what will be written later: of reads whose result is of no use nothing would
-        be left.
     """
     given, written = source.reshape(-1).view(np.uint8), out.reshape(-1).view(np.uint8)
     if given.size <= _FITS_INTO_CACHE_BYTES:
@@ -43,17 +37,7 @@ def bring_near(source: np.ndarray, out: np.ndarray) -> None:
 def locate_rows(
     matrix: np.ndarray, row: int, first: int, count: int, start: np.ndarray, at: np.ndarray
 ) -> None:
-    """Coordinates of `count` neighbouring elements in each of `SIDE_BY_SIDE` rows.
-
-    Parameters
-    ----------
-    row, first
-        The first row, and the first element of it: 0, and then in order the multiples of `RESTART`.
-    start
-        float32 ``(2, SIDE_BY_SIDE)``, where x and y start: kept from call to call.
-    at
-        float32 ``(2, SIDE_BY_SIDE, RESTART)``: x and y, filled.
-    """
+    """Coordinates of `count` neighbouring elements in each of `SIDE_BY_SIDE` rows."""
     half = np.float32(0.5)
     for axis in range(2):
         step, starts, rows = matrix[axis, 0], start[axis], at[axis]
@@ -78,15 +62,7 @@ def locate_rows(
 def linear(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
-    """Interpolate between 4 neighbours.
-
-    Parameters
-    ----------
-    source, out
-        Contiguous ``(H, W, C)``.
-    clamp
-        Whether neighbours outside of the image are the nearest ones inside; else they are `fill`.
-    """
+    """Interpolate between 4 neighbours."""
     bring_near(source, out)
     height, width, channels = source.shape
     out_height, out_width, _ = out.shape
@@ -169,15 +145,7 @@ def blend_pixel(
 def nearest(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: float
 ) -> None:
-    """Take the element that each point falls into.
-
-    Parameters
-    ----------
-    source, out
-        Contiguous ``(H, W, C)`` of one type.
-    clamp
-        Whether the border is repeated; else everything outside is `fill`.
-    """
+    """Take the element that each point falls into."""
     bring_near(source, out)
     height, width, channels = source.shape
     out_height, out_width, _ = out.shape

@@ -36,16 +36,7 @@ def fits(height: int, width: int, channels: int) -> bool:
 def linear_rgb(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
-    """Interpolate between 4 neighbours.
-
-    Parameters
-    ----------
-    source, out
-        Contiguous uint8 ``(H, W, 3)``; `source` of a shape that `fits`: at least 2 rows, 2 columns
-        and 16 bytes, less than 2**31 bytes, and no more rows or columns than float32 can count.
-    clamp
-        Whether neighbours outside of the image are the nearest ones inside; else they are `fill`.
-    """
+    """Interpolate between 4 neighbours."""
     bring_near(source, out)
     height, width, _ = source.shape
     out_height, out_width, _ = out.shape

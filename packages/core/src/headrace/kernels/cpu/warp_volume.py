@@ -12,15 +12,7 @@ from headrace.kernels.cpu.warp_image import RESTART, bring_near
 def linear(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
-    """Interpolate between 8 neighbours.
-
-    Parameters
-    ----------
-    source, out
-        Contiguous ``(D, H, W, C)``.
-    clamp
-        Whether neighbours outside of the volume are the nearest ones inside; else they are `fill`.
-    """
+    """Interpolate between 8 neighbours."""
     bring_near(source, out)
     depth, height, width, channels = source.shape
     out_depth, out_height, out_width, _ = out.shape
@@ -71,15 +63,7 @@ def linear(
 def nearest(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: float
 ) -> None:
-    """Take the element that each point falls into.
-
-    Parameters
-    ----------
-    source, out
-        Contiguous ``(D, H, W, C)`` of one type.
-    clamp
-        Whether the border is repeated; else everything outside is `fill`.
-    """
+    """Take the element that each point falls into."""
     bring_near(source, out)
     depth, height, width, channels = source.shape
     out_depth, out_height, out_width, _ = out.shape

@@ -26,17 +26,7 @@ def brought(term: Term, dtype: np.dtype) -> Term:
 def operation(
     name: str, operands: Sequence[Term], dtype: np.dtype, last: Any, fault: Fault | None
 ) -> Term:
-    """Operation `name` on operands of the types it reads.
-
-    Parameters
-    ----------
-    dtype
-        Type of the result.
-    last
-        The last operand's value, where it is the same number at all times, else `None`.
-    fault
-        Where divisions by zero are reported; needed where `may_fault` says so.
-    """
+    """Operation `name` on operands of the types it reads."""
     types = [o.dtype for o in operands]
     kind = types[0].kind
     given: tuple[Any, ...] = tuple(operands)

@@ -27,15 +27,7 @@ _CLIP = record("""audio_resample:Clip {
 
 
 class AudioResampling:
-    """Resampling with one window, which is uploaded once.
-
-    Parameters
-    ----------
-    window
-        See `headrace.kernels.cpu.audio.sinc_window.sinc_window`.
-    scaled
-        Whether numbers are scaled from the range of one type to that of another.
-    """
+    """Resampling with one window, which is uploaded once."""
 
     def __init__(self, window: SincWindow, *, scaled: bool) -> None:
         self._lobes, self._taps = window.lobes, window.taps
@@ -47,15 +39,7 @@ class AudioResampling:
         self._scaled = scaled
 
     def run(self, queue: Queue, source: DeviceBatch, steps: np.ndarray, out: DeviceBatch) -> None:
-        """Fill `out` with samples at the places ``0, step, 2 * step, ...`` of `source`.
-
-        Parameters
-        ----------
-        source, out
-            ``(frames,)`` or ``(frames, channels)``: integers of up to 32 bits or float32.
-        steps
-            float64 ``(samples,)``: how many frames of `source` a frame of `out` is.
-        """
+        """Fill `out` with samples at the places ``0, step, 2 * step, ...`` of `source`."""
         records = np.empty(len(out), _CLIP)
         records["channels"] = source.shapes[:, 1] if source.ndim == 2 else 1
         records["source"], records["out"] = source.pointers, out.pointers

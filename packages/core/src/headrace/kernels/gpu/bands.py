@@ -31,17 +31,7 @@ def apply_bands(
     bands_of: Callable[[int], DeviceBands],
     out: DeviceBatch,
 ) -> None:
-    """Fill `out` with weighted sums of `data` along `axis`.
-
-    Parameters
-    ----------
-    data
-        float32, any shapes.
-    bands_of
-        Gives what is applied, for an extent of `axis`.
-    out
-        float32, of the shapes of `data` but for `axis`, which is the number of sums.
-    """
+    """Fill `out` with weighted sums of `data` along `axis`."""
     sizes = out.sizes()
     if not sizes.any():
         return

@@ -27,15 +27,7 @@ def encode(
     encoded: DeviceBatch,
     classes: DeviceBatch,
 ) -> None:
-    """Fill `encoded` and `classes` with the boxes that anchors stand for, and their labels.
-
-    Parameters
-    ----------
-    boxes, labels
-        Four numbers each, and a label.
-    how
-        The operator, with `anchors` and `encoded`, float32 ``(anchors, 4)``, `means` and `stds`.
-    """
+    """Fill `encoded` and `classes` with the boxes that anchors stand for, and their labels."""
     counts = labels.sizes()
     best = queue.empty(np.maximum(counts, 1)[:, None], np.int32)
     records = np.empty(len(boxes), _SAMPLE)

@@ -9,18 +9,7 @@ import numpy as np
 
 
 def common_shapes(shapes: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The shapes that each sample's operands broadcast to, aligned at their last axes.
-
-    Parameters
-    ----------
-    shapes
-        For each operand int64 ``(samples, ndim)``.
-
-    Returns
-    -------
-    tuple
-        int64 ``(samples, ndim)``, and the numbers of the samples whose operands do not fit.
-    """
+    """The shapes that each sample's operands broadcast to, aligned at their last axes."""
     # A number fits anything. What is left is often a single operand, or of the same shapes.
     shapes = [s for s in shapes if s.shape[1]] or shapes[:1]
     first = shapes[0]
@@ -50,14 +39,6 @@ class Merged(NamedTuple):
 
 def merged_axes(shapes: np.ndarray, strides: Sequence[np.ndarray]) -> Merged:
     """Join axes along which all operands of all samples go on evenly.
-
-    Parameters
-    ----------
-    shapes
-        int64 ``(samples, ndim)``, of the whole samples, with at least one axis.
-    strides
-        For each operand int64 ``(samples, ndim)``, in any unit; 0 where it is the same along an
-        axis.
 
     Notes
     -----

@@ -26,13 +26,7 @@ _LEVELS = constant(__name__, "LEVELS", 256)
 
 
 class Clahe:
-    """Equalization with settings that do not change; see `headrace.kernels.cpu.clahe`.
-
-    Parameters
-    ----------
-    tiles, limit, luma_only
-        As on the CPU.
-    """
+    """Equalization with settings that do not change; see `headrace.kernels.cpu.clahe`."""
 
     def __init__(self, tiles: tuple[int, int], limit: float, luma_only: bool) -> None:
         self._tiles, self._limit, self._luma_only = tiles, limit, luma_only

@@ -89,19 +89,7 @@ def compute(
     numbers: Sequence[np.ndarray],
     out: DeviceBatch,
 ) -> None:
-    """Queue the computation of every pixel of every sample of `out`.
-
-    Parameters
-    ----------
-    kernel
-        For views if `source` is one.
-    source
-        Pixels ``(..., H, W, C)``; through strides, it `fits`.
-    numbers
-        For each array of numbers of the kernel one row a sample.
-    out
-        Of the same extents, but maybe another number of channels.
-    """
+    """Queue the computation of every pixel of every sample of `out`."""
     if not len(out):
         return
     table = np.zeros(len(out), _row(kernel.numbers))
@@ -145,27 +133,7 @@ def _describe(
     least_blocks: int,
     most_turns: int,
 ) -> tuple[int, int]:
-    """Fill `places`.
-
-    Parameters
-    ----------
-    pointers, shapes, strides
-        Of the source; strides in bytes, none for samples without gaps. Shapes and strides have a
-        row a sample, or one for all.
-    itemsize
-        Bytes of an element of the source.
-    out, out_pixel
-        Where the output begins, and bytes of its pixels.
-    tile
-        Pixels that a block makes at a time.
-    least_blocks, most_turns
-        How many tiles a block makes: as many as leave so many blocks, up to this number.
-
-    Returns
-    -------
-    tuple of int
-        Number of blocks; and that of each sample, if all have as many, else 0.
-    """
+    """Fill `places`."""
     blocks, each, tiles = 0, 0, 0
     ndim = shapes.shape[1]
     for i in range(len(places)):

@@ -44,17 +44,7 @@ def to_decibels(
     out: DeviceBatch,
     largest: np.ndarray | None = None,
 ) -> None:
-    """Fill `out` with `data` in decibels.
-
-    Parameters
-    ----------
-    data
-        float32, any shapes.
-    out
-        float32, of the same shapes; may be the same memory.
-    largest
-        uint64 ``(samples,)``: where the largest number of each sample is, if that is known.
-    """
+    """Fill `out` with `data` in decibels."""
     sizes = out.sizes()
     if not sizes.any():
         return

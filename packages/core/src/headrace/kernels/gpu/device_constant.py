@@ -15,11 +15,6 @@ class DeviceConstant:
 
     Belongs to an instance of an operator, whose lifetime its memory has. Several threads may run
     the operator at a time, each with a queue of its own.
-
-    Parameters
-    ----------
-    values
-        The array; it does not change.
     """
 
     __slots__ = ("_memories", "_values")

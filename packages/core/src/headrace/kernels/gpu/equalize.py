@@ -19,13 +19,7 @@ _IMAGES = record("""equalize:Images {
 
 
 def equalize(queue: Queue, source: DeviceBatch, out: DeviceBatch, first_axis: int) -> None:
-    """Fill `out` with `source`, uint8, each channel of each image equalized.
-
-    Parameters
-    ----------
-    first_axis
-        Where height and width begin; axes before it count images, the one behind it channels.
-    """
+    """Fill `out` with `source`, uint8, each channel of each image equalized."""
     shapes = source.shapes
     records = np.empty(len(out), _IMAGES)
     records["source"], records["out"] = source.pointers, out.pointers

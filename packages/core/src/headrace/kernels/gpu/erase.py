@@ -32,17 +32,7 @@ def erase(
     axes: list[int],
     channel: int,
 ) -> None:
-    """Fill `out` with `source`, and regions of it with values.
-
-    Parameters
-    ----------
-    begins, ends
-        Of each sample, or of one where all are alike, int64 ``(regions, axes)``, within the data.
-    fills
-        Of each sample, or of one, values in the type of the data: one, or one a channel.
-    channel
-        Axis of channels, if there is such.
-    """
+    """Fill `out` with `source`, and regions of it with values."""
     queue.copy_strided(StridedBatch.of(source), out)
     count, ndim = len(out), source.ndim
     if not count:

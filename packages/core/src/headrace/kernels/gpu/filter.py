@@ -73,15 +73,7 @@ class _Window(NamedTuple):
 
 
 def gaussian_windows(sigmas: np.ndarray, sizes: np.ndarray) -> FilterWindows:
-    """Gaussian windows: `kernels.cpu.filter.gaussian_window` of many.
-
-    Parameters
-    ----------
-    sigmas
-        float64 ``(samples, axes)``: standard deviations in elements.
-    sizes
-        int64 ``(samples, axes)``: odd numbers of weights of the whole windows.
-    """
+    """Gaussian windows: `kernels.cpu.filter.gaussian_window` of many."""
     if len(sigmas) > 1 and (sigmas == sigmas[0]).all() and (sizes == sizes[0]).all():
         sigmas, sizes = sigmas[:1], sizes[:1]
     reaches = sizes // 2
@@ -95,20 +87,7 @@ def gaussian_windows(sigmas: np.ndarray, sizes: np.ndarray) -> FilterWindows:
 def filter_separably(
     queue: Queue, source: DeviceBatch, out: DeviceBatch, first_axis: int, windows: FilterWindows
 ) -> None:
-    """Fill `out` with `source` filtered along neighbouring axes, the border mirrored.
-
-    Parameters
-    ----------
-    source
-        Any shape and type of numbers.
-    out
-        Of the shape of `source` and any type. Sums are float32; integers are rounded, halves away
-        from zero, and saturate.
-    first_axis
-        First of the axes to filter.
-    windows
-        For one to three axes in order.
-    """
+    """Fill `out` with `source` filtered along neighbouring axes, the border mirrored."""
     last_axis = first_axis + windows.reaches.shape[1] - 1
     shapes = shape_rows(source)
     some, channels, longest = _facts(shapes, last_axis)

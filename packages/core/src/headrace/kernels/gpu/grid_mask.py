@@ -24,13 +24,7 @@ _IMAGE = record(f"""grid_mask:Image {{
 def mask_grid(
     queue: Queue, images: DeviceBatch, numbers: tuple[np.ndarray, ...], out: DeviceBatch
 ) -> None:
-    """Fill `out` with `images`, the pixels in squares of a grid set to zero.
-
-    Parameters
-    ----------
-    numbers
-        float32 ``(samples,)`` each, as `headrace.kernels.cpu.grid_mask.mask_grid` takes them.
-    """
+    """Fill `out` with `images`, the pixels in squares of a grid set to zero."""
     records = np.empty(len(out), _IMAGE)
     for name, column in zip(_NUMBERS, numbers, strict=True):
         records[name] = column

@@ -49,16 +49,7 @@ def salt_and_pepper(
     inner: np.ndarray,
     out: DeviceBatch,
 ) -> None:
-    """Fill `out` with `data`, some of whose pixels are set.
-
-    Parameters
-    ----------
-    units, inner
-        As of `headrace.kernels.cpu.noise.salt_and_pepper`, for each sample.
-    limits, values
-        What is below the first limit gets the first value, others below the second the second one:
-        ``(samples,)`` each, values of the type of `data`.
-    """
+    """Fill `out` with `data`, some of whose pixels are set."""
     records = _records(data, units, out)
     word = np.dtype(f"u{out.dtype.itemsize}")
     records["salt_below"], records["pepper_below"] = limits

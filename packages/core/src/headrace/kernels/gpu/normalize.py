@@ -100,17 +100,7 @@ def normalization(
     scale: Parameter,
     shift: float,
 ) -> Launch:
-    """What fills `out` with ``(data - mean) * scale + shift``; it is still to be queued.
-
-    Parameters
-    ----------
-    data
-        Integers of up to 32 bits or float32, of any shapes, not all without elements.
-    out
-        Of the shapes of `data`; integers are rounded, halves away from zero, and saturate.
-    mean, scale
-        For each group of `blocks`, of type `mean_type` and float32.
-    """
+    """What fills `out` with ``(data - mean) * scale + shift``; it is still to be queued."""
     columns = blocks.columns
     samples = np.empty(len(data), _ROWS_SAMPLE if columns else _SAMPLE)
     samples["source"], samples["out"] = data.pointers, out.pointers

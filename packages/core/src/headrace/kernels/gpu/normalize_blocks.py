@@ -60,13 +60,7 @@ class Blocks:
 
 
 def along(shapes: np.ndarray, axes: Sequence[int]) -> Blocks:
-    """`shapes` of samples as blocks around `axes`.
-
-    Raises
-    ------
-    ShapeError
-        If axes that are reduced and axes that are not take too many turns.
-    """
+    """`shapes` of samples as blocks around `axes`."""
     ones = (shapes == 1).all(axis=0).tolist()
     end = shapes.shape[1]
     while end > 0 and (end - 1 not in axes or ones[end - 1]):
@@ -99,14 +93,7 @@ def along(shapes: np.ndarray, axes: Sequence[int]) -> Blocks:
 
 
 def in_parts(blocks: Blocks, shape: np.ndarray, rows: int, rows_of_lane: int) -> np.ndarray:
-    """Fill `shape`, of type `SHAPE`, for parts of so many rows; return numbers of blocks.
-
-    Parameters
-    ----------
-    rows, rows_of_lane
-        The chunk is the larger of `rows` and of `rows_of_lane` for each lane. One chunk at least
-        is there even without rows.
-    """
+    """Fill `shape`, of type `SHAPE`, for parts of so many rows; return numbers of blocks."""
     columns = np.clip(blocks.inner, 1, THREADS)
     lanes = np.minimum(_power_below(THREADS // columns), _power_above(blocks.reduced))
     chunk = np.maximum(rows, rows_of_lane * lanes)
@@ -119,13 +106,7 @@ def in_parts(blocks: Blocks, shape: np.ndarray, rows: int, rows_of_lane: int) ->
 
 
 def in_rows(blocks: Blocks, rows: np.ndarray, vector: int, vectors: int) -> np.ndarray:
-    """Fill `rows`, of type `ROWS`, for chunks of so many vectors a thread.
-
-    Parameters
-    ----------
-    vector
-        Elements of a vector.
-    """
+    """Fill `rows`, of type `ROWS`, for chunks of so many vectors a thread."""
     size = blocks.reduced * blocks.inner
     chunk = ROW_THREADS * vector * vectors
     rows["outer"], rows["size"], rows["chunk"] = blocks.outer, size, chunk

@@ -57,13 +57,7 @@ class Moments(NamedTuple):
 
 
 def moments(queue: Queue, data: DeviceBatch, blocks: Blocks, *, batch: bool) -> Moments:
-    """Moments along the reduced axes of `blocks`.
-
-    Parameters
-    ----------
-    batch
-        Whether all samples share their moments. Extents that are not reduced must be the same.
-    """
+    """Moments along the reduced axes of `blocks`."""
     found = _moments_of_chunks(queue, data, blocks)
     if blocks.runs or batch:
         found = _merged(queue, found, blocks.outer, found.counts, blocks.inner)
@@ -136,19 +130,7 @@ def estimated(
     epsilon: float,
     scale: float,
 ) -> tuple[Parameter, Parameter]:
-    """Means, and ``scale`` divided by standard deviations, where they are not given.
-
-    Parameters
-    ----------
-    dtype
-        Type of the data.
-    mean, factor
-        Those given.
-    ddof
-        What is taken off the numbers of elements in estimates of variances.
-    epsilon
-        What is added to variances.
-    """
+    """Means, and ``scale`` divided by standard deviations, where they are not given."""
     samples = np.zeros(len(blocks.outer), _FINISH)
     groups = blocks.groups
     samples["parts"], samples["count"] = parts.addresses, parts.counts

@@ -104,34 +104,7 @@ def normalize_pixels(
     table: np.ndarray,
     colors: PixelColors | None = None,
 ) -> None:
-    """Queue the normalisation of windows of a batch.
-
-    Parameters
-    ----------
-    queue
-        Where to queue it.
-    source
-        uint8, int16, uint16, int32, float16 or float32.
-    strides
-        Of its samples, in bytes, in the order of the axes of `windows`; they may be negative. Like
-        all that follows, one row a sample, or one for all.
-    windows
-        What is normalised.
-    mirror
-        Which samples are mirrored, bool ``(samples,)``; `None` for none.
-    target
-        float32, float16, uint8 or int8. Integers are rounded, halves away from zero, and clamped.
-    target_strides
-        In elements.
-    target_channels
-        It may have more channels than the source.
-    table
-        Address of float32 numbers, uint64: the means of all channels of the target, then their
-        factors, then their values where there is no source.
-    colors
-        Functions of the pixels that are done first. There are three channels then, side by side,
-        and the target has no more than four.
-    """
+    """Queue the normalisation of windows of a batch."""
     records = np.zeros(len(source.pointers), _SAMPLE)
     parts, mode, checked, farthest, packed = _describe(
         records,
@@ -217,15 +190,7 @@ def _describe(
     out_channels: np.ndarray,
     table: np.ndarray,
 ) -> tuple[int, int, bool, int, bool]:
-    """Fill `records`, all but how blocks are shared out.
-
-    Returns
-    -------
-    tuple
-        Arguments of the kernel's template: G, MODE and CHECKED; the longest way, in bytes or
-        elements, between two elements of a frame, or more; and whether pixels that lie side by
-        side go to planes.
-    """
+    """Fill `records`, all but how blocks are shared out."""
     ndim = shapes.shape[1]
     absent = 5 - ndim  # axes that there are not
     three, four, few, runs = True, True, True, True
@@ -344,13 +309,7 @@ def _cut_tiles(
 def _count_blocks(
     records: np.ndarray, shapes: np.ndarray, block_units: int, turns: int
 ) -> tuple[int, int]:
-    """Share out blocks that make `block_units` units `turns` times.
-
-    Returns
-    -------
-    tuple of int
-        How many there are; and how many a sample has, if all have as many, else 0.
-    """
+    """Share out blocks that make `block_units` units `turns` times."""
     blocks, each = 0, 0
     for i in range(len(records)):
         record = records[i]

@@ -32,12 +32,7 @@ def normalize_short_rows(
     scale: float,
     shift: float,
 ) -> bool:
-    """Fill `out` with `data`, shifted and scaled by its mean and deviation along `axes`.
-
-    Returns
-    -------
-    Whether it was done: `axes` that are not the last ones, and long rows, take the long way.
-    """
+    """Fill `out` with `data`, shifted and scaled by its mean and deviation along `axes`."""
     shape = data.uniform_shape
     found = _rows_of_one(shape, axes) if shape is not None else _rows(data.shapes, axes)
     if found is None:

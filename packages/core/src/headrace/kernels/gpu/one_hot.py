@@ -24,17 +24,7 @@ def set_classes(
     on: np.ndarray,
     out: DeviceBatch,
 ) -> None:
-    """Fill `out` with ``off[0]``, and with ``on[0]`` where a label says.
-
-    Parameters
-    ----------
-    labels
-        One for each vector.
-    inner
-        int64 ``(samples,)``: how many elements lie between one class and the next.
-    off, on
-        Of the type of `out`, one element each.
-    """
+    """Fill `out` with ``off[0]``, and with ``on[0]`` where a label says."""
     records = np.empty(len(out), _LABELS)
     records["labels"], records["out"] = labels.pointers, out.pointers
     records["size"], records["inner"] = sizes, _ = out.sizes(), inner

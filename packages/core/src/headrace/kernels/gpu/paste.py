@@ -34,19 +34,7 @@ def paste(
     dtype: np.dtype,
     out: DeviceBatch,
 ) -> None:
-    """Fill `out` with regions of images, later ones above earlier ones, and zeros.
-
-    Parameters
-    ----------
-    sources
-        Of each region of each sample: address, height and width of the image, or of the first one
-        of a sequence.
-    places
-        Of each sample, int64 ``(frames, regions, 6)``: where regions begin in their images, where
-        in the output, and their extents.
-    dtype
-        Element type of the images.
-    """
+    """Fill `out` with regions of images, later ones above earlier ones, and zeros."""
     if not len(out):
         return
     frames = np.array([each.shape[0] for each in places])

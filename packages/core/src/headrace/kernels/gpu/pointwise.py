@@ -35,17 +35,7 @@ def compute(
     out: DeviceBatch,
     faults: int = 0,
 ) -> None:
-    """Queue the computation of `term` for every element of every sample of `out`.
-
-    Parameters
-    ----------
-    sources
-        The batches that it reads; their shapes broadcast to those of `out`.
-    numbers
-        For each number that it reads one value a sample, of the number's type.
-    faults
-        Address of an int32 for each `Fault` of the term, if it has any.
-    """
+    """Queue the computation of `term` for every element of every sample of `out`."""
     rows = shape_rows(out)
     sizes = np.empty(len(rows), np.int64)
     if not len(out) or not element_counts(rows, sizes):
@@ -111,26 +101,7 @@ def _lay_tiles(
     shifts: np.ndarray,
     firsts: np.ndarray,
 ) -> tuple[int, int]:
-    """Find out which tile begins which sample.
-
-    Parameters
-    ----------
-    pointers
-        Addresses of the outputs.
-    sizes
-        Numbers of elements, one a sample or one for all.
-    itemsize, length, tile
-        Bytes of an element, and elements of an access and of a tile.
-    shifts
-        Filled with the elements of the first access that are in front of each sample.
-    firsts
-        Filled with the number of each sample's first tile.
-
-    Returns
-    -------
-    tuple of int
-        Number of tiles; and that of each sample, if all have as many, else 0.
-    """
+    """Find out which tile begins which sample."""
     most, end, equal = 0, 0, True
     for i in range(len(shifts)):
         size = sizes[i if len(sizes) > 1 else 0]

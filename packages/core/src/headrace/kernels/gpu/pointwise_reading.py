@@ -41,17 +41,7 @@ def reading(
     shape: tuple[int, ...] | None,
     sources: Sequence[DeviceBatch | StridedBatch],
 ) -> Reading:
-    """Find how `sources` are read for an output of these shapes, which they broadcast to.
-
-    Parameters
-    ----------
-    shapes
-        int64 ``(samples, ndim)``.
-    sizes
-        Number of elements of each sample of the output.
-    shape
-        The shape that all samples of the output have, if it is one.
-    """
+    """Find how `sources` are read for an output of these shapes, which they broadcast to."""
     if shape is not None:
         theirs = [None if isinstance(s, StridedBatch) else s.uniform_shape for s in sources]
         if None not in theirs:

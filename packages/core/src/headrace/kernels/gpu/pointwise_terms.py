@@ -50,19 +50,7 @@ class Fault:
 
 
 class Call:
-    """A device function of further terms.
-
-    Parameters
-    ----------
-    function
-        How it is called: ``"op_add<float>"``.
-    operands
-        Its arguments.
-    dtype
-        Type of its result.
-    heavy
-        Whether it takes so many instructions that they bound the kernel, not memory.
-    """
+    """A device function of further terms."""
 
     __slots__ = ("depth", "dtype", "function", "heavy", "operands")
 
@@ -101,15 +89,7 @@ def fault(index: int) -> Fault:
 def substituted(
     term: Term, sources: tuple[Term, ...], numbers: tuple[int, ...], faults: tuple[int, ...]
 ) -> Term:
-    """`term` with other leaves.
-
-    Parameters
-    ----------
-    sources
-        What to put in the place of each `Source`, by its number.
-    numbers, faults
-        The new number of each `Number` and each `Fault`.
-    """
+    """`term` with other leaves."""
 
     def leaf(found: Any) -> Any:
         if isinstance(found, Source):

@@ -98,17 +98,7 @@ class PointwiseKernel:
 def pointwise_kernel(
     term: Term, accesses: tuple[Access, ...], axes: int = 1, *, wide: bool = False
 ) -> PointwiseKernel:
-    """The kernel that computes `term`.
-
-    Parameters
-    ----------
-    accesses
-        How each source is read.
-    axes
-        Number of axes that the output is seen with, where a source is read by its place.
-    wide
-        Whether places take more than 32 bits.
-    """
+    """The kernel that computes `term`."""
     return _Writer(term, accesses, axes, wide).kernel()
 
 

@@ -23,15 +23,7 @@ _SIGNAL = record("""preemphasis:Signal {
 def preemphasize(
     queue: Queue, source: DeviceBatch, coefficients: np.ndarray, border: int, out: DeviceBatch
 ) -> None:
-    """Fill `out` with ``source[t] - coefficient * source[t - 1]``.
-
-    Parameters
-    ----------
-    coefficients
-        float32 ``(samples,)``.
-    border
-        A `headrace.kernels.cpu.audio.border.Border`.
-    """
+    """Fill `out` with ``source[t] - coefficient * source[t - 1]``."""
     records = np.empty(len(out), _SIGNAL)
     records["coefficient"] = coefficients
     records["source"], records["out"] = source.pointers, out.pointers

@@ -60,15 +60,7 @@ def program(file: str) -> str:
 
 
 class Kernel(NamedTuple):
-    """A kernel of one of the programs.
-
-    Parameters
-    ----------
-    file
-        The program: ``"fill.cu"``.
-    name
-        Name expression: ``"fill<float>"``.
-    """
+    """A kernel of one of the programs."""
 
     file: str
     name: str

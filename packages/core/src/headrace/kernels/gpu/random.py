@@ -89,14 +89,7 @@ def fill_choices(
     indices: Sequence[int],
     values: Sequence[np.ndarray],
 ) -> None:
-    """Fill a batch with values chosen at random.
-
-    Parameters
-    ----------
-    values
-        What to choose from, of the batch's element type and not empty: one array for all samples,
-        or one a sample.
-    """
+    """Fill a batch with values chosen at random."""
     records = _records(out, indices)
     counts = np.array([len(v) for v in values], np.int64)
     begins = (np.cumsum(counts) - counts) * out.dtype.itemsize

@@ -23,25 +23,7 @@ def launch_records(
     *args: Any,
     shared_bytes: int = 0,
 ) -> None:
-    """Queue a kernel on samples that need `blocks` blocks of `THREADS` threads each.
-
-    Parameters
-    ----------
-    kernel
-        Its first parameters are the address of the records, their pitch, the number of samples,
-        and the number of blocks of a sample if it is the same for all (otherwise 0).
-    records
-        One a sample; the first field, ``first_block``, is filled in here.
-    blocks
-        int64 ``(samples,)``.
-    *args
-        The kernel's further arguments.
-
-    Raises
-    ------
-    ValueError
-        If there are more blocks than a launch can have: for batches of some terabytes.
-    """
+    """Queue a kernel on samples that need `blocks` blocks of `THREADS` threads each."""
     ends = np.cumsum(blocks)
     records["first_block"] = ends - blocks
     total = int(ends[-1]) if len(ends) else 0
@@ -59,19 +41,7 @@ def launch_counted(
     shared_bytes: int = 0,
     threads: int = THREADS,
 ) -> None:
-    """`launch_records` where ``first_block`` is filled in already.
-
-    Parameters
-    ----------
-    records
-        One a sample, or the rows of an array of words.
-    blocks
-        The number of blocks of all samples.
-    blocks_each
-        That of each sample if all have as many, else 0.
-    threads
-        Of a block.
-    """
+    """`launch_records` where ``first_block`` is filled in already."""
     if blocks == 0:
         return
     if blocks > _MOST_BLOCKS:
@@ -99,19 +69,7 @@ def launch_evenly(
     *args: Any,
     threads: int = THREADS,
 ) -> None:
-    """Queue a kernel on samples that all get as many blocks, whether they need them or not.
-
-    Parameters
-    ----------
-    kernel
-        Its first parameters are the address of the samples and the number of blocks of each.
-    samples
-        A record for each.
-    *args
-        The kernel's further arguments.
-    threads
-        Of a block.
-    """
+    """Queue a kernel on samples that all get as many blocks, whether they need them or not."""
     queue.launch(
         kernel,
         (blocks_each * len(samples), 1, 1),

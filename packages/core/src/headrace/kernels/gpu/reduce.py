@@ -57,20 +57,7 @@ def reduce(
     formula: Formula,
     centre: DeviceBatch | None = None,
 ) -> None:
-    """Fill `out` with `source` reduced along `axes`.
-
-    Parameters
-    ----------
-    axes
-        Ascending.
-    centre
-        float32: what distances are taken to, one number for each result or one for a sample.
-
-    Raises
-    ------
-    ShapeError
-        If the reduced axes are in more than four places.
-    """
+    """Fill `out` with `source` reduced along `axes`."""
     records = np.empty(len(out), _GROUPS)
     records["source"], records["out"] = source.pointers, out.pointers
     records["groups"] = groups = out.sizes()

@@ -87,21 +87,7 @@ _BLENDED = record("""resample:BlendedSample {
 def resample_images(
     queue: Queue, source: Frames, taps: Taps, target: Target, rounds_to: np.dtype | None
 ) -> None:
-    """Queue the resampling of images into `target`.
-
-    Parameters
-    ----------
-    queue
-        Where to queue it.
-    source
-        uint8, int16, uint16 or float32 pixels.
-    taps
-        What output rows (last but one) and columns (last) are made of.
-    target
-        Where it goes: float32, float16 or an integer type of up to 16 bits.
-    rounds_to
-        The integer type that pixels are rounded to first, halves to even.
-    """
+    """Queue the resampling of images into `target`."""
     records = queue.records(_SAMPLE, len(source.pointers))
     blocks, blocks_each, most, parts, mode = _describe(
         records,
@@ -153,17 +139,7 @@ def _tile_pixels(
     most_units: int,
     tile: tuple[int, int, int, int, int],
 ) -> int:
-    """Columns of the output that a block makes.
-
-    Parameters
-    ----------
-    scale
-        Source columns that the next output column is away.
-    channels, groups
-        Of a pixel.
-    itemsize
-        Bytes of an element of the output.
-    """
+    """Columns of the output that a block makes."""
     tile_rows, pass_units, band, band_bytes, _ = tile
     # Rows of the tile are padded to an odd number of words, planes to whole ones.
     room = (band_bytes // tile_rows - 8) // itemsize // record.out_channels // 4 * 4
@@ -197,15 +173,7 @@ def _describe(
     sparse: float,
     modes: tuple[int, int, int],
 ) -> tuple[int, int, int, int, int]:
-    """Fill `records`, and choose a kernel.
-
-    Returns
-    -------
-    tuple of int
-        The number of blocks; that of each sample if all have as many, else 0; the most taps of an
-        axis; how many channels a thread works on at a time; and how `resample_direct` writes, or
-        `_TILED` for the other kernel.
-    """
+    """Fill `records`, and choose a kernel."""
     rows_axis, columns_axis = axes.shape[0] - 2, axes.shape[0] - 1
     most, most_channels = 0, 0
     parts = frames[0].channels
@@ -306,26 +274,7 @@ def _describe(
 def blend_slices(
     queue: Queue, source: Frames, taps: Taps, depth: np.ndarray, elements: np.ndarray
 ) -> np.ndarray:
-    """Queue the resampling of volumes along their depth; the addresses of the float32 results.
-
-    Parameters
-    ----------
-    queue
-        Where to queue it.
-    source
-        Volumes: the inner axis is the depth, and slices are contiguous.
-    taps
-        What each slice of the output (first axis) is made of.
-    depth
-        How many slices the output has, ``(samples,)``.
-    elements
-        How many elements a slice has.
-
-    Returns
-    -------
-    numpy.ndarray
-        uint64 ``(samples,)``. The results are contiguous: outer axis, depth, slices.
-    """
+    """Queue the resampling of volumes along their depth; the addresses of the float32 results."""
     layout, axes = source.layout, taps.axes[0]
     if taps.columns.size:
         axes = axes[taps.columns[0]]

@@ -23,16 +23,6 @@ class AxesSampling:
 
     All axes but the last are `stepwise`.
 
-    Parameters
-    ----------
-    table
-        Axes that there are, outermost first: `AXIS` ``(axes, samples)``.
-    antialias
-        Whether filters widen where an axis shrinks.
-    index
-        Where samples have axes in common: `table` is ``(axes, n)``, and sample ``i`` has its
-        columns ``index[:, i]``; int32.
-
     Notes
     -----
     Axes in common are the same in the next iterations, as long as sizes do not change. What is
@@ -78,15 +68,8 @@ class AxesSampling:
         return found if self.index is None else found[self.index[axis]]
 
     def window(self, anchors: np.ndarray, shapes: np.ndarray, first: int = 0) -> AxesSampling:
-        """A window of the wanted pixels; it may leave the axes, whose borders are repeated there.
-
-        Parameters
-        ----------
-        anchors, shapes
-            Where it begins and how far it goes, int64 ``(samples, ndim)``, or ``(1, ndim)`` for a
-            window that all samples have in common.
-        first
-            Which of these axes is the first spatial one.
+        """A window of the wanted pixels; it may leave the axes, whose borders are repeated
+        there.
         """
         anchors, shapes = np.ascontiguousarray(anchors), np.ascontiguousarray(shapes)
         if self.index is None or len(anchors) > 1:

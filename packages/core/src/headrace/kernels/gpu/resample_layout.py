@@ -124,17 +124,7 @@ def _lay_frames(
 def places_of(
     strides: np.ndarray, row: int, channels: np.ndarray | int, table: np.ndarray | int = 0
 ) -> np.ndarray:
-    """`PLACES` of outputs with these strides, in elements.
-
-    Parameters
-    ----------
-    strides
-        int64 ``(n, ndim)``, in the order of the axes that are read; the last may be a column.
-    row
-        Which axis has the rows.
-    channels, table
-        As of `PLACES`: one for each row of `strides`, or a number.
-    """
+    """`PLACES` of outputs with these strides, in elements."""
     places = np.zeros(len(strides), PLACES)
     if row > 1:
         places["outer"] = strides[:, row - 2]

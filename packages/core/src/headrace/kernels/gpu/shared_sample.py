@@ -10,15 +10,7 @@ from headrace.tensors.gpu.queue import Queue
 
 
 class SharedSample:
-    """A copy of an array on the device, made once.
-
-    Parameters
-    ----------
-    queue
-        Where the copy is queued.
-    array
-        What to copy.
-    """
+    """A copy of an array on the device, made once."""
 
     def __init__(self, queue: Queue, array: np.ndarray) -> None:
         self._one = to_device(queue, [array])

@@ -179,24 +179,7 @@ def write_spectrograms(
     scale: DecibelScale | None = None,
     largest: np.ndarray | None = None,
 ) -> None:
-    """Fill `out` with the spectrograms of `signals`, or with what is made of them.
-
-    Parameters
-    ----------
-    signals
-        float32, of any shapes with a single extent above 1, without empty ones.
-    frame_counts
-        int64 ``(samples,)``, or ``(1,)`` where all signals are as long.
-    out
-        float32 ``(bins or bands.sums, frames)``, or with `time_first` transposed.
-    bands
-        A filter bank to apply.
-    scale
-        For decibels, with a given reference.
-    largest
-        uint64 ``(samples,)``: addresses of float32 zeros to be made the largest value of each
-        sample.
-    """
+    """Fill `out` with the spectrograms of `signals`, or with what is made of them."""
     settings = plan.settings(
         queue, bands, scale, time_first=time_first, note_largest=largest is not None
     )

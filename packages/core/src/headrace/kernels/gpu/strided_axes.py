@@ -104,18 +104,6 @@ def merge_axes(
     """Extents and strides, ``(samples, axes)``, with neighbours made one that memory sees as one.
 
     There is at least one axis left. Strides of axes of extent 1 become 0, since they do not matter.
-
-    Parameters
-    ----------
-    shapes, strides
-        Of the samples.
-    extents, steps
-        Filled with those of the axes that are left, in the last columns.
-
-    Returns
-    -------
-    tuple
-        How many these are; and whether elements along the innermost lie next to one another.
     """
     rows, ndim = shapes.shape
     width = extents.shape[1]
@@ -165,13 +153,8 @@ def merge_axes(
 def enlarge_elements(
     source: np.ndarray, target: np.ndarray, extents: np.ndarray, steps: np.ndarray, itemsize: int
 ) -> tuple[int, bool, bool]:
-    """Make innermost axes, along which elements lie next to one another, ones of larger elements.
-
-    Returns
-    -------
-    tuple
-        The size of an element; whether the last axis is superfluous now; and whether the axis that
-        is the last without it has its elements next to one another.
+    """Make innermost axes, along which elements lie next to one another, ones of larger
+    elements.
     """
     places = np.uint64(0)
     for i in range(len(source)):

@@ -32,15 +32,7 @@ _LONGEST_RUN_BYTES = 1024
 
 
 def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> None:
-    """Copy samples seen through strides to samples that lie in one piece each.
-
-    Parameters
-    ----------
-    source
-        Samples of any rank; strides may be negative or 0, and shapes may differ.
-    target
-        Of the shapes and the element type of `source`; not the same memory.
-    """
+    """Copy samples seen through strides to samples that lie in one piece each."""
     if not len(source):
         return
     axes = Axes.of(source, target)
@@ -76,19 +68,7 @@ def _are_long(extents: np.ndarray, itemsize: int) -> bool:
 
 
 def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: DeviceBatch) -> None:
-    """Copy pieces of memory, each of its own size, to the samples of a batch, in one launch.
-
-    Parameters
-    ----------
-    sources
-        uint64 ``(samples,)``: addresses of pieces in device memory, or in page-locked memory of
-        the host, which the device reads by itself: keep it until the work is done. Such pieces are
-        read fastest where they are aligned as their samples are, to 16 bytes.
-    sizes_bytes
-        int64 ``(samples,)``.
-    target
-        Where they go.
-    """
+    """Copy pieces of memory, each of its own size, to the samples of a batch, in one launch."""
     extents = as_contiguous(sizes_bytes[:, np.newaxis])
     _copy_rows(queue, Axes(sources, target.pointers, extents, np.ones_like(extents), 1, True))
 
@@ -146,13 +126,7 @@ def _describe(
     block_vectors: int,
     line_bytes: int,
 ) -> tuple[int, int]:
-    """Fill `records`.
-
-    Returns
-    -------
-    tuple of int
-        The number of blocks; and that of each sample, if all have as many, else 0.
-    """
+    """Fill `records`."""
     outer = extents.shape[1] - 1
     total, each = 0, 0
     for i in range(len(records)):

@@ -101,12 +101,7 @@ def to_device(
 
 
 def _pinned_piece(rows: Sequence[np.ndarray], total: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """The page-locked memory in which `rows`, of `total` bytes, lie with hardly any gaps.
-
-    Returns
-    -------
-    As uint8, from the first byte that counts to the last; and where each row begins, uint64.
-    """
+    """The page-locked memory in which `rows`, of `total` bytes, lie with hardly any gaps."""
     base = rows[0].base
     if not isinstance(base, np.ndarray) or len(rows) < _FEW_ROWS:
         return None

@@ -57,17 +57,7 @@ def _near_record(outer: int) -> np.dtype:
 
 
 def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: int) -> None:
-    """Copy by way of shared memory.
-
-    Parameters
-    ----------
-    axes
-        What is copied.
-    run, x, fast, a
-        Which axis is what: that of runs (-1 if there are none), the innermost but the runs, the one
-        along which elements of the source are closest, and that one again or, if it is `x`, the
-        next further out (-1 if there is none).
-    """
+    """Copy by way of shared memory."""
     outer = axes.extents.shape[1] - len({run, x, a} - {-1})
     records = np.zeros(len(axes.source), _near_record(outer))
     turned = axes.itemsize == 1 and run >= 0 and a == fast
@@ -140,14 +130,7 @@ def _describe(
     nested_bytes: int,
     pixel_span_bytes: int,
 ) -> tuple[int, int, int, int]:
-    """Fill `records`; `pixel_span_bytes` is 0 but for ``transpose_pixels.cu``.
-
-    Returns
-    -------
-    tuple of int
-        The number of blocks; that of each sample, if all have as many, else 0; the kernel's
-        template argument `Inner`; and its dynamic shared memory in bytes.
-    """
+    """Fill `records`; `pixel_span_bytes` is 0 but for ``transpose_pixels.cu``."""
     ndim = extents.shape[1]
     total, each, inner, shared = 0, 0, -1, 0
     for i in range(len(records)):

@@ -57,24 +57,7 @@ def warp(
     nearest: bool,
     fill: float | None,
 ) -> None:
-    """Fill `out` with `source` seen through affine maps, with the values of `kernels.cpu.warp`.
-
-    Parameters
-    ----------
-    source
-        ``(H, W, C)`` or ``(D, H, W, C)``, of type uint8, int16, int32 or float32.
-    out
-        Same rank and channels, of the same type or float32, or of any of the types if `source` is
-        float32.
-    matrices
-        float32 ``(samples, 2, 3)`` or ``(samples, 3, 4)``, or one for all; they map
-        (x, y[, z], 1) of the output to the input, in elements; or matrices on the device.
-    nearest
-        Take the nearest element instead of interpolating between 4 (8) neighbours.
-    fill
-        Value of everything outside of the input, in the units of `out`; `None` repeats the
-        border, for which samples must not be empty, unless their output is.
-    """
+    """Fill `out` with `source` seen through affine maps, with the values of `kernels.cpu.warp`."""
     if not len(out):
         return
     rank, shapes = source.ndim - 1, shape_rows(out)
@@ -88,20 +71,7 @@ def warp(
 def warp_placed(
     queue: Queue, warp: Warp, windows: WarpWindows, target: Target, *, whole: bool = False
 ) -> None:
-    """Queue the computation of windows into memory of any order of axes.
-
-    Parameters
-    ----------
-    warp
-        What is computed.
-    windows
-        Which parts of it.
-    target
-        Where it goes: with tables it is normalised, and may have more channels than the source;
-        without, its type is that of the elements.
-    whole
-        Whether that is all of it, as `warp` has it, and contiguous memory.
-    """
+    """Queue the computation of windows into memory of any order of axes."""
     source, dtype, count = warp.source, warp.dtype, len(target.pointers)
     inside, beyond = _fills(source, dtype, warp.fill, nearest=warp.nearest)
     rank = source.ndim - 1
@@ -235,21 +205,7 @@ def _describe(
     tile_rows: int,
     most_channels: int,
 ) -> tuple[int, int, bool]:
-    """Fill `samples`.
-
-    Parameters
-    ----------
-    strip_width
-        Columns of a strip, where there is a kernel that works by strips; else 0.
-
-    Returns
-    -------
-    tuple
-        The most tiles or strips of a sample, 0 if there is nothing to do; the number of channels of
-        all samples, 0 where the kernel has to look; and whether to work by strips, for which all
-        images must be at least 4 pixels wide, and less than 2**31 bytes, and be written in planes
-        or as pixels.
-    """
+    """Fill `samples`."""
     rank = shapes.shape[1] - 1
     absent = 3 - rank
     common, in_strips = _common_channels(shapes, strip_width > 0, most_channels)

@@ -60,24 +60,6 @@ def window(
 
     Elements are converted by the rules of `slice`: fractions are dropped, and what does not fit
     saturates.
-
-    Parameters
-    ----------
-    source
-        Data of any rank, shapes and strides.
-    anchors
-        int64 ``(samples, ndim)``: first coordinates of the windows; may be negative.
-    target
-        Of the shapes of the windows, and of the type of `source`, or of float32, float16 or uint8.
-    policy
-        ``"constant"``, ``"edge"``, ``"reflect_1001"`` (dcba|abcd|dcba), ``"reflect_101"``
-        (dcb|abcd|cba) or ``"wrap"`` (abcd|abcd|abcd). Data with nothing to repeat, of extent 0,
-        can only have windows of extent 0 with policies other than ``"constant"``.
-    fill
-        With ``"constant"``: the value outside, of the type of `target`, or one for each coordinate
-        along `fill_axis`.
-    fill_axis
-        The axis that several fill values belong to.
     """
     constant = policy == "constant"
     if not constant or fill is None or len(fill) == 1:

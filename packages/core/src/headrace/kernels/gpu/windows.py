@@ -40,28 +40,7 @@ def lay_outputs(
     out_shapes: np.ndarray,
     strides: np.ndarray,
 ) -> bool:
-    """Shapes of outputs with other channels, and axes in another order.
-
-    Parameters
-    ----------
-    shapes
-        Of the samples before that, int64 ``(samples, ndim)``.
-    channels
-        How many channels the outputs have, int64 ``(samples,)``.
-    channel_axis
-        Which axis of `shapes` they are.
-    order
-        Which axis of `shapes` each axis of the outputs is, int64 ``(ndim,)``.
-    out_shapes
-        Filled with the shapes of the outputs.
-    strides
-        Filled with their strides in elements, in the order of the axes of `shapes`.
-
-    Returns
-    -------
-    bool
-        Whether all outputs have one shape.
-    """
+    """Shapes of outputs with other channels, and axes in another order."""
     alike = True
     for i in range(len(shapes)):
         step = 1

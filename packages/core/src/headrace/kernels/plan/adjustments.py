@@ -13,20 +13,7 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 def scales_and_offsets(
     numbers: np.ndarray, shift_unit: float, keeps: bool, table: np.ndarray
 ) -> None:
-    """What elements are multiplied with, and what is added then.
-
-    Parameters
-    ----------
-    numbers
-        Brightness, its shift, contrast and its centre, float32 ``(samples, 4)``.
-    shift_unit
-        The unit of the shift.
-    keeps
-        Whether a sample without adjustment is to stay what it is, to the last bit.
-    table
-        What to fill, float32 ``(samples, 3)``: factor, summand, and 1 where the sample stays what
-        it is, else 0.
-    """
+    """What elements are multiplied with, and what is added then."""
     for i in range(len(table)):
         by, added, factor, middle = numbers[i, 0], numbers[i, 1], numbers[i, 2], numbers[i, 3]
         # One product and one sum for each element, as DALI does it: rounding follows.

@@ -19,36 +19,7 @@ def affine_maps(
     offsets: np.ndarray,
     maps: np.ndarray,
 ) -> int:
-    """Make maps, and the shapes of points those of the mapped ones.
-
-    Parameters
-    ----------
-    shapes
-        Of the points, int64 ``(samples, ndim)``: the last axis has coordinates, as many in all
-        samples. Changed in the last column.
-    factors
-        float32 ``(samples, numbers)``: matrices row by row, or a number that multiplies all
-        coordinates; no numbers for the identity.
-    columns
-        Of the matrices; 0 where numbers are given without a shape, and -1 for a single number that
-        multiplies all coordinates.
-    joint
-        Whether matrices have a column more, for what is added.
-    offsets
-        float32 ``(samples, numbers)``: what is added, a number for each coordinate of the output,
-        or one for all; no numbers for nothing.
-    maps
-        What to fill, float32 ``(samples, most, most + 1)``: rows, and columns with what is added
-        behind them.
-
-    Returns
-    -------
-    int
-        How many coordinates the mapped points have. Else what is wrong: `POINTS` for too many
-        coordinates or none, `RAGGED` for samples that differ in it, `MATRIX` for matrices of other
-        columns, `NUMBERS` for numbers that make no matrix, `ROWS` for too many rows, `OFFSET` for
-        numbers that are added and not as many as rows.
-    """
+    """Make maps, and the shapes of points those of the mapped ones."""
     most, n = maps.shape[1], shapes[0, -1]
     for i in range(len(shapes)):
         if shapes[i, -1] != n:

@@ -19,25 +19,7 @@ def resolve_windows(
     sigmas: np.ndarray,
     sizes: np.ndarray,
 ) -> bool:
-    """Standard deviations and sizes of windows, where one of the two may follow from the other.
-
-    Parameters
-    ----------
-    given_sigmas
-        Standard deviations in elements, float64 ``(samples, axes)``, or ``(1, axes)`` for all; 0
-        where it is not given.
-    given_sizes
-        Numbers of weights, int64, likewise.
-    too_large
-        A standard deviation that nobody could hold the window of.
-    sigmas, sizes
-        What to fill, ``(samples, axes)``.
-
-    Returns
-    -------
-    bool
-        Whether all are allowed.
-    """
+    """Standard deviations and sizes of windows, where one of the two may follow from the other."""
     for i in range(len(sigmas)):
         for axis in range(sigmas.shape[1]):
             sigma = given_sigmas[i if len(given_sigmas) > 1 else 0, axis]

@@ -48,29 +48,7 @@ def color_matrices(
     to_yiq: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Find the matrix, and what is added behind it, for each sample.
-
-    Parameters
-    ----------
-    shapes
-        Of the samples, int64 ``(samples, ndim)``.
-    adjustments
-        float32 ``(samples, 5)``: the angle of the hue in degrees, factors of chrominance
-        (saturation), of all of the colour (value), of the result (brightness), and of its distance
-        from `center` (contrast).
-    center
-        The colour that contrast leaves alone.
-    from_yiq, to_yiq
-        `FROM_YIQ` and `TO_YIQ`.
-    out
-        float32 ``(samples, 15)``, to be filled: three rows of the matrix, three offsets, and three
-        zeros; see `headrace.kernels.cpu.color.transform_pixels`.
-
-    Returns
-    -------
-    int
-        The first sample that does not have three channels; -1 where all have.
-    """
+    """Find the matrix, and what is added behind it, for each sample."""
     middle = np.float32(center)
     left, turn, scale = np.empty_like(to_yiq), np.zeros_like(to_yiq), np.zeros_like(to_yiq)
     other = np.empty_like(to_yiq)

@@ -24,22 +24,7 @@ def random_windows(
     iteration: int,
     indices: Sequence[int],
 ) -> np.ndarray:
-    """Random windows of images, in pixels.
-
-    Parameters
-    ----------
-    extents
-        Heights and widths, ``(samples, 2)``; not positive where an image needs no window.
-    area, aspect_ratio, num_attempts
-        As of `crop_window`.
-    seed, iteration, indices
-        Of the random numbers: the stream, the iteration, and each sample's position in its batch.
-
-    Returns
-    -------
-    numpy.ndarray
-        int64 ``(samples, 4)``: row, column, height and width.
-    """
+    """Random windows of images, in pixels."""
     windows = np.empty((len(extents), 4), np.int64)
     sizes = np.array(extents, np.int64, order="C")
     numbers = _counted(indices) if type(indices) is range else np.array(indices, np.int64)

@@ -9,24 +9,7 @@ from headrace.kernels.plan.compiled import compiled
 
 @compiled
 def resampled_shapes(shapes: np.ndarray, rates: np.ndarray, most: int, steps: np.ndarray) -> int:
-    """Make the shapes of signals those of the resampled ones.
-
-    Parameters
-    ----------
-    shapes
-        int64 ``(samples, ndim)``, changed in the first column.
-    rates
-        Those of the signals and of the resampled ones, float32 ``(samples, 2)``.
-    most
-        Number of samples that is too large to hold.
-    steps
-        What to fill, float64 ``(samples,)``: how many inputs one output is.
-
-    Returns
-    -------
-    int
-        The first sample whose rates make no sense; -1 where there is none.
-    """
+    """Make the shapes of signals those of the resampled ones."""
     for i in range(len(shapes)):
         of, to = np.float64(rates[i, 0]), np.float64(rates[i, 1])
         exact = shapes[i, 0] * to / of

@@ -45,45 +45,7 @@ def resize_axes(
     enlarging: np.ndarray,
     wrong: np.ndarray,
 ) -> bool:
-    """Find out how the axes of all samples are resampled, all pixels of them.
-
-    Parameters
-    ----------
-    axes
-        What to fill: `AXIS` ``(axes, samples)``, outermost axis first.
-    in_size
-        Extents in pixels, int64 ``(axes, samples)``, or ``(axes, 1)`` if they are the same.
-    size
-        Wanted extents, float64, shaped likewise; 0 for an axis that follows from the others,
-        negative to flip.
-    mode
-        0: axes without a size get the mean scale of the others; 1: they keep theirs; 2 and 3: all
-        axes get the same scale, the smallest, or the largest.
-    max_size
-        Largest extents, float64 ``(axes,)``, finite; 0 for no limit.
-    starts, ends
-        Region of the source, in pixels from its edges, float64, shaped like `size`. It may leave
-        the image; an axis whose end is smaller than its start is flipped. Without elements where
-        regions are the whole axes.
-    subpixel_scale
-        Whether the region is stretched by as much as rounding the output size to whole pixels
-        stretches the output, so that the scale stays what was asked for.
-    alignment
-        What of the region stays in place then, float64 shaped like `size`: 0 its start, 0.5 its
-        centre, 1 its end.
-    rounding
-        How sizes become whole: `NEAREST`, `DOWN` or `UP`.
-    shrinking, enlarging
-        Filters for axes that shrink and for others, int64 ``(samples,)`` or ``(1,)``.
-    wrong
-        Set where a sample cannot be done, float64 ``(2,)``: what is wrong (`SIZE`, ...), and the
-        number in question.
-
-    Returns
-    -------
-    bool
-        Whether all samples could be done.
-    """
+    """Find out how the axes of all samples are resampled, all pixels of them."""
     rank = axes.shape[0]
     low, high, extents = np.empty(rank), np.empty(rank), np.empty(rank)
     wanted, sizes = np.empty(rank), np.empty(rank)

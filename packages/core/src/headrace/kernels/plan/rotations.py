@@ -25,27 +25,7 @@ SLACK = 1e-2
 def canvases_of_images(
     extents: np.ndarray, degrees: np.ndarray, slack: float, canvases: np.ndarray, odd: np.ndarray
 ) -> bool:
-    """Extents that just hold each rotated image.
-
-    Parameters
-    ----------
-    extents
-        int64 ``(samples, 2)``: height and width.
-    degrees
-        float64 ``(samples,)``.
-    slack
-        By how much an extent may exceed a whole number.
-    canvases
-        What to fill, int64 ``(samples, 2)``.
-    odd
-        What to fill, int64 ``(samples, 2)``: whether the extents of the input are odd that those of
-        the canvas should be like.
-
-    Returns
-    -------
-    bool
-        Whether all angles are finite.
-    """
+    """Extents that just hold each rotated image."""
     for i in range(len(canvases)):
         extent = extents[i if len(extents) > 1 else 0]
         angle = np.float64(radians(degrees[i if len(degrees) > 1 else 0]))
@@ -98,13 +78,6 @@ def share_canvases(canvases: np.ndarray, odd: np.ndarray, owners: np.ndarray) ->
 
     Keeping the parity lets pixels fall on pixels where the rotation is by a multiple of 90 degrees.
     A tie makes the extent even.
-
-    Parameters
-    ----------
-    canvases, odd
-        int64 ``(samples, rank)``; `canvases` are changed.
-    owners
-        int64 ``(samples,)``: the sequence of each frame, or the sample itself.
     """
     begin = 0
     while begin < len(canvases):
@@ -127,22 +100,7 @@ def share_canvases(canvases: np.ndarray, odd: np.ndarray, owners: np.ndarray) ->
 def image_matrices(
     extents: np.ndarray, canvases: np.ndarray, degrees: np.ndarray, matrices: np.ndarray
 ) -> bool:
-    """From (x, y, 1) on each canvas to its image, counter-clockwise.
-
-    Parameters
-    ----------
-    extents, canvases
-        int64 ``(samples, 2)``.
-    degrees
-        float64 ``(samples,)``.
-    matrices
-        What to fill, float32 ``(samples, 2, 3)``.
-
-    Returns
-    -------
-    bool
-        Whether all angles are finite.
-    """
+    """From (x, y, 1) on each canvas to its image, counter-clockwise."""
     turn = np.empty((2, 2), np.float32)
     for i in range(len(matrices)):
         angle = radians(degrees[i if len(degrees) > 1 else 0])

@@ -25,24 +25,7 @@ def cut_windows(
     shapes: np.ndarray,
     wrong: np.ndarray,
 ) -> None:
-    """Anchors and shapes of windows of given sizes at relative positions.
-
-    Parameters
-    ----------
-    extents
-        Of the samples, int64 ``(samples, ndim)``.
-    axes
-        The axes that are cut, int64 ``(n,)``.
-    sizes, places
-        Extents of the windows along these, int64, and where between 0 and 1 they lie, float64:
-        ``(n, samples)``, or ``(n, 1)`` if they are the same. An extent of 0 keeps the whole axis.
-    truncates
-        Whether fractions of a start are dropped; otherwise they are rounded, halves away from zero.
-    anchors, shapes
-        What to fill, like `extents`.
-    wrong
-        Set where a sample has a position that is none, ``(samples,)``.
-    """
+    """Anchors and shapes of windows of given sizes at relative positions."""
     for i in range(len(extents)):
         for axis in range(extents.shape[1]):
             anchors[i, axis] = 0
@@ -90,32 +73,7 @@ def slice_spans(
     shapes: np.ndarray,
     wrong: np.ndarray,
 ) -> bool:
-    """Anchors and shapes of windows between coordinates along some axes.
-
-    Parameters
-    ----------
-    extents
-        Of the samples, int64 ``(samples, ndim)``.
-    axes
-        The axes that are cut, int64 ``(n,)``.
-    begin, end
-        What tells where windows begin and end: a number of `BEGINS` and of `ENDS`.
-    begins, ends
-        Coordinates in elements, int64 ``(samples, n)``, or ``(1, n)`` if they are the same. Not
-        looked at where they are fractions, or there are none.
-    fractional_begins, fractional_ends
-        The same as fractions of the extents, float64.
-    farthest
-        Where coordinates are cut off, so that sums of two are no larger than int64 can be.
-    anchors, shapes
-        What to fill, like `extents`.
-    wrong
-        Filled: which samples have no valid window, ``(samples,)``.
-
-    Returns
-    -------
-    Whether any has none.
-    """
+    """Anchors and shapes of windows between coordinates along some axes."""
     none = False
     limit = float(farthest)
     for i in range(len(extents)):

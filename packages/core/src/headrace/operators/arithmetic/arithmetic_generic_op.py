@@ -211,13 +211,7 @@ class ArithmeticGenericOp(SampleOperator):
 def _placed(
     c: BatchContext, term: Term, inputs: Sequence[Any]
 ) -> tuple[Term, list[LazyBatch], tuple[np.ndarray, ...]]:
-    """Bring host batches among the inputs to where a kernel reads them.
-
-    Returns
-    -------
-    tuple
-        The term, the batches it reads, and the numbers it reads: scalars of the host.
-    """
+    """Bring host batches among the inputs to where a kernel reads them."""
     if not any(hasattr(batch, "rows") for batch in inputs):
         return term, list(inputs), ()
     batches: list[LazyBatch] = []

@@ -95,13 +95,7 @@ class Merge(SampleOperator):
 def joined(
     parts: Sequence[tuple[Samples | None, Sequence[int] | np.ndarray]], count: int
 ) -> Planned | None:
-    """What is known of `count` samples that come from several branches; `None` if nothing.
-
-    Parameters
-    ----------
-    parts
-        For each branch what is known of all samples, and the places of those that took it.
-    """
+    """What is known of `count` samples that come from several branches; `None` if nothing."""
     found = []
     for samples, places in parts:
         if len(places):
@@ -124,13 +118,7 @@ def joined(
 
 
 def check_predicate(predicate: Spec) -> None:
-    """Check that a predicate is a single number.
-
-    Raises
-    ------
-    ShapeError
-        If it is not.
-    """
+    """Check that a predicate is a single number."""
     if predicate.ndim:
         raise ShapeError(
             "Conditions inside `if` statements are restricted to scalar (0-d tensors) inputs, that "

@@ -219,13 +219,7 @@ class TensorResize(SampleOperator):
 
 
 def _span(changes: Sequence[bool]) -> tuple[int, int]:
-    """The axes from the first that changes to the last.
-
-    Raises
-    ------
-    ArgumentValueError
-        If they are too many.
-    """
+    """The axes from the first that changes to the last."""
     changed = [k for k, change in enumerate(changes) if change]
     if not changed:
         return 0, 0

@@ -341,19 +341,7 @@ def _fill_outside(
     *,
     mirror: bool,
 ) -> np.ndarray:
-    """Fill what a window does not find in the data; the part of `target` that remains.
-
-    Parameters
-    ----------
-    target
-        The whole window of the output, its channels last.
-    anchor, shape, extents
-        The window and the data it leaves, in the order of the axes of `target`.
-    fill
-        A value for each channel of `target`.
-    mirror
-        Whether columns of `target` run from right to left.
-    """
+    """Fill what a window does not find in the data; the part of `target` that remains."""
     columns = len(shape) - 2
     for axis in range(len(shape) - 1):
         before = min(max(-anchor[axis], 0), shape[axis])

@@ -25,13 +25,7 @@ class CocoImage(NamedTuple):
     objects: list[Mapping[str, Any]]
 
     def extents(self) -> tuple[int, int]:
-        """Height and width in pixels.
-
-        Raises
-        ------
-        ValueError
-            If the file does not say them.
-        """
+        """Height and width in pixels."""
         height, width = whole(self.height, "height", self), whole(self.width, "width", self)
         if min(height, width) <= 0 or height * width > _MOST_PIXELS:
             raise ValueError(f"the image {self.name!r} has {height} x {width} pixels")
@@ -63,13 +57,7 @@ def refusing(path: str) -> Iterator[None]:
 
 
 def whole(value: Any, name: str, image: CocoImage, each: Mapping[str, Any] | None = None) -> int:
-    """The integer `value`, which is called `name` in an image or in one of its objects.
-
-    Raises
-    ------
-    ValueError
-        If it is none of 32 bits.
-    """
+    """The integer `value`, which is called `name` in an image or in one of its objects."""
     if type(value) is int and -(1 << 31) <= value < 1 << 31:
         return value
     what = f"`{name}` of {image.called(each)}"
@@ -81,13 +69,7 @@ def whole(value: Any, name: str, image: CocoImage, each: Mapping[str, Any] | Non
 
 
 def read_annotations(path: str) -> tuple[list[CocoImage], dict[Any, int]]:
-    """Images in the order of their ids, and for each category its number, from 1.
-
-    Raises
-    ------
-    ArgumentValueError
-        If the file cannot be read, or is not in COCO's format.
-    """
+    """Images in the order of their ids, and for each category its number, from 1."""
     with refusing(path):
         found = json.loads(bytes(read_file(path, np.empty)))
         objects: dict[Any, list[Mapping[str, Any]]] = {}
@@ -139,16 +121,7 @@ def boxes_of(image: CocoImage, objects: Sequence[Mapping[str, Any]]) -> np.ndarr
 def polygons_of(
     image: CocoImage, objects: Sequence[Mapping[str, Any]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Polygons of the objects of an image, and their vertices.
-
-    Returns
-    -------
-    polygons
-        int32 ``(polygons, 3)``: number of the object, and which vertices it has, from the first one
-        to before the last one. Objects whose mask is run-length encoded have none.
-    vertices
-        float32 ``(vertices, 2)``: x and y in pixels.
-    """
+    """Polygons of the objects of an image, and their vertices."""
     rows, values, count = [], [], 0
     for number, each in enumerate(objects):
         for polygon in regions_of(image, each):

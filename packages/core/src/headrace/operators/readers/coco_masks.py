@@ -29,13 +29,7 @@ class MaskColumn(ComputedColumn):
         self._regions: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
 
     def add(self, image: CocoImage, objects: Sequence[Mapping[str, Any]], labels: Any) -> None:
-        """Take in the objects of the next image, with their labels.
-
-        Raises
-        ------
-        ValueError
-            If extents are not known, or runs are of an image of others.
-        """
+        """Take in the objects of the next image, with their labels."""
         extents = image.extents()
         values: list[float] = []
         ends: list[int] = []

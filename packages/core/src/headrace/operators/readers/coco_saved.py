@@ -25,13 +25,7 @@ class CocoEntries(NamedTuple):
 
 
 def save(folder: str, found: CocoEntries) -> None:
-    """Write the files of `folder`.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it cannot be written to.
-    """
+    """Write the files of `folder`."""
     begins, counts = _spans(found.boxes)
     arrays = {
         "offsets": begins.astype(np.int32),
@@ -63,13 +57,7 @@ def save(folder: str, found: CocoEntries) -> None:
 
 
 def load(folder: str, *, ids: bool, polygons: bool) -> CocoEntries:
-    """Read what is wanted of the files of `folder`.
-
-    Raises
-    ------
-    ArgumentValueError
-        If there are none, or one of them lacks.
-    """
+    """Read what is wanted of the files of `folder`."""
     path = os.path.join(folder, "filenames.dat")
     if not os.path.exists(path):
         raise ArgumentValueError(

@@ -47,13 +47,6 @@ def find_rest(order: ReadingOrder, origin: Mapping[str, Any]) -> Rest:
 
     They are assumed to have drawn equally much, but for bad samples that one of them may have
     skipped.
-
-    Parameters
-    ----------
-    order
-        Any order of the data set.
-    origin
-        That of `Rest`.
     """
     first = order.of_shard(origin["shard"], origin["shards"])
     first.restore(origin["state"])

@@ -68,20 +68,6 @@ def list_classes(
     The sub-directories, sorted by name, get the labels 0, 1, ..., those without a matching file
     included. Within each the files are sorted by name. Deeper directories and files in `root`
     itself are left out.
-
-    Parameters
-    ----------
-    root
-        A directory.
-    file_filters, dir_filters
-        Patterns as in a shell, one of which a name must match.
-    case_sensitive
-        Whether the case of letters matters in them.
-
-    Raises
-    ------
-    ArgumentValueError
-        If `root` cannot be listed, a list of patterns is empty, or no file matches.
     """
     if not file_filters:
         raise ArgumentValueError(
@@ -123,18 +109,6 @@ def read_file_list(path: str, root: str | None = None) -> FileListing:
     """The files that a text file lists, one line "name label" each.
 
     Blank lines are skipped. Spaces in front belong to a name, spaces behind a label are ignored.
-
-    Parameters
-    ----------
-    path
-        The text file.
-    root
-        What the names in it are relative to; without it, the directory of `path`.
-
-    Raises
-    ------
-    ArgumentValueError
-        If the file cannot be read, is empty, or a line has another form.
     """
     names = []
     labels = []
@@ -183,11 +157,6 @@ def named_files(args: Any) -> tuple[str, list[str]]:
     """The files that a reader is to read, and what their names are below.
 
     `args` are its arguments, among them `files`, `file_list`, `file_root` and `file_filter`.
-
-    Raises
-    ------
-    ArgumentValueError
-        If they name no files, or do so twice.
     """
     if args.files is not None and args.file_list is not None:
         raise ArgumentValueError(
@@ -205,13 +174,7 @@ def named_files(args: Any) -> tuple[str, list[str]]:
 
 
 def read_name_list(path: str, root: str | None) -> tuple[str, list[str]]:
-    """What the names in a text file, one in each line, are relative to, and these.
-
-    Raises
-    ------
-    ArgumentValueError
-        If the file cannot be read, or has no line that is not blank.
-    """
+    """What the names in a text file, one in each line, are relative to, and these."""
     names = [
         line for line in (text.rstrip(" \t\r") for text in read_lines("file_list", path)) if line
     ]
@@ -224,11 +187,6 @@ def list_files(root: str, pattern: str) -> list[str]:
     """Files in `root` and in its sub-directories, but not deeper, that match a pattern.
 
     They are sorted by directory and name; those of `root` begin with ``./`` and come first.
-
-    Raises
-    ------
-    ArgumentValueError
-        If `root` cannot be listed, or no file matches.
     """
     root = root.removeprefix("file://")
     scan = _scan_remote if is_remote(root) else _scan_local
@@ -261,11 +219,6 @@ def expanded(argument: str, patterns: Sequence[str]) -> list[str]:
 
     Braces are written out in their order, and what matches a wildcard is sorted. A name that a
     local file has is taken as it is.
-
-    Raises
-    ------
-    ArgumentValueError
-        If nothing matches a wildcard.
     """
     found = []
     for pattern in patterns:
@@ -327,13 +280,7 @@ def _counted(first: str, last: str, step: str | None) -> list[str]:
 
 
 def read_lines(argument: str, path: str) -> list[str]:
-    """The lines of the text file that an argument names.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it cannot be read.
-    """
+    """The lines of the text file that an argument names."""
     try:
         content = bytes(read_file(path, np.empty))
     except BadSampleError as error:
@@ -342,13 +289,7 @@ def read_lines(argument: str, path: str) -> list[str]:
 
 
 def container_size(path: str) -> int:
-    """Bytes of a file of records that `path` names.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it cannot be opened.
-    """
+    """Bytes of a file of records that `path` names."""
     try:
         return file_size(path)
     except BadSampleError as error:
@@ -356,13 +297,7 @@ def container_size(path: str) -> int:
 
 
 def read_index(path: str, meaning: str) -> np.ndarray:
-    """The pairs of numbers, int64 ``(lines, 2)``, that are in the lines of an index file.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it cannot be read, or a line has no two numbers; what these mean is in the message.
-    """
+    """The pairs of numbers, int64 ``(lines, 2)``, that are in the lines of an index file."""
     found = []
     for number, line in enumerate(read_lines("index_path", path), 1):
         words = line.split()
@@ -383,13 +318,7 @@ def _directory_of(path: str) -> str:
 def given_files(
     files: Sequence[str], labels: Sequence[int] | None = None, root: str | None = None
 ) -> FileListing:
-    """The files a user named; without `labels` they are numbered.
-
-    Raises
-    ------
-    ArgumentValueError
-        If there are no files, or not as many labels.
-    """
+    """The files a user named; without `labels` they are numbered."""
     if not files:
         raise ArgumentValueError("`files` is an empty list; give at least one file.")
     if labels is None:

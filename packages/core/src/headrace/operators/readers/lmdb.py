@@ -13,18 +13,7 @@ from headrace.operators.readers.storage import is_remote, join
 
 
 class LmdbIndex(FileIndex):
-    """The entries of data bases, one data base behind the other, in the order of their keys.
-
-    Parameters
-    ----------
-    folders
-        The data bases, as folders with a file ``data.mdb``.
-
-    Raises
-    ------
-    ArgumentValueError
-        If one cannot be read, or there are no entries.
-    """
+    """The entries of data bases, one data base behind the other, in the order of their keys."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self._folders = list(folders)

@@ -32,19 +32,6 @@ def read_manifest(path: str, min_duration: float, max_duration: float) -> list[U
 
     Objects stand in lines of their own, or follow one another in any way. Lines that are no such
     object, and objects that name no file, are left out with a warning.
-
-    Parameters
-    ----------
-    path
-        The manifest: UTF-8.
-    min_duration, max_duration
-        Shortest and longest duration in seconds that is taken; 0 for any. Utterances without a
-        duration count as shorter than any.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it cannot be read.
     """
     try:
         content = bytes(read_file(path, np.empty))

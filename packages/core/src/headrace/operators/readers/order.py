@@ -47,13 +47,7 @@ def check_order(
     initial_fill: int,
     shuffle_after_epoch: bool,
 ) -> None:
-    """Check the arguments of an order, whatever the number of samples.
-
-    Raises
-    ------
-    ArgumentValueError
-        If one has a value that makes no sense, or two exclude each other.
-    """
+    """Check the arguments of an order, whatever the number of samples."""
     if num_shards < 1:
         raise ArgumentValueError(f"`num_shards` is {num_shards}, but must be at least 1.")
     if not 0 <= shard_id < num_shards:
@@ -84,32 +78,6 @@ class ReadingOrder:
     No data is touched: this is a state machine of a few integers, and everything else is computed
     from them when it is needed. The order does not depend on how many are drawn at a time, but
     for padding, which fills up what is drawn at once.
-
-    Parameters
-    ----------
-    size
-        Number of samples in all shards together.
-    shard_id, num_shards
-        Which part to read in the first epoch, out of how many.
-    stick_to_shard
-        Read the same shard in every epoch.
-    pad_last_batch
-        Repeat the last sample of an epoch until the batch is full and all shards have given the
-        same number of batches.
-    random_shuffle, initial_fill, seed
-        Shuffle by a window of `initial_fill` samples.
-    shuffle_after_epoch, shuffle_after_epoch_seed
-        Permute the whole list for each epoch.
-    cumulative
-        Whether an epoch's permutation starts from that of the epoch before, as DALI does it in
-        pipelines without checkpointing, or from the original list.
-    permuted
-        Whether `random_shuffle` begins with a list that is permuted once.
-
-    Raises
-    ------
-    ArgumentValueError
-        If an argument has a value that makes no sense, or two exclude each other.
     """
 
     def __init__(
@@ -191,17 +159,7 @@ class ReadingOrder:
         return self._position
 
     def draw(self, count: int, *, refill: bool = False) -> list[int]:
-        """The next `count` sample numbers.
-
-        Parameters
-        ----------
-        count
-            How many.
-        refill
-            They complete a batch, in place of samples that turned out to be bad. With several
-            shards a padded epoch then goes on as if these had not been drawn, so that every shard
-            still gives the same number of batches.
-        """
+        """The next `count` sample numbers."""
         if self.pad_last_batch:
             return self._draw_padded(count, refill)
         drawn: list[int] = []
@@ -341,13 +299,7 @@ class ReadingOrder:
         return ""
 
     def deal(self, origin: Mapping[str, Any]) -> None:
-        """Go on with a part of what readers of another number of shards have left.
-
-        Parameters
-        ----------
-        origin
-            ``shards``, how many there were; ``shard``, one of them; and its ``state``.
-        """
+        """Go on with a part of what readers of another number of shards have left."""
         self._set_rest(origin)
         assert self.rest is not None
         self._go_to_epoch(self.rest.epoch)

@@ -29,27 +29,7 @@ def join(root: str, name: str) -> str:
 
 
 def read_file(path: str, allocate: Allocate, offset: int = 0, size: int = -1) -> np.ndarray:
-    """Content of the file at `path`, or of an extent of it.
-
-    Parameters
-    ----------
-    path
-        A local path or an address.
-    allocate
-        Called as ``allocate(shape, dtype)`` for memory to read into.
-    offset, size
-        Where the extent begins and how long it is, in bytes; to the end of the file if `size` is
-        negative.
-
-    Returns
-    -------
-    1-D array of uint8.
-
-    Raises
-    ------
-    BadSampleError
-        If it cannot be read; the message says why.
-    """
+    """Content of the file at `path`, or of an extent of it."""
     if "://" in path:
         if is_remote(path):
             return _read_remote(path, allocate, offset, size)
@@ -85,13 +65,7 @@ def read_file(path: str, allocate: Allocate, offset: int = 0, size: int = -1) ->
 
 
 def file_size(path: str) -> int:
-    """Bytes of the file at `path`, a local path or an address.
-
-    Raises
-    ------
-    BadSampleError
-        If it cannot be opened; the message says why.
-    """
+    """Bytes of the file at `path`, a local path or an address."""
     if is_remote(path):
         system, inside = file_system(path)
         try:
@@ -109,21 +83,7 @@ def file_size(path: str) -> int:
 
 
 def read_addresses(places: Sequence[tuple[str, int, int]], empty: Allocate) -> list[Any]:
-    """Contents of extents of several remote files, asked for at once.
-
-    Parameters
-    ----------
-    places
-        Address, offset and size of each; see `read_file`.
-    empty
-        Called as ``empty(shape, dtype)``, once, for memory that all contents share.
-
-    Returns
-    -------
-    list
-        1-D arrays of uint8; `None` for what is no address, and for what `read_file` is to try again
-        or to say what is wrong with.
-    """
+    """Contents of extents of several remote files, asked for at once."""
     groups: dict[int, tuple[Any, list[tuple[int, str]]]] = {}
     for k, (address, _, _) in enumerate(places):
         if is_remote(address):
@@ -161,15 +121,7 @@ def _why_not(path: str, error: OSError) -> str:
 
 
 def file_system(address: str) -> tuple[Any, str]:
-    """The fsspec file system of `address` and the path within it.
-
-    Raises
-    ------
-    MissingDependencyError
-        If fsspec, or the library it needs for this kind of address, is not installed.
-    ArgumentValueError
-        If fsspec does not know this kind of address.
-    """
+    """The fsspec file system of `address` and the path within it."""
     try:
         import fsspec
 

@@ -63,13 +63,7 @@ def _damaged(what: str, at: int) -> tarfile.ReadError:
 
 
 def samples_of(path: str) -> Iterator[list[Component]]:
-    """The samples of an archive: files in a row that have all before the first dot in common.
-
-    Raises
-    ------
-    ArgumentValueError
-        If the archive cannot be read.
-    """
+    """The samples of an archive: files in a row that have all before the first dot in common."""
     with ExitStack() as stack:
         start = b""
         try:
@@ -117,11 +111,6 @@ def indexed_samples(path: str) -> Iterator[list[Component]]:
     Its first line is the version and the number of samples. Each further one has, for each
     component of a sample, the extension, place and size in bytes and, from version 1.2 on, the
     name.
-
-    Raises
-    ------
-    ArgumentValueError
-        If the file cannot be read or has another form.
     """
     lines = read_lines("index_paths", path)
 

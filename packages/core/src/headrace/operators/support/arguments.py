@@ -54,14 +54,7 @@ def scalars(c: PlanContext, name: str, dtype: DTypeLike) -> np.ndarray | None:
 
 
 def vectors(c: BatchContext, name: str, count: int) -> np.ndarray | None:
-    """Argument `name`, which is given, as a float64 array ``(samples, count)``.
-
-    Returns
-    -------
-    numpy.ndarray or None
-        `None` where a sample may have another count of numbers: such batches have to be looked at
-        sample by sample.
-    """
+    """Argument `name`, which is given, as a float64 array ``(samples, count)``."""
     try:
         found = c.array(name, np.float64)
     except ShapeError:

@@ -8,13 +8,7 @@ from headrace.errors import ArgumentValueError, LayoutError, OutOfRangeError
 
 
 def named_axes(names: str, layout: str) -> tuple[int, ...]:
-    """Positions in `layout` of the letters in `names`.
-
-    Raises
-    ------
-    LayoutError
-        If there is no axis of that name.
-    """
+    """Positions in `layout` of the letters in `names`."""
     found = []
     for letter in names:
         position = layout.find(letter)
@@ -29,15 +23,7 @@ def named_axes(names: str, layout: str) -> tuple[int, ...]:
 
 
 def checked_axes(axes: Sequence[int], ndim: int) -> tuple[int, ...]:
-    """Axes counted from the front, each in range and there once.
-
-    Raises
-    ------
-    OutOfRangeError
-        If data of rank `ndim` has no such axis.
-    ArgumentValueError
-        If an axis occurs twice.
-    """
+    """Axes counted from the front, each in range and there once."""
     resolved = []
     for axis in axes:
         if not -ndim <= axis < ndim:

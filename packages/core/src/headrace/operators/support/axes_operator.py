@@ -13,18 +13,7 @@ class AxesOperator(SampleOperator):
     """An operator that leaves elements where they are; a sub-class says which axes there are."""
 
     def axes(self, c: PlanContext, shapes: np.ndarray) -> np.ndarray:
-        """For each axis of the output the one of the input that it is, or -1 for a new one.
-
-        Parameters
-        ----------
-        shapes
-            Of the inputs, int64 ``(samples, ndim)``.
-
-        Returns
-        -------
-        numpy.ndarray
-            int64 ``(samples, axes)``, or ``(1, axes)`` for all samples.
-        """
+        """For each axis of the output the one of the input that it is, or -1 for a new one."""
         raise NotImplementedError
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:

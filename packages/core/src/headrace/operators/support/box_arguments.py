@@ -19,11 +19,6 @@ def columns(
 
     The arrays are kept, and not to be changed. Without `layout`, ends follow begins, or extents if
     `ltrb` is false.
-
-    Raises
-    ------
-    LayoutError
-        If `layout` does not have each of them once.
     """
     axes, ends, extents = "xyz"[:ndim], "XYZ"[:ndim], "WHD"[:ndim]
     if layout is None:
@@ -41,20 +36,7 @@ def columns(
 def extents(
     name: str, given: Sequence[Any], layout: str | None, ndim: int, count: int
 ) -> np.ndarray:
-    """Extents in the order x, y, z, float32 ``(count, ndim)``, of argument `name`.
-
-    Parameters
-    ----------
-    given
-        What was given for each sample, or one value for all.
-    layout
-        In which order; "WHD" if `None`.
-
-    Raises
-    ------
-    ArgumentValueError, LayoutError, ShapeError
-        If they are not positive, or there is not one for each axis.
-    """
+    """Extents in the order x, y, z, float32 ``(count, ndim)``, of argument `name`."""
     axes = "WHD"[:ndim]
     order = layout or axes
     if sorted(order) != sorted(axes):
@@ -69,13 +51,7 @@ def extents(
 
 
 def ranges(name: str, values: Any, counts: tuple[int, ...]) -> np.ndarray:
-    """Ranges, smallest and largest, float32 ``(ranges, 2)``; (1, 1) where nothing is given.
-
-    Raises
-    ------
-    ArgumentValueError
-        If there are not as many numbers as one of `counts`, or they are no ranges.
-    """
+    """Ranges, smallest and largest, float32 ``(ranges, 2)``; (1, 1) where nothing is given."""
     if values is None:
         return np.ones((1, 2), np.float32)
     if len(values) not in counts:

@@ -160,23 +160,6 @@ class SampleContext:
 class ChunkContext:
     """What an operator is handed, besides its inputs, while it works on several samples.
 
-    Parameters
-    ----------
-    context
-        The step's.
-    positions
-        Which samples of the chunk at hand they are.
-    indices
-        Positions of the samples in their batch.
-    places
-        Of each sample, which of the plans is its own.
-    values
-        Arguments that differ from sample to sample, converted, by name.
-    read
-        Of each output, whether anybody reads it; `None` where nobody has said.
-    producers
-        Contexts that lazy inputs refer to.
-
     Attributes
     ----------
     args
@@ -288,17 +271,7 @@ class ChunkContext:
         return self._context.arena.empty(shape, dtype)
 
     def loop(self, count: int, part: LoopPart) -> None:
-        """Do a compiled loop, with the help of threads that have nothing else to do.
-
-        Parameters
-        ----------
-        count
-            How many things there are to do.
-        part
-            Called by each thread that takes part, with an array that counts those that are taken,
-            int64 ``(1,)``, and what to get scratch memory from. It does one after the other, which
-            `headrace.kernels.cpu.atomic.next_of` gives it, until all are taken.
-        """
+        """Do a compiled loop, with the help of threads that have nothing else to do."""
         loops = self._context.loops
         if loops is None:
             part(np.zeros(1, np.int64), self.temp)

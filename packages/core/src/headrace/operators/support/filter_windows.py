@@ -31,13 +31,7 @@ FILTERED_DTYPE = Arg(
 
 
 def filtered_type(dtype: DALIDataType | None, data: DALIDataType) -> DALIDataType:
-    """What the argument `dtype` of a filter says, or the type of its input.
-
-    Raises
-    ------
-    DataTypeError
-        If it is neither FLOAT nor that of the input.
-    """
+    """What the argument `dtype` of a filter says, or the type of its input."""
     if dtype not in (None, data, DALIDataType.FLOAT):
         raise DataTypeError(
             "Output data type must be same as input, FLOAT or skipped: `dtype` is "
@@ -50,11 +44,6 @@ def resolved(op: Operator, c: PlanContext, count: int) -> tuple[np.ndarray, np.n
     """Standard deviations, float64, and numbers of weights, int64, for each of `count` axes.
 
     Both are ``(samples, count)``; there is one row if both arguments are constants.
-
-    Raises
-    ------
-    ArgumentValueError
-        If values are not allowed.
     """
     sigmas = for_each_axis(op, c, "sigma", np.dtype(np.float64), count)
     sizes = for_each_axis(op, c, "window_size", np.dtype(np.int64), count)
@@ -108,13 +97,7 @@ def _check(sigma: float, size: int) -> None:
 
 
 def data_axes(layout: str, ndim: int, fewest: int = 1) -> tuple[int, int]:
-    """First axis to filter along, and how many: all but frames and channels, `fewest` to three.
-
-    Raises
-    ------
-    LayoutError, ShapeError
-        If there are fewer or more, or they do not lie side by side.
-    """
+    """First axis to filter along, and how many: all but frames and channels, `fewest` to three."""
     words = "one" if fewest == 1 else "two"
     if not layout:
         if not fewest <= ndim <= 3:

@@ -28,19 +28,7 @@ Infer = Callable[..., "Spec | tuple[Spec, ...]"]
 def operator_class(
     base: type[SampleOperator], function: Callable[..., Any], infer: Infer | None
 ) -> type[Operator]:
-    """An operator that calls ``function(xp, *inputs, **arguments)`` for each sample.
-
-    Parameters
-    ----------
-    base
-        The class that it is derived from.
-    function
-        Takes the array module (NumPy, or CuPy on the GPU), the inputs of one sample as its arrays,
-        and those of the operator's arguments that it names.
-    infer
-        Takes a `Spec` for each input and returns those of the outputs; the output is like the
-        first input when not given.
-    """
+    """An operator that calls ``function(xp, *inputs, **arguments)`` for each sample."""
     parameters = list(inspect.signature(function).parameters.values())
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     named = {p.name for p in parameters[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
@@ -93,14 +81,7 @@ def check_parameters(
     arguments: Sequence[str],
     traits: Mapping[str, Any],
 ) -> None:
-    """Check that a function can be called as `operator_class` says.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it takes no array module, not as many inputs as are declared, or, without a default,
-        what is no argument of the operator.
-    """
+    """Check that a function can be called as `operator_class` says."""
     parameters = list(inspect.signature(function).parameters.values())
     kinds = inspect.Parameter
     positional = [

@@ -231,13 +231,7 @@ class Samples:
 
 
 def shapes_of(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
-    """Shapes as int64 ``(samples, ndim)``.
-
-    Raises
-    ------
-    ShapeError
-        If they have different numbers of dimensions.
-    """
+    """Shapes as int64 ``(samples, ndim)``."""
     if len(shapes) == 1:
         return shape_row(shapes[0])
     ndim = len(shapes[0]) if shapes else 0
@@ -365,16 +359,7 @@ class PlanContext:
 
 
 class NumberTable:
-    """Arguments of one number each, as the columns of one table.
-
-    Parameters
-    ----------
-    op
-        The operator, whose `infer` makes the table.
-    defaults
-        Names of the arguments, in the order of the columns, and what stands for those that are not
-        given. The operator need not have all of them.
-    """
+    """Arguments of one number each, as the columns of one table."""
 
     __slots__ = ("_constants", "_tensors")
 
@@ -385,13 +370,7 @@ class NumberTable:
         self._tensors = [(k, name) for k, name in enumerate(defaults) if name in op.tensor_args]
 
     def rows(self, c: PlanContext, count: int) -> np.ndarray:
-        """The numbers of `count` samples, C-contiguous float32 ``(count, columns)``.
-
-        Raises
-        ------
-        ArgumentValueError
-            If a sample does not have exactly one number for an argument.
-        """
+        """The numbers of `count` samples, C-contiguous float32 ``(count, columns)``."""
         table = self._constants.copy() if count == 1 else np.repeat(self._constants, count, axis=0)
         for column, name in self._tensors:
             try:
@@ -450,15 +429,7 @@ def _plan_batch(op: Any, c: Any, *batches: Any) -> Planned:
 
 
 class Alone:
-    """Each sample of a batch by itself, for what is planned one by one.
-
-    Parameters
-    ----------
-    op
-        The operator, after its `infer`.
-    c
-        The `BatchContext`.
-    """
+    """Each sample of a batch by itself, for what is planned one by one."""
 
     def __init__(self, op: Any, c: Any) -> None:
         self._c = c

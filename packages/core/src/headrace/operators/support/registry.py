@@ -26,13 +26,7 @@ _not_imported = {name: f"{_LIBRARY}.{entry.code}" for name, entry in OPERATORS.i
 
 
 def register(schema: OpSchema) -> None:
-    """Add an operator, or replace one by what the same code declares when it is run again.
-
-    Raises
-    ------
-    ArgumentValueError
-        If the name is taken by another class, or by one of the same name in another module.
-    """
+    """Add an operator, or replace one by what the same code declares when it is run again."""
     # A class that is made by `exec` has no module.
     if not (schema.cls.__module__ or "").startswith(f"{_LIBRARY}."):
         _import(schema.name)

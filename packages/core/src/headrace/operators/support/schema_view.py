@@ -45,13 +45,7 @@ def find_view(name: str) -> SchemaView | None:
 
 
 def find_schema(name: str) -> OpSchema:
-    """The declaration of the operator that DALI calls `name`.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none.
-    """
+    """The declaration of the operator that DALI calls `name`."""
     found = find_view(name)
     if found is None:
         raise UnknownNameError(f"Schema for operator '{name}' not registered.")

@@ -207,16 +207,7 @@ class Transform(SampleOperator):
         return most
 
     def parts(self, values: Values, rank: int) -> Parts:
-        """The transform about the origin, or about the centre where it is taken out of `values`.
-
-        Parameters
-        ----------
-        values
-            What is given of `numbers`. Without a ``"center"`` that is left in it, the transform is
-            about the origin.
-        rank
-            How many axes the input's transform has; 0 without one.
-        """
+        """The transform about the origin, or about the centre where it is taken out of `values`."""
         raise NotImplementedError
 
 

@@ -16,17 +16,6 @@ class Access:
     """The way to memory that a stream writes, for readers on other streams and on the host.
 
     It keeps the memory alive. What is exported to other libraries is owned by it.
-
-    Parameters
-    ----------
-    runtime
-        The GPU.
-    owners
-        Who the memory belongs to.
-    stream
-        The stream that writes the memory; None if nobody does any more.
-    event
-        Behind the writing; None if that is done.
     """
 
     __slots__ = ("__weakref__", "event", "owners", "runtime", "stream")
@@ -51,11 +40,6 @@ class Access:
         """Let somebody read the memory who does not say on which stream.
 
         The `likely_streams` are let read.
-
-        Returns
-        -------
-        A stream with nothing but the writing before it, which others have to wait for; None if
-        the memory is written.
         """
         for likely in likely_streams(self.runtime):
             self.grant(likely)

@@ -35,13 +35,7 @@ _NOTHING = contextlib.nullcontext()
 
 
 def check_cuda() -> Any:
-    """CuPy, if it finds a driver and a device.
-
-    Raises
-    ------
-    GpuNotAvailableError
-        If it is not installed, or there is no driver, or no device.
-    """
+    """CuPy, if it finds a driver and a device."""
     try:
         cupy = import_optional("cupy", purpose="Running on a GPU", install=_INSTALL)
     except MissingDependencyError as error:
@@ -105,18 +99,7 @@ class CudaEvent:
 
 
 class CudaRuntime:
-    """One NVIDIA GPU.
-
-    Parameters
-    ----------
-    device_id
-        Its number among those that CUDA shows to the process.
-
-    Raises
-    ------
-    GpuNotAvailableError, ArgumentValueError
-        If there is no GPU, or none of that number.
-    """
+    """One NVIDIA GPU."""
 
     def __init__(self, device_id: int) -> None:
         cupy = self.xp = check_cuda()

@@ -56,13 +56,7 @@ _devices: dict[int, Device] = {}
 
 
 def get_device(device_id: int) -> Device:
-    """GPU number `device_id`.
-
-    Raises
-    ------
-    GpuNotAvailableError, ArgumentValueError
-        If it cannot be used.
-    """
+    """GPU number `device_id`."""
     runtime = get_runtime(device_id)
     with _lock:
         device = _devices.get(device_id)
@@ -72,13 +66,7 @@ def get_device(device_id: int) -> Device:
 
 
 def trim_devices() -> int:
-    """Give idle memory of all GPUs in use back to their drivers, and page-locked memory.
-
-    Returns
-    -------
-    int
-        Bytes freed.
-    """
+    """Give idle memory of all GPUs in use back to their drivers, and page-locked memory."""
     with _lock:
         devices = list(_devices.values())
     freed = 0

@@ -109,17 +109,7 @@ class Described(NamedTuple):
 
 
 def consume(capsule: Any) -> Described:
-    """Take the content out of a DLPack capsule.
-
-    Raises
-    ------
-    UsageError
-        If it was taken before.
-    DataTypeError
-        If the elements are of a type that NumPy does not have.
-    ArgumentTypeError
-        If the capsule is of another major version of DLPack.
-    """
+    """Take the content out of a DLPack capsule."""
     name, address, tensor, deleter = _content(capsule)
     data, device, number, ndim, code, bits, lanes, shape_at, strides_at, offset = tensor
     dtype = _dtype(code, bits, lanes)
@@ -159,18 +149,7 @@ class DescribedArrays(NamedTuple):
 
 
 def consume_all(capsules: Sequence[Any]) -> DescribedArrays | None:
-    """Take the contents out of DLPack capsules, one at least.
-
-    Returns
-    -------
-    None, with nothing taken, if they are not all of one version, or their arrays not C-contiguous,
-    of one type and number of axes, and on one device.
-
-    Raises
-    ------
-    UsageError, DataTypeError, ArgumentTypeError
-        As `consume`, for the first.
-    """
+    """Take the contents out of DLPack capsules, one at least."""
     name, _, tensor, _ = _content(capsules[0])
     _, device, number, ndim, code, bits, lanes, *_ = tensor
     dtype = _dtype(code, bits, lanes)

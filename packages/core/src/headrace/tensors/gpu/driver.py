@@ -52,15 +52,7 @@ class EventFunctions(NamedTuple):
 
 
 class Driver:
-    """The driver's entry points.
-
-    Parameters
-    ----------
-    activate
-        Makes a context current in the calling thread; called where there is none.
-    library
-        What has the entry points; NVIDIA's library if None.
-    """
+    """The driver's entry points."""
 
     def __init__(self, activate: Any, library: Any = None) -> None:
         library = _library() if library is None else library
@@ -128,13 +120,7 @@ class Driver:
             self.call(self._set_current, before)
 
     def call(self, function: Any, *args: Any) -> None:
-        """Call an entry point.
-
-        Raises
-        ------
-        CudaError
-            If the driver says that something is wrong.
-        """
+        """Call an entry point."""
         status = function(*args)
         if status == _INVALID_CONTEXT:
             self._activate()
@@ -206,15 +192,7 @@ class Driver:
 
 
 class Launch:
-    """A kernel and room for its arguments.
-
-    Parameters
-    ----------
-    driver
-        The driver.
-    function
-        Its number for the kernel.
-    """
+    """A kernel and room for its arguments."""
 
     __slots__ = (
         "_arguments",

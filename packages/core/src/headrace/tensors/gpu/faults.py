@@ -23,15 +23,7 @@ _NONE = 0x7F7F7F7F
 
 
 class FaultReport:
-    """Words that a kernel may have written to, on their way to the host.
-
-    Parameters
-    ----------
-    words
-        int32, page-locked; the number of the lowest bad sample of each kind of fault.
-    errors
-        What makes the errors, one for each word.
-    """
+    """Words that a kernel may have written to, on their way to the host."""
 
     def __init__(self, words: np.ndarray, errors: Sequence[Fault]) -> None:
         self._words = words

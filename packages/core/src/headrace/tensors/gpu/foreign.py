@@ -57,25 +57,7 @@ def is_on_gpu(value: Any) -> bool:
 
 
 def on_gpu(value: Any, stream: Any = None, device_id: int | None = None) -> Foreign:
-    """The memory of `value`, without a copy.
-
-    Parameters
-    ----------
-    value
-        An object with ``__dlpack__`` or ``__cuda_array_interface__``, or a bare DLPack capsule.
-    stream
-        The stream that the data is written on. If None, the one that `value` tells of; a bare
-        capsule is taken to have been made for the default stream.
-    device_id
-        The GPU; found out if None.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If `value` has no data on a GPU.
-    DataTypeError, ShapeError
-        If the data is of an unknown type or not C-contiguous.
-    """
+    """The memory of `value`, without a copy."""
     if is_dlpack_capsule(value):
         return _from_capsule(value, stream_number(stream))
     known = libraries.described((value,))

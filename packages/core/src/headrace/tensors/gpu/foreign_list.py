@@ -56,20 +56,7 @@ class ForeignList:
 def all_on_gpu(
     values: Sequence[Any], stream: Any = None, device_id: int | None = None
 ) -> ForeignList | None:
-    """The memory of `values`, without a copy.
-
-    Parameters
-    ----------
-    values
-        Arrays.
-    stream, device_id
-        As for `headrace.tensors.gpu.foreign.on_gpu`.
-
-    Returns
-    -------
-    None if they are not all of one class, on one GPU, of one type and of as many axes, or cannot be
-    shared, or are this library's own: taken one by one, they tell what is wrong, and which it is.
-    """
+    """The memory of `values`, without a copy."""
     kinds = set(map(type, values))
     if len(kinds) != 1:
         return None

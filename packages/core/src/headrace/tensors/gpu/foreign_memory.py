@@ -23,16 +23,8 @@ _waiting: deque[tuple[list[Event], Any]] = deque()
 
 
 class ForeignMemory:
-    """Keeps the owner of memory, for as long as it exists and work that reads the memory goes on.
-
-    Parameters
-    ----------
-    runtime
-        The GPU.
-    owner
-        What keeps the memory alive: another library's array, or several.
-    is_scattered
-        Whether it may be several pieces of memory.
+    """Keeps the owner of memory, for as long as it exists and work that reads the memory goes
+    on.
     """
 
     __slots__ = ("__weakref__", "_owner", "_runtime", "_streams", "is_scattered")

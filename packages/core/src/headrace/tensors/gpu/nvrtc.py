@@ -52,11 +52,6 @@ def architecture(compute_capability: tuple[int, int]) -> str:
 
     Devices that the compiler does not know get the intermediate code of the newest older one that
     it does, which the driver finishes.
-
-    Raises
-    ------
-    GpuNotAvailableError
-        If the GPU is older than all that the compiler knows: nothing it makes runs there.
     """
     wanted = 10 * compute_capability[0] + compute_capability[1]
     known = sorted(int(a) for a in _nvrtc().getSupportedArchs())
@@ -80,22 +75,7 @@ def architecture(compute_capability: tuple[int, int]) -> str:
 
 
 def compiled(source: str, name: str, arch: str) -> tuple[bytes, str]:
-    """Machine code of the program `source` for `arch`, and how it calls the kernel `name`.
-
-    Parameters
-    ----------
-    source
-        CUDA C++, complete but for headers of CUDA.
-    name
-        Name expression of the kernel: ``"fill<float>"``.
-    arch
-        ``"sm_90"``, or ``"compute_90"`` for intermediate code.
-
-    Raises
-    ------
-    CompilationError
-        If it does not compile.
-    """
+    """Machine code of the program `source` for `arch`, and how it calls the kernel `name`."""
     version = _nvrtc().getVersion()
     key = "\0".join((source, name, arch, str(version), *OPTIONS))
     file, folders = f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.cubin", kernel_cache.folders()

@@ -159,20 +159,7 @@ class DevicePool:
         quiesced: bool = False,
         account: Account | None = None,
     ) -> DeviceMemory:
-        """Memory for work of `stream`.
-
-        Parameters
-        ----------
-        quiesced
-            No work that is queued anywhere may use it still.
-        account
-            Where the memory is counted while it is in use.
-
-        Raises
-        ------
-        MemoryError
-            If the device has none left.
-        """
+        """Memory for work of `stream`."""
         sizes = size_classes(max(size_bytes, _SMALLEST_BYTES), BUFFER_SETTINGS.device_growth)
         with self._lock:
             self._collect()
@@ -218,11 +205,6 @@ class DevicePool:
         """Set memory aside in one piece, which is taken before the driver is asked for more.
 
         It is freed when what this returns, and all that was taken of it, are gone.
-
-        Raises
-        ------
-        MemoryError
-            If the device has none left.
         """
         size = -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         reserve = self._asked(lambda: DeviceReserve(self._runtime, size), size)
@@ -316,13 +298,7 @@ class DevicePool:
             ) from error
 
     def trim(self) -> int:
-        """Give all idle memory back to the driver, waiting for what still uses it.
-
-        Returns
-        -------
-        int
-            Bytes freed.
-        """
+        """Give all idle memory back to the driver, waiting for what still uses it."""
         with self._lock:
             self._collect()
             streams = {stream for stream, _ in self._idle}

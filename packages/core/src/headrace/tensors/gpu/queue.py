@@ -74,20 +74,7 @@ class Queue:
     def empty(
         self, shapes: Any, dtype: Any, count: int | None = None, *, quiesced: bool = False
     ) -> DeviceBatch:
-        """Uninitialised memory for a batch, in one piece.
-
-        Parameters
-        ----------
-        shapes
-            One shape a sample, ``(samples, ndim)``, or, with `count`, one for all.
-        dtype
-            Element type.
-        count
-            Number of samples, where `shapes` is a single one.
-        quiesced
-            No queued work may use the memory still: for writers that do not keep to the order of
-            the stream (see `headrace.tensors.gpu.pool`).
-        """
+        """Uninitialised memory for a batch, in one piece."""
         dtype = np.dtype(dtype)
         if count and type(shapes) is tuple:
             uniform: tuple[int, ...] | None = shapes

@@ -83,13 +83,7 @@ class Runtime(Protocol):
         """Wait, on the host, for all work of `stream`."""
 
     def allocate(self, size_bytes: int) -> int:
-        """Address of new device memory.
-
-        Raises
-        ------
-        MemoryError
-            If there is not enough.
-        """
+        """Address of new device memory."""
 
     def free(self, address: int) -> None:
         """Give device memory back to the driver; waits for the device.
@@ -129,11 +123,6 @@ class Runtime(Protocol):
         """The kernel `name`, maybe a template with its arguments, of this program text.
 
         Compiled at first use and kept, on disk as well.
-
-        Raises
-        ------
-        RuntimeError
-            With the compiler's words, if it does not compile.
         """
 
     def array(
@@ -201,14 +190,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def get_runtime(device_id: int) -> Runtime:
-    """The runtime of GPU number `device_id`, made at first use.
-
-    Raises
-    ------
-    GpuNotAvailableError
-        If there is no such device, no driver, or no CuPy, or in a fork of a process that used one;
-        says what is missing.
-    """
+    """The runtime of GPU number `device_id`, made at first use."""
     runtime = None if _is_fork else _runtimes.get(device_id)
     if runtime is None:
         _check_process()
@@ -225,13 +207,7 @@ def get_runtime(device_id: int) -> Runtime:
 
 
 def check_available() -> None:
-    """Check that pipelines can run on a GPU here.
-
-    Raises
-    ------
-    GpuNotAvailableError
-        If they cannot; says what is missing and how to install it.
-    """
+    """Check that pipelines can run on a GPU here."""
     _check_process()
     if not _runtimes and _make is None:
         from headrace.tensors.gpu.cuda import check_cuda
@@ -280,13 +256,7 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    """Number of the calling thread's current GPU.
-
-    Raises
-    ------
-    GpuNotAvailableError
-        If there is none.
-    """
+    """Number of the calling thread's current GPU."""
     _check_process()
     if _make is not None:
         return min(_runtimes, default=0) if _current is None else _current()
@@ -296,13 +266,7 @@ def current_device() -> int:
 
 
 def device_of(address: int) -> int:
-    """Number of the GPU whose memory is at `address`.
-
-    Raises
-    ------
-    GpuNotAvailableError
-        If there is none.
-    """
+    """Number of the GPU whose memory is at `address`."""
     if _make is not None:
         return min(_runtimes, default=0)
     from headrace.tensors.gpu.cuda import check_cuda

@@ -48,19 +48,7 @@ def noted(streams: tuple[int, ...], stream: int) -> tuple[int, ...]:
 
 
 def stream_number(stream: Any) -> int:
-    """The number of a stream.
-
-    Parameters
-    ----------
-    stream
-        An integer, a ``ctypes.c_void_p``, None (the default stream), a stream of PyTorch or CuPy,
-        or any object with ``__cuda_stream__``.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If it is nothing of the kind.
-    """
+    """The number of a stream."""
     if isinstance(stream, UserStream):
         return stream
     number = stream if type(stream) is int else _number(stream)

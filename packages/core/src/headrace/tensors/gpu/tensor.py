@@ -212,21 +212,7 @@ class TensorGPU(TensorBase):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule over the memory.
-
-        Parameters
-        ----------
-        stream
-            The stream that reads the memory, which is made to wait for who writes it: 1 for the
-            default stream, 2 for that of the thread, or a stream's handle. -1: nothing waits.
-            None: any stream may read, so the program waits.
-        max_version
-            Newest version of DLPack that the consumer knows.
-        dl_device
-            Where the consumer wants the data: here, or a copy of it in host memory.
-        copy
-            Whether it wants a copy.
-        """
+        """A DLPack capsule over the memory."""
         if dl_device is not None and asks_for(dl_device, self.__dlpack_device__(), copy):
             return self.as_cpu().__dlpack__(max_version=max_version)
         if copy:

@@ -25,17 +25,7 @@ copy from page-locked memory.
 
 
 class Uploads:
-    """Collects what is to be uploaded, in memory of the host, and copies it over in one go.
-
-    Parameters
-    ----------
-    runtime, stream
-        Where copies go.
-    pool, staging
-        Memory on the device, and memory of the host to copy from.
-    together
-        Whether one copy may take several things over.
-    """
+    """Collects what is to be uploaded, in memory of the host, and copies it over in one go."""
 
     __slots__ = (
         "_address",

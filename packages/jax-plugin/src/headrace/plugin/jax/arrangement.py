@@ -23,13 +23,7 @@ def make_assembly(
     devices: Sequence[jax.Device] | None,
     pmap_compatible: bool | None,
 ) -> Assembly:
-    """What makes arrays of the batches of these pipelines.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If the sharding and the pipelines do not go together.
-    """
+    """What makes arrays of the batches of these pipelines."""
     stacked = bool(devices) if pmap_compatible is None else pmap_compatible
     if devices is not None:
         sharding = over_devices(devices)

@@ -23,17 +23,7 @@ class Assembly(Protocol):
     """Makes one array of each output."""
 
     def array(self, name: str, parts: list[Rows], *, whole: bool) -> jax.Array:
-        """The array of output `name`.
-
-        Parameters
-        ----------
-        name
-            Of the output.
-        parts
-            The rows that each pipeline gave.
-        whole
-            Whether all pipelines gave a batch of the same size.
-        """
+        """The array of output `name`."""
         ...
 
     def flags(self, parts: list[np.ndarray]) -> jax.Array:
@@ -77,13 +67,7 @@ class OnItsDevice:
 
 
 class OnOneDevice:
-    """The batches of several pipelines that are all on one device.
-
-    Parameters
-    ----------
-    stacked
-        Whether each keeps to itself, ``(pipelines, batch, ...)``, or they follow one another.
-    """
+    """The batches of several pipelines that are all on one device."""
 
     def __init__(self, *, stacked: bool) -> None:
         self._host = host_device()
@@ -109,15 +93,6 @@ class Sharded:
 
     Where the last batch of an epoch has not as many rows for all parts, its rows are shared out
     anew; and if they do not go up, all devices get all of them.
-
-    Parameters
-    ----------
-    shardings
-        Of the outputs.
-    order
-        For each part, in the order along the batch, which of the pipelines makes it.
-    stacked
-        Whether each part has an axis of its own, ``(parts, batch, ...)``.
     """
 
     def __init__(self, shardings: OutputShardings, order: list[int], *, stacked: bool) -> None:
@@ -145,15 +120,7 @@ class Sharded:
 
 
 class Split:
-    """Arrays over several devices, cut out of the batch of one pipeline.
-
-    Parameters
-    ----------
-    shardings
-        Of the outputs.
-    stacked
-        Whether each part has an axis of its own, ``(parts, batch, ...)``.
-    """
+    """Arrays over several devices, cut out of the batch of one pipeline."""
 
     def __init__(self, shardings: OutputShardings, *, stacked: bool) -> None:
         self._shardings = shardings
@@ -244,13 +211,7 @@ def _indivisible(name: str, rows: int, wanted: BatchSharding) -> ShapeError:
 
 
 def check_shapes(name: str, parts: Sequence[Rows]) -> None:
-    """Check that parts of one array have one shape.
-
-    Raises
-    ------
-    ShapeError
-        If they differ.
-    """
+    """Check that parts of one array have one shape."""
     shapes = {part.shape for part in parts}
     if len(shapes) > 1:
         raise ShapeError(

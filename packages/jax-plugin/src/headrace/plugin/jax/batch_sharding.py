@@ -100,22 +100,7 @@ def over_devices(devices: Sequence[jax.Device]) -> NamedSharding:
 
 
 def batch_sharding(sharding: Any, what: str = "`sharding`") -> BatchSharding:
-    """`sharding` seen along the batch.
-
-    Parameters
-    ----------
-    sharding
-        A `NamedSharding`, or any sharding that tells which devices get which rows.
-    what
-        What to call it in errors.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is no sharding.
-    ArgumentValueError
-        If it cuts other axes than the first, or this process has none of its devices.
-    """
+    """`sharding` seen along the batch."""
     if not isinstance(sharding, Sharding):
         raise ArgumentTypeError(
             f"{what} is {sharding!r} of type {type(sharding).__name__}; expected a "
@@ -203,21 +188,7 @@ class OutputShardings:
 
 
 def output_shardings(sharding: Any, names: Sequence[str]) -> OutputShardings:
-    """The sharding of each output.
-
-    Parameters
-    ----------
-    sharding
-        One for all outputs, or a dictionary with one for each.
-    names
-        Names of the outputs.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        As `batch_sharding`; or if an output has no sharding, a sharding has no output, or they are
-        not over the same devices.
-    """
+    """The sharding of each output."""
     if not isinstance(sharding, Mapping):
         one = batch_sharding(sharding)
         return OutputShardings(dict.fromkeys(names, one), one)

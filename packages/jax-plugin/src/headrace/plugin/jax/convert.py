@@ -21,26 +21,7 @@ _LISTED = 3
 
 
 def to_rows(batch: Batch, kept: int | list[int], output: str) -> np.ndarray | jax.Array:
-    """The kept samples of `batch`, outermost axis samples, where they are.
-
-    Parameters
-    ----------
-    batch
-        Samples of one shape.
-    kept
-        That many from the front, shared; or those with these numbers, copied.
-    output
-        Name of the output, for errors.
-
-    Returns
-    -------
-    NumPy's array over memory of the host; JAX's over that of a GPU.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes of the samples differ.
-    """
+    """The kept samples of `batch`, outermost axis samples, where they are."""
     if not isinstance(kept, int):
         batch = batch[:0] if not kept else type(batch)([batch[i] for i in kept], contiguous=False)
     elif kept < len(batch):

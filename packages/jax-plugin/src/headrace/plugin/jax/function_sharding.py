@@ -16,20 +16,7 @@ if TYPE_CHECKING:
 
 
 def as_global(rows: Rows, wanted: BatchSharding) -> jax.Array:
-    """The array of which `rows` are those of this process, cut among its devices.
-
-    Parameters
-    ----------
-    rows
-        The batch, in the order of the parts.
-    wanted
-        How it is cut.
-
-    Raises
-    ------
-    ShapeError
-        If the devices cannot have as many samples each.
-    """
+    """The array of which `rows` are those of this process, cut among its devices."""
     count = len(wanted.parts)
     size, rest = divmod(len(rows), count)
     if rest:
@@ -47,11 +34,6 @@ def own_rows(value: jax.Array, output: int) -> Any:
     """The rows that this process has of an array: in one piece, along the batch.
 
     An array whose parts are all here may be cut in any way.
-
-    Raises
-    ------
-    ShapeError
-        If other axes than the first are cut among processes.
     """
     if value.is_fully_addressable:
         return value

@@ -170,13 +170,7 @@ class DALIGenericIterator(_Base):
 
 
 def checked_output_map(output_map: Any) -> list[str]:
-    """The names of the outputs.
-
-    Raises
-    ------
-    ArgumentValueError
-        If there are none.
-    """
+    """The names of the outputs."""
     names = [output_map] if isinstance(output_map, str) else list(output_map or ())
     if not names:
         raise ArgumentValueError(
@@ -187,13 +181,7 @@ def checked_output_map(output_map: Any) -> list[str]:
 
 
 def check_devices(sharding: Any, devices: Sequence[jax.Device] | None) -> None:
-    """Check that arrays are given one place.
-
-    Raises
-    ------
-    ArgumentValueError, ArgumentTypeError, UsageError
-        If both are given, `devices` are no devices, or there are several processes.
-    """
+    """Check that arrays are given one place."""
     if devices is None:
         return
     if sharding is not None:

@@ -105,13 +105,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
             return self
 
     def __next__(self) -> dict[str, jax.Array]:
-        """The next batch: the one that was shown, if any was.
-
-        Raises
-        ------
-        StopIteration
-            At the end of the epoch.
-        """
+        """The next batch: the one that was shown, if any was."""
         with self._lock:
             try:
                 found = self._shown()

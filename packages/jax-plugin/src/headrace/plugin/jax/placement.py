@@ -46,13 +46,7 @@ class PipelinePlace:
 
 
 class Placement:
-    """Where the pipelines of an iterator run, and how they are made.
-
-    Parameters
-    ----------
-    output_map, sharding, devices, split_batches
-        See `data_iterator`.
-    """
+    """Where the pipelines of an iterator run, and how they are made."""
 
     def __init__(
         self,
@@ -84,17 +78,7 @@ class Placement:
         kwargs: dict[str, Any],
         checkpoints: Sequence[bytes] | None,
     ) -> list[Pipeline]:
-        """The pipelines for one call of the decorated function.
-
-        Parameters
-        ----------
-        function, own
-            What is decorated, and its parameters.
-        args, kwargs
-            Arguments of the call.
-        checkpoints
-            One for each pipeline, to go on from.
-        """
+        """The pipelines for one call of the decorated function."""
         name = getattr(function, "__name__", repr(function))
         places = self._places(name, own, kwargs)
         if checkpoints is not None and len(checkpoints) != len(places):

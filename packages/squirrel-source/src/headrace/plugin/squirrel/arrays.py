@@ -23,13 +23,7 @@ class PickleRefusedError(BadSampleError):
 
 
 def stored_dtype(descr: Any) -> np.dtype[Any]:
-    """The element type that `descr`, from a shard, describes.
-
-    Raises
-    ------
-    BadSampleError
-        If it describes none, or Python objects.
-    """
+    """The element type that `descr`, from a shard, describes."""
     try:
         dtype: np.dtype[Any] = np.dtype(_described(descr))
     except (TypeError, ValueError, SyntaxError) as error:
@@ -52,13 +46,7 @@ def _described(descr: Any) -> Any:
 
 
 def checked_size(dtype: np.dtype[Any], shape: Any, size_bytes: int) -> tuple[int, ...]:
-    """`shape` as a tuple, if an array of it takes `size_bytes`.
-
-    Raises
-    ------
-    BadSampleError
-        If it does not.
-    """
+    """`shape` as a tuple, if an array of it takes `size_bytes`."""
     if not isinstance(shape, (list, tuple)) or not all(
         isinstance(extent, int) and extent >= 0 for extent in shape
     ):
@@ -88,15 +76,7 @@ def filled(
 
 
 def unpickled(data: bytes, *, allowed: bool) -> Any:
-    """An array that was pickled because it holds Python objects.
-
-    Raises
-    ------
-    PickleRefusedError
-        If that is not `allowed`.
-    BadSampleError
-        If it cannot be unpickled.
-    """
+    """An array that was pickled because it holds Python objects."""
     if not allowed:
         raise PickleRefusedError(
             "it holds an array of Python objects, which is stored as a pickle, and loading a "
@@ -116,13 +96,6 @@ def as_tensor(value: Any, field: str) -> np.ndarray:
 
     Arrays stay what they are. Bytes become uint8 ``(size,)``, so that encoded images can be
     decoded; Python's numbers become int64, float64 and bool, as they do in NumPy.
-
-    Raises
-    ------
-    DataTypeError
-        If it holds something else than numbers.
-    ShapeError
-        If it is a list of lists of different lengths.
     """
     if isinstance(value, np.ndarray):
         array = value

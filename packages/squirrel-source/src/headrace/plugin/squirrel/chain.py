@@ -28,21 +28,7 @@ _HARMLESS_LIMITS = ("max_buffer_size", "strict_map_key", "read_size", "max_bin_l
 
 
 class ParallelShards:
-    """The samples of shards, one shard after the other, read by threads.
-
-    Parameters
-    ----------
-    folder
-        Where the shards are.
-    keys
-        Their names, in the order to read them; taken anew for each iteration.
-    workers
-        Number of threads.
-    readahead_bytes
-        How much may be decoded before it is asked for.
-    allow_pickle
-        Whether arrays of Python objects may be loaded.
-    """
+    """The samples of shards, one shard after the other, read by threads."""
 
     def __init__(
         self,

@@ -25,11 +25,6 @@ def count_samples(folder: ShardFolder, workers: int) -> tuple[list[str], list[in
     A shard that cannot be read to its end counts one more than it has good samples, so that
     whoever comes to the bad one learns of it. What is counted is remembered, until the files
     change; those of memory are not, as nothing tells when they do.
-
-    Raises
-    ------
-    ArgumentValueError
-        If there are no shards, or all of them are empty.
     """
     listing = folder.listing()
     keys = [name.removesuffix(".gz") for name, _ in listing]

@@ -50,13 +50,7 @@ class ShardSamples:
         self.number = 0
 
     def next(self) -> Any:
-        """The next sample; `None` at the end.
-
-        Raises
-        ------
-        BadSampleError
-            If it cannot be read; nor can then those behind it.
-        """
+        """The next sample; `None` at the end."""
         sample = self._do("next")
         self.number += sample is not None
         return sample
@@ -95,21 +89,7 @@ class ShardSamples:
 
 
 class ShardFolder:
-    """A folder of Squirrel's shards, local or at any address that fsspec knows.
-
-    Parameters
-    ----------
-    url
-        The folder.
-    storage_options
-        For the file system, as Squirrel's drivers take them: a `protocol` in them takes the place
-        of the one in `url`.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If `url` is no address.
-    """
+    """A folder of Squirrel's shards, local or at any address that fsspec knows."""
 
     def __init__(
         self, url: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
@@ -140,13 +120,7 @@ class ShardFolder:
         ShardFolder.__init__(self, **state)
 
     def keys(self) -> list[str]:
-        """Names of the shards, sorted, without their ending, as Squirrel's drivers list them.
-
-        Raises
-        ------
-        ArgumentValueError
-            If there is no such folder, or no shard in it.
-        """
+        """Names of the shards, sorted, without their ending, as Squirrel's drivers list them."""
         names = [name for name, _ in self.listing()]
         return [name.removesuffix(_ENDING) for name in names]
 
@@ -200,25 +174,13 @@ class ShardFolder:
     def open(
         self, key: str, fields: Collection[str] | None = None, *, allow_pickle: bool = False
     ) -> ShardSamples:
-        """The samples of the shard `key`.
-
-        Raises
-        ------
-        BadSampleError
-            If it cannot be opened.
-        """
+        """The samples of the shard `key`."""
         path = self.path(key)
         stream = GzipStream(self.open_file(key), path)
         return ShardSamples(stream, path, fields, allow_pickle=allow_pickle)
 
     def open_file(self, key: str) -> Readable:
-        """The compressed file of the shard `key`.
-
-        Raises
-        ------
-        BadSampleError
-            If it cannot be opened.
-        """
+        """The compressed file of the shard `key`."""
         path = self.path(key)
         try:
             file: Any = (
@@ -247,15 +209,7 @@ class ShardFolder:
             return samples.number, None
 
     def first_sample(self, *, allow_pickle: bool = False) -> Any:
-        """The first sample of the first shard that has any.
-
-        Raises
-        ------
-        ArgumentValueError
-            If all shards are empty.
-        BadSampleError
-            If it cannot be read.
-        """
+        """The first sample of the first shard that has any."""
         for sample in self._first_samples(allow_pickle):
             return sample
         raise ArgumentValueError(

@@ -96,21 +96,7 @@ class Reading:
 
 
 class Pass:
-    """The samples of one epoch, from some position on.
-
-    Parameters
-    ----------
-    reading
-        How the data set is read.
-    epoch
-        Number of the epoch.
-    part, parts
-        Which part of the samples to read, of how many.
-    counts
-        How many samples each shard has; not needed for the whole of a data set from its beginning.
-    position
-        How many samples to leave out.
-    """
+    """The samples of one epoch, from some position on."""
 
     def __init__(
         self,

@@ -37,22 +37,7 @@ class Expected:
 
 
 class FieldReader:
-    """Takes the wanted fields out of samples, checks and converts them.
-
-    Parameters
-    ----------
-    names
-        The fields, in the order of the outputs.
-    dtype
-        Element type to convert to, as `types.as_data_type` takes it, or one for each field that is
-        to be converted.
-    schema
-        By name of a field, what it has to be: an element type, or a pair of it and a number of
-        dimensions or a shape (with `None` for what may vary).
-    on_mismatch
-        What to do with a sample that is not that: ``"raise"``, ``"skip"`` it, or ``"cast"`` its
-        elements.
-    """
+    """Takes the wanted fields out of samples, checks and converts them."""
 
     def __init__(
         self,
@@ -94,13 +79,7 @@ class FieldReader:
         return dict.fromkeys(self.names, _target(dtype))
 
     def learn(self, sample: Any) -> None:
-        """Expect of every further sample what `sample` is, where nothing else was said.
-
-        Raises
-        ------
-        MismatchError
-            If a field is missing or holds no tensor.
-        """
+        """Expect of every further sample what `sample` is, where nothing else was said."""
         for name in self.names:
             value = self._tensor(sample, name)
             known = self._expected.get(name, Expected())
@@ -170,13 +149,7 @@ class FieldReader:
 
 
 def field_names(fields: Any, sample: Any) -> tuple[str, ...]:
-    """The names in `fields`, or without it those of `sample`.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If `fields` is neither a name nor a list of names.
-    """
+    """The names in `fields`, or without it those of `sample`."""
     if isinstance(fields, str):
         return (fields,)
     if fields is not None:

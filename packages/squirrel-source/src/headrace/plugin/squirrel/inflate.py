@@ -55,15 +55,7 @@ _make_inflater, _INFLATE_ERRORS, LIBRARY = _inflaters()
 
 
 class GzipStream:
-    """Inflates a gzip file of any number of members from its beginning to its end.
-
-    Parameters
-    ----------
-    file
-        The compressed file; it is closed together with the stream.
-    name
-        What error messages call it.
-    """
+    """Inflates a gzip file of any number of members from its beginning to its end."""
 
     def __init__(self, file: Readable, name: str) -> None:
         self._file = file
@@ -73,13 +65,7 @@ class GzipStream:
         self._started = False
 
     def piece(self) -> bytes:
-        """The next bytes, at most `MOST_BYTES` of them; none at the end.
-
-        Raises
-        ------
-        BadSampleError
-            If the file is cut, damaged, or no gzip file.
-        """
+        """The next bytes, at most `MOST_BYTES` of them; none at the end."""
         while True:
             if self._inflater.eof and not self._next_member():
                 return b""

@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 
 
 class JsonSamples:
-    """The samples of one shard, in order.
-
-    Parameters
-    ----------
-    window
-        The inflated shard.
-    fields
-        Names of the values to keep; `None` for all.
-    """
+    """The samples of one shard, in order."""
 
     def __init__(self, window: ByteWindow, fields: Collection[str] | None) -> None:
         self._window = window

@@ -63,17 +63,7 @@ class _Header:
 
 
 class MessagePackSamples:
-    """The samples of one shard, in order.
-
-    Parameters
-    ----------
-    window
-        The inflated shard.
-    fields
-        Names of the values to keep; `None` for all.
-    allow_pickle
-        Whether arrays of Python objects may be loaded.
-    """
+    """The samples of one shard, in order."""
 
     def __init__(
         self, window: ByteWindow, fields: Collection[str] | None, *, allow_pickle: bool
@@ -97,11 +87,6 @@ class MessagePackSamples:
         """The next sample, a dictionary of what `fields` names; `None` at the end.
 
         A sample that is no dictionary is returned as it is.
-
-        Raises
-        ------
-        BadSampleError
-            If the stream ends in the middle or is no MessagePack.
         """
         window = self._window
         if not window.have(1):

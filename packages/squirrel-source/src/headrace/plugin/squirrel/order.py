@@ -89,21 +89,7 @@ def split(shards: Sequence[int], counts: Sequence[int], part: int, parts: int) -
 def emission(
     known: Known, *, lanes: int, buffer: int, seed: int, epoch: int, rank: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """The order of samples: pairs of the number of a segment and that of a sample of its shard.
-
-    Parameters
-    ----------
-    known
-        Tells what there is.
-    lanes
-        How many segments are read side by side, one sample of each in turn. When one ends, the
-        next segment takes its place.
-    buffer
-        Size of the shuffle buffer: each sample is drawn at random out of that many. Without
-        shuffling 1.
-    seed, epoch, rank
-        What the buffer's draws depend on.
-    """
+    """The order of samples: pairs of the number of a segment and that of a sample of its shard."""
     entries = _side_by_side(known, lanes)
     return (
         entries if buffer <= 1 else _buffered(entries, buffer, _words(seed, epoch, _BUFFER, rank))

@@ -130,28 +130,7 @@ def _not_open(*_: Any) -> Any:
 
 
 class ReadAhead:
-    """The samples of a list of segments, decoded by threads before they are asked for.
-
-    Parameters
-    ----------
-    segments
-        What to read. Taken from as it is needed, so it may be endless.
-    open_shard
-        Opens the shard of a segment.
-    convert
-        Takes a sample, the name of its shard and its number; returns what is to be handed out (or
-        `SKIPPED`), and how many bytes of memory it takes.
-    lanes
-        How many segments are consumed side by side; 1 for one after the other.
-    workers
-        Number of threads.
-    readahead_bytes
-        How much may be decoded before it is asked for.
-    held
-        How many samples a shuffle buffer keeps back, which do not count as read ahead.
-    unneeded
-        Tells whether a sample of a slot is not going to be asked for.
-    """
+    """The samples of a list of segments, decoded by threads before they are asked for."""
 
     def __init__(
         self,
@@ -198,13 +177,7 @@ class ReadAhead:
             return shared.streams[slot].segment
 
     def has(self, slot: int, number: int) -> bool:
-        """Whether segment `slot` has sample `number` of its shard; waits until that is known.
-
-        Raises
-        ------
-        BadSampleError
-            If the sample cannot be read.
-        """
+        """Whether segment `slot` has sample `number` of its shard; waits until that is known."""
         shared = self._shared
         with shared.lock:
             stream = shared.streams[slot]
@@ -215,22 +188,7 @@ class ReadAhead:
             return number < stream.next or stream.error is not None
 
     def take(self, slot: int, number: int, *, keep: bool = False) -> Any:
-        """Sample `number` of segment `slot`, or `SKIPPED`; waits for it.
-
-        Parameters
-        ----------
-        slot, number
-            Which one.
-        keep
-            It will be asked for again.
-
-        Raises
-        ------
-        BadSampleError
-            If it cannot be read.
-        KeyError
-            If it was taken before.
-        """
+        """Sample `number` of segment `slot`, or `SKIPPED`; waits for it."""
         shared = self._shared
         with shared.lock:
             while len(shared.streams) <= slot and shared.activate():

@@ -90,19 +90,7 @@ class _Order(ReadingOrder):
 
 
 class _Ahead:
-    """The reading of one epoch: which samples it still has to give, and who reads them.
-
-    Parameters
-    ----------
-    reading
-        How the data set is read.
-    segments
-        What is read.
-    starts
-        Number of the first sample of each shard.
-    left
-        Numbers of the samples to give.
-    """
+    """The reading of one epoch: which samples it still has to give, and who reads them."""
 
     def __init__(
         self, reading: Reading, segments: Sequence[Segment], starts: list[int], left: np.ndarray

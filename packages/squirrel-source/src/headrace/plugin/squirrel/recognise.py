@@ -39,12 +39,8 @@ def driver_of(value: Any) -> Any:
 
 
 def folder_of(value: Any, storage_options: Mapping[str, Any] | None = None) -> ShardFolder | None:
-    """The folder of shards that `value` is, names, or reads; `None` where it does something else.
-
-    Raises
-    ------
-    ArgumentValueError
-        If `storage_options` are given for what has its own.
+    """The folder of shards that `value` is, names, or reads; `None` where it does something
+    else.
     """
     if isinstance(value, (str, os.PathLike)):
         return ShardFolder(value, storage_options)

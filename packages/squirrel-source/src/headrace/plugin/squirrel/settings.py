@@ -17,13 +17,7 @@ _MOST_WORKERS = 16
 
 
 def worker_count(num_workers: int | None) -> int:
-    """`num_workers`, or the number of processors that this process may use.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it is less than one.
-    """
+    """`num_workers`, or the number of processors that this process may use."""
     if num_workers is None:
         try:
             found = len(os.sched_getaffinity(0))
@@ -34,13 +28,7 @@ def worker_count(num_workers: int | None) -> int:
 
 
 def at_least(name: str, value: int, least: int) -> int:
-    """`value`, if it is an integer of at least `least`.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it is not.
-    """
+    """`value`, if it is an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ArgumentValueError(f"`{name}` is {value!r}; it must be an integer, at least {least}.")
     return value

@@ -21,18 +21,6 @@ class CachedFolder(ShardFolder):
 
     A shard is kept under a name made of its address, size and time of change, so one that is
     written anew is read anew. Nothing is ever removed: the cache is a folder of the user's.
-
-    Parameters
-    ----------
-    folder
-        The shards.
-    cache
-        A local folder; made if it does not exist.
-
-    Raises
-    ------
-    ArgumentValueError
-        If that cannot be made.
     """
 
     def __init__(self, folder: ShardFolder, cache: str | os.PathLike[str]) -> None:
@@ -57,13 +45,7 @@ class CachedFolder(ShardFolder):
     def open(
         self, key: str, fields: Collection[str] | None = None, *, allow_pickle: bool = False
     ) -> ShardSamples:
-        """The samples of the shard `key`, from the cache if it is there.
-
-        Raises
-        ------
-        BadSampleError
-            If it cannot be opened.
-        """
+        """The samples of the shard `key`, from the cache if it is there."""
         kept = self._place(key)
         try:
             file = open(kept, "rb", buffering=0)  # noqa: SIM115 - the samples close it

@@ -26,17 +26,6 @@ class Stream:
 
     Its shards are read in parallel where that is possible without any other difference, and what
     Squirrel lets pass in silence is said.
-
-    Parameters
-    ----------
-    composable
-        What gives the samples or batches.
-    workers
-        Number of threads that read shards.
-    readahead_bytes
-        How much they may decode before it is asked for.
-    allow_pickle
-        Whether they may load arrays of Python objects.
     """
 
     def __init__(
@@ -75,13 +64,7 @@ class Stream:
         self._passes += 1
 
     def _claim(self, token: _Token) -> None:
-        """Make sure that no other iterator takes what belongs to this one.
-
-        Raises
-        ------
-        UsageError
-            If there is one.
-        """
+        """Make sure that no other iterator takes what belongs to this one."""
         for step in steps_of(self._composable):
             if not hasattr(step, "queue"):
                 continue
@@ -131,13 +114,7 @@ class _Plain:
 
 
 def _check_item(item: Any) -> None:
-    """Check that an item has no dictionaries or text in it, which are no tensors.
-
-    Raises
-    ------
-    DataTypeError
-        If it has.
-    """
+    """Check that an item has no dictionaries or text in it, which are no tensors."""
     one = item
     if isinstance(item, (list, tuple)):
         one = next((v for v in item if isinstance(v, (dict, str))), None)

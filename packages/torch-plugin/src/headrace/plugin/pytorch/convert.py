@@ -43,21 +43,6 @@ def to_torch_tensor(
     """`dali_tensor` as a PyTorch tensor, a batch with its samples along the first dimension.
 
     On a GPU, PyTorch's current stream waits for the data, and the program does not.
-
-    Parameters
-    ----------
-    dali_tensor
-        A tensor, or a batch whose samples have one shape.
-    copy
-        Whether the result gets memory of its own. Otherwise it shares that of a tensor or of a
-        dense batch, which goes back to its pool when the result and all its views are gone; on a
-        GPU once the stream that was current, and the default stream, have done what they were
-        given by then. If it is used on others, it has to be kept until they are through.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes of a batch differ.
     """
     if isinstance(dali_tensor, (TensorListCPU, TensorListGPU)):
         dali_tensor = dali_tensor.as_tensor()
@@ -80,22 +65,7 @@ def kept_samples(batch: Batch, kept: int | list[int]) -> Batch:
 
 
 def to_dense(batch: Batch, kept: int | list[int], output: str) -> torch.Tensor:
-    """The kept samples of `batch` as one tensor.
-
-    Parameters
-    ----------
-    batch
-        Samples of one shape.
-    kept
-        That many from the front, as a view; or those with these numbers, copied.
-    output
-        Name of the output, for errors.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes of the samples differ.
-    """
+    """The kept samples of `batch` as one tensor."""
     batch = kept_samples(batch, kept)
     try:
         return to_torch_tensor(batch)
@@ -138,11 +108,6 @@ def separate(outputs: dict[str, Any]) -> dict[str, Any]:
 
     A program may change its tensors in place. What shares memory is one output under two names, one
     that another is a view of (`fn.reshape`), and what comes of a branch that no sample took.
-
-    Parameters
-    ----------
-    outputs
-        Tensors, or lists of them, by name; changed.
     """
     begins: set[int] = set()
     for name, output in outputs.items():

@@ -213,13 +213,7 @@ class _Epoch:
 def check_arguments(
     dataset: Any, batch_size: int, num_shards: int, shard_id: int, last_batch: str
 ) -> None:
-    """Check what both kinds of sources take.
-
-    Raises
-    ------
-    ArgumentValueError
-        If anything is out of its range.
-    """
+    """Check what both kinds of sources take."""
     if batch_size < 1:
         raise ArgumentValueError(f"`batch_size` is {batch_size}; it must be positive.")
     if not 0 <= shard_id < num_shards:

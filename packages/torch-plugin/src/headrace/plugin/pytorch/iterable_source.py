@@ -89,13 +89,7 @@ class IterableDatasetSource:
         self._epochs: dict[int, int] = {}
 
     def __len__(self) -> int:
-        """Number of batches in an epoch, of a dataset with a length that is one part.
-
-        Raises
-        ------
-        TypeError
-            If it has none, or is several parts, of which nobody knows the lengths.
-        """
+        """Number of batches in an epoch, of a dataset with a length that is one part."""
         if self._total > 1:
             raise UnknownLengthError("Nobody knows how many samples each part of the dataset has.")
         count, size = len(self._dataset), self._batch_size

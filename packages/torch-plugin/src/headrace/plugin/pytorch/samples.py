@@ -16,23 +16,7 @@ Fields = str | int | Sequence[str | int] | None
 
 
 def columns(samples: list[Any], fields: Fields) -> Any:
-    """The samples of a batch, not collated: a list, or a tuple of one list for each output.
-
-    Parameters
-    ----------
-    samples
-        What a dataset has returned.
-    fields
-        Which elements of each sample, by name or position; one for one output, or several. All
-        elements of tuples and lists, or the sample itself, when None.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If samples are dictionaries and `fields` is None, or samples differ in length.
-    OutOfRangeError
-        If a sample has no such field.
-    """
+    """The samples of a batch, not collated: a list, or a tuple of one list for each output."""
     if isinstance(fields, (str, int)):
         return [_field(sample, fields) for sample in samples]
     if fields is not None:

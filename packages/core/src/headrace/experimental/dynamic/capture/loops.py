@@ -30,13 +30,7 @@ class Root(Protocol):
     """What a captured loop iterates over: it gives the data that each step begins with."""
 
     def __next__(self) -> Any:
-        """The outputs for the next step.
-
-        Raises
-        ------
-        StopIteration
-            At the end.
-        """
+        """The outputs for the next step."""
 
     def peek(self, ahead: int) -> tuple[ValueReference, ...] | None:
         """The outputs of a step to come; `None` if it is not known, or will not come."""

@@ -91,13 +91,7 @@ class LoopPlan:
 
 
 def make_plan(first: list[RecordedCall], second: list[RecordedCall]) -> LoopPlan | None:
-    """The calls that two steps have in common, in order; `None` if there are none.
-
-    Parameters
-    ----------
-    first, second
-        The calls of two steps, one behind the other; the second has just ended.
-    """
+    """The calls that two steps have in common, in order; `None` if there are none."""
     banned: set[int] = set()
     while True:
         calls, places = _in_common(first, second, banned)

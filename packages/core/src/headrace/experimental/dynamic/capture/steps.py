@@ -33,19 +33,7 @@ class _Wish:
 
 
 class LoopStep:
-    """The calls of one step, done ahead.
-
-    Parameters
-    ----------
-    plan
-        What they are.
-    root
-        What the step begins with.
-    size
-        Number of samples.
-    evaluator
-        Who does the work.
-    """
+    """The calls of one step, done ahead."""
 
     def __init__(
         self, plan: LoopPlan, root: tuple[ValueReference, ...], size: int, evaluator: Evaluator
@@ -147,13 +135,7 @@ class LoopStep:
         self._origins.clear()
 
     def finish(self, number: int) -> None:
-        """Return when call `number` is done.
-
-        Raises
-        ------
-        Exception
-            What went wrong.
-        """
+        """Return when call `number` is done."""
         invocation = self.invocations[number]
         if invocation.state < DONE:
             self._evaluator.finish(invocation)

@@ -42,25 +42,7 @@ _TWO_NAMES = ("data", "label")
 
 
 class Reader(BaseNode):
-    """The epochs of a reader, as dictionaries of its outputs.
-
-    Parameters
-    ----------
-    reader_type
-        Class of the reader, such as ``ndd.readers.File``.
-    batch_size
-        Number of samples in a batch; `None` for single samples.
-    output_names
-        Names of the outputs. A reader with two needs none: they are ``"data"`` and ``"label"``.
-    **kwargs
-        Arguments of the reader. `enable_checkpointing` is on by itself, except together with
-        `shuffle_after_epoch`.
-
-    Raises
-    ------
-    ArgumentValueError
-        If there is not one name for each output.
-    """
+    """The epochs of a reader, as dictionaries of its outputs."""
 
     def __init__(
         self,
@@ -98,13 +80,7 @@ class Reader(BaseNode):
         self._epoch: Epoch | None = None
 
     def reset(self, initial_state: dict[str, Any] | None = None) -> None:
-        """Begin an epoch.
-
-        Parameters
-        ----------
-        initial_state
-            What `get_state` returned: goes on from there, until the end of that epoch.
-        """
+        """Begin an epoch."""
         super().reset(initial_state)
         if initial_state:
             if not {"reader", "left"} <= initial_state.keys():
@@ -154,17 +130,7 @@ class _Behind(BaseNode):
 
 
 class DictMapper(_Behind):
-    """Applies a function to one of the outputs of a node.
-
-    Parameters
-    ----------
-    source
-        Node that gives dictionaries.
-    map_fn
-        Takes a `Tensor` or a `Batch` and returns one.
-    key
-        Name of the output.
-    """
+    """Applies a function to one of the outputs of a node."""
 
     def __init__(self, source: Any, map_fn: Callable[[Any], Any], key: str = "data") -> None:
         super().__init__(source)
@@ -181,17 +147,7 @@ class DictMapper(_Behind):
 
 
 class ToTorch(_Behind):
-    """Makes tuples of PyTorch's tensors of the outputs of a node.
-
-    Parameters
-    ----------
-    source
-        Node that gives dictionaries of `Tensor` or `Batch`. The samples of a batch must have one
-        shape.
-    output_stream
-        CUDA stream on which the tensors are used; PyTorch's current one when not given. Work on it
-        waits for that of a GPU on the tensors.
-    """
+    """Makes tuples of PyTorch's tensors of the outputs of a node."""
 
     def __init__(self, source: Any, output_stream: Any = None) -> None:
         super().__init__(source)

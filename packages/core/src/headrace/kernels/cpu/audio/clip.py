@@ -32,12 +32,6 @@ _HEADER_BYTES = 4096
 class Clip:
     """An audio file whose samples can be read, once.
 
-    Parameters
-    ----------
-    source
-        The file, uint8, 1-D, contiguous; or the path of a local one, of which then only what is
-        wanted is read.
-
     Attributes
     ----------
     frames
@@ -46,11 +40,6 @@ class Clip:
         Number of channels.
     rate
         Samples a second, in Hz.
-
-    Raises
-    ------
-    BadSampleError
-        If it is no audio file, or its end is missing.
     """
 
     __slots__ = ("_data", "_file", "_flac", "_header", "channels", "frames", "rate")
@@ -87,20 +76,7 @@ class Clip:
             self._file.close()
 
     def read(self, out: np.ndarray, temp: Allocate, first: int = 0, *, mixed: bool = False) -> None:
-        """Fill `out` with the samples from frame number `first` on.
-
-        Parameters
-        ----------
-        out
-            int16, int32 or float32, contiguous: ``(frames, channels)``, or ``(frames,)`` if
-            `mixed`.
-        temp
-            Makes scratch memory.
-        first
-            Frames to leave out.
-        mixed
-            Whether to make one channel of all of them.
-        """
+        """Fill `out` with the samples from frame number `first` on."""
         if not out.size:
             return
         mixed = mixed and self.channels > 1

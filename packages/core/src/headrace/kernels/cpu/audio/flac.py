@@ -53,13 +53,7 @@ class FlacHeader(NamedTuple):
 
 
 def read_flac_header(data: np.ndarray) -> FlacHeader | None:
-    """What a FLAC file has; `None` for anything that is to be left to libsndfile.
-
-    Parameters
-    ----------
-    data
-        The file: uint8, 1-D, contiguous.
-    """
+    """What a FLAC file has; `None` for anything that is to be left to libsndfile."""
     if data.size < 42 or bytes(data[:4]) != b"fLaC" or data[4] & 0x7F:
         return None
     at, last = 4, False
@@ -84,11 +78,6 @@ def decode_flac(data: np.ndarray, header: FlacHeader, temp: Allocate) -> np.ndar
     """All samples, in the upper bits of int32, flat, the channels of a frame side by side.
 
     `None` where something is not as it should be. Memory comes from `temp`.
-
-    Raises
-    ------
-    BadSampleError
-        If frames are good, and not what the header says.
     """
     padded = temp((data.size + PADDING_BYTES,), np.dtype(np.uint8))
     padded[: data.size] = data

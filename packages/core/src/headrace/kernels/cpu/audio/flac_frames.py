@@ -138,19 +138,6 @@ def decode_frames(
 ) -> int:
     """Fill `out` with the samples of a file: `GOOD`; `UNUSUAL` where something is not as it should
     be; `CONTRADICTORY` where a frame with a right check sum is not what the file's header says.
-
-    Parameters
-    ----------
-    data
-        The file, uint8, with `PADDING_BYTES` behind it.
-    begin, size
-        Where frames begin, and the bytes of the file.
-    bits, rate
-        Of a sample; and samples a second: in all frames.
-    block
-        int32 ``(channels, samples)``, scratch memory for the longest frame.
-    out
-        int32, the channels side by side, in the upper bits.
     """
     channels, most = block.shape
     at, done, total = begin, 0, out.size // channels

@@ -12,22 +12,7 @@ from headrace.kernels.compilation import njit
 def nonsilent_region(
     source: np.ndarray, window: int, cutoff: float, reference: float | None, reset: int
 ) -> tuple[int, int]:
-    """First sample and length of what is not silent; both 0 if all is silent.
-
-    Parameters
-    ----------
-    source
-        1-D: integers or float32.
-    window
-        Samples that power is averaged over, at least 1; of shorter signals all.
-    cutoff
-        Power, relative to the reference, from which on a window is not silent.
-    reference
-        Reference power; `None` for the largest of all windows.
-    reset
-        Samples after which the running sum is computed anew, where it is not exact: a multiple of
-        `window`, or -1 for never.
-    """
+    """First sample and length of what is not silent; both 0 if all is silent."""
     if not source.size:
         return 0, 0
     interval = max(source.size, window) if reset < 0 else reset

@@ -12,17 +12,7 @@ _PIECE = 4096
 
 
 def preemphasize(source: np.ndarray, coefficient: float, border: Border, out: np.ndarray) -> None:
-    """Fill `out` with ``source[t] - coefficient * source[t - 1]``.
-
-    Parameters
-    ----------
-    source
-        Numbers but float16, any shape, taken as one row.
-    border
-        What stands before the first number: itself, 0, or the second one.
-    out
-        As large, C-contiguous; numbers but float16.
-    """
+    """Fill `out` with ``source[t] - coefficient * source[t - 1]``."""
     if not out.size:
         return
     row, target = source.reshape(-1), out.reshape(-1)

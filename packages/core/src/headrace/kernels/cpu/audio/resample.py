@@ -29,24 +29,7 @@ def resample(
     *,
     scaled: bool,
 ) -> None:
-    """Fill `out` with samples at the places ``0, step, 2 * step, ...`` of `source`.
-
-    Parameters
-    ----------
-    source
-        ``(frames,)`` or ``(frames, channels)``: integers of up to 32 bits or float32.
-    step
-        How many samples of `source` a sample of `out` is.
-    window
-        See `sinc_window`.
-    out
-        With as many axes and channels: integers of up to 32 bits or float32, C-contiguous.
-    temp
-        Makes scratch memory.
-    scaled
-        Whether the largest number of one type becomes that of the other, and silence silence; else
-        numbers are numbers. In unsigned types there is then no silence beyond the ends but 0.
-    """
+    """Fill `out` with samples at the places ``0, step, 2 * step, ...`` of `source`."""
     if not out.size:
         return
     channels = out.shape[1] if out.ndim == 2 else 1

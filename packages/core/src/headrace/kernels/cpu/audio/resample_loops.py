@@ -30,21 +30,7 @@ def resample(
     scaled: bool,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with samples at the places ``0, step, 2 * step, ...`` of `source`.
-
-    Parameters
-    ----------
-    source
-        float32 ``(frames, channels)``, C-contiguous, not empty.
-    step
-        How many samples of `source` a sample of `out` is.
-    lobes, taps, weights, steps
-        The window, flat, with the length of a row; see `sinc_window`.
-    scaled
-        Whether numbers are loudness from -1 to 1, to be scaled to the integers of `out`.
-    out
-        ``(frames, channels)`` of any type that `as_sample` knows, C-contiguous.
-    """
+    """Fill `out` with samples at the places ``0, step, 2 * step, ...`` of `source`."""
     frames, channels = source.shape
     lane = source.reshape(-1)
     if channels > 1:

@@ -10,30 +10,14 @@ from headrace.kernels.cpu.audio.conversions import as_sample, as_stored, normali
 
 @njit(nogil=True)
 def convert(source: np.ndarray, out: np.ndarray) -> None:
-    """Fill `out` with the samples `source` of a file, as they are stored.
-
-    Parameters
-    ----------
-    source
-        1-D, uint8, int16, int32, float32 or float64.
-    out
-        1-D, int16, int32 or float32, as long.
-    """
+    """Fill `out` with the samples `source` of a file, as they are stored."""
     for i in range(out.size):
         out[i] = as_stored(source[i], out)
 
 
 @njit(nogil=True)
 def mix(source: np.ndarray, channels: int, out: np.ndarray) -> None:
-    """Fill `out` with the mean of the channels, computed in float32.
-
-    Parameters
-    ----------
-    source
-        1-D, the channels of a frame side by side.
-    out
-        1-D, int16, int32 or float32, one number a frame.
-    """
+    """Fill `out` with the mean of the channels, computed in float32."""
     weight = np.float32(1.0 / channels)
     if channels == 2:  # the usual one, without a loop inside
         for i in range(out.size):

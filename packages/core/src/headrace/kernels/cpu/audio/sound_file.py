@@ -82,18 +82,7 @@ def _library() -> tuple[Any, Any, Any, tuple[Any, ...]]:
 
 
 class SoundFile:
-    """A file opened by libsndfile.
-
-    Parameters
-    ----------
-    source
-        The file, uint8, 1-D, contiguous; or its path, where not all of it is wanted.
-
-    Raises
-    ------
-    BadSampleError
-        If libsndfile does not know what it is.
-    """
+    """A file opened by libsndfile."""
 
     def __init__(self, source: np.ndarray | str) -> None:
         library, ffi, functions, _ = _library()
@@ -132,20 +121,7 @@ class SoundFile:
             self._file = ffi.NULL
 
     def read(self, out: np.ndarray, first: int, frames: int) -> None:
-        """Fill `out` with samples, the channels of a frame side by side.
-
-        Parameters
-        ----------
-        out
-            int16, int32 or float32, C-contiguous, of ``frames * channels`` numbers.
-        first, frames
-            First frame of the file to read, and how many.
-
-        Raises
-        ------
-        BadSampleError
-            If the file is damaged or ends early.
-        """
+        """Fill `out` with samples, the channels of a frame side by side."""
         library, ffi, _, _ = _library()
         name = {"int16": "short", "int32": "int", "float32": "float"}[out.dtype.name]
         target = ffi.cast(f"{name}*", out.ctypes.data)

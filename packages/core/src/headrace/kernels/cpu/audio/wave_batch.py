@@ -20,16 +20,7 @@ COLUMNS = 7
 
 @njit(nogil=True)
 def survey_waves(addresses: np.ndarray, sizes: np.ndarray, headers: np.ndarray) -> None:
-    """Find out what files hold.
-
-    Parameters
-    ----------
-    addresses, sizes
-        uint64 and int64 ``(files,)``: where each file is in memory, and its bytes.
-    headers
-        int64 ``(files, COLUMNS)``, filled. `FOUND` is 0 for files that are not to be decoded here:
-        those that are no plain WAV files, lack their end, or have samples at odd places.
-    """
+    """Find out what files hold."""
     for k in range(len(addresses)):
         headers[k, FOUND] = 0
         if sizes[k] < 12:
@@ -59,19 +50,7 @@ def decode_waves(
     out: np.ndarray,
     begins: np.ndarray,
 ) -> None:
-    """Decode all files that `survey_waves` has found.
-
-    Parameters
-    ----------
-    addresses, headers
-        As there.
-    mixed
-        Whether to make one channel of all of them.
-    out
-        1-D, int16, int32 or float32.
-    begins
-        int64 ``(files,)``: the element of `out` with which each file begins.
-    """
+    """Decode all files that `survey_waves` has found."""
     for k in range(len(addresses)):
         frames, channels = headers[k, FRAMES], headers[k, CHANNELS]
         if headers[k, FOUND] == 0 or frames == 0:

@@ -60,15 +60,7 @@ class WaveHeader(NamedTuple):
 
 
 def read_wave_header(data: np.ndarray, size: int | None = None) -> WaveHeader | None:
-    """What a WAV file has; `None` for anything that is to be left to libsndfile.
-
-    Parameters
-    ----------
-    data
-        The file, or its beginning: uint8, 1-D, contiguous.
-    size
-        Bytes of the whole file, where `data` is not all of it.
-    """
+    """What a WAV file has; `None` for anything that is to be left to libsndfile."""
     found, *rest = _read(data, data.size if size is None else size)
     return WaveHeader(*rest) if found else None
 

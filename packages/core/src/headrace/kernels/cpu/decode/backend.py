@@ -12,18 +12,7 @@ from headrace.errors import MissingDependencyError
 
 @cache
 def has_nvimagecodec() -> bool:
-    """Whether nvImageCodec decodes; otherwise OpenCV does. See `headrace.config.DECODER`.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the environment asks for nvImageCodec and it does not load.
-
-    Warns
-    -----
-    RuntimeWarning
-        If nvImageCodec is installed and does not load.
-    """
+    """Whether nvImageCodec decodes; otherwise OpenCV does. See `headrace.config.DECODER`."""
     choice = DECODER.value()
     if choice == "opencv":
         return False

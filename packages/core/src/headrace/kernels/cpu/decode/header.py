@@ -42,13 +42,7 @@ _NOT_TAKEN = (
 
 
 def read_header(data: memoryview) -> ImageHeader:
-    """Header of the image in the bytes `data`.
-
-    Raises
-    ------
-    BadSampleError
-        If the data is in no known format, or its header is cut off, damaged or impossible.
-    """
+    """Header of the image in the bytes `data`."""
     start = bytes(data[:_LONGEST_SIGNATURE])
     if start[:3] == jpeg_header.SIGNATURE:
         header = jpeg_header.read(data)

@@ -104,21 +104,7 @@ def decode_into(
     fast_idct: bool,
     region: tuple[int, int, int, int] | None,
 ) -> bool:
-    """Decode the image in `data` into `out`; False, with `out` undefined, if that is impossible.
-
-    Parameters
-    ----------
-    out
-        Contiguous HWC array of the image's own type.
-    data
-        Contiguous 1-D uint8 array.
-    header
-        What `read_header` said of it. Where nvImageCodec sees another image, it is not decoded.
-    color
-        ``"RGB"``, ``"BGR"``, ``"GRAY"``, or ``"NATIVE"`` for the channels as they are.
-    region
-        First row and column, and one past the last, of the image as stored; `None` for all of it.
-    """
+    """Decode the image in `data` into `out`; False, with `out` undefined, if that is impossible."""
     whole = (0, 0, header.height, header.width)
     calls, handles, kinds = prepared(out.dtype, color, fast_idct)
     bytes_out = out.reshape(-1).view(U8)
@@ -153,17 +139,7 @@ def decode_region(
     channels: int,
     out: np.ndarray,
 ) -> bool:
-    """Decode `region` of the image in `data`, which is to be of the size `whole`, into `out`.
-
-    Parameters
-    ----------
-    calls
-        A `_CALL` of this thread's.
-    handles
-        Of the library's instance, and of a decoder.
-    kinds
-        Sample type, colour specification and sample format, as numbers of the library's.
-    """
+    """Decode `region` of the image in `data`, which is to be of the size `whole`, into `out`."""
     call, at, instance = calls[0], calls.ctypes.data, handles[0]
     call.stream = 0
     if _create_stream(instance, at + _STREAM, data.ctypes.data, data.size, 0) != 0:

@@ -155,11 +155,6 @@ class Library:
         Its handle.
     version
         900 for 0.9.0.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed or does not load on this machine.
     """
 
     def __init__(self) -> None:
@@ -251,13 +246,7 @@ _loading = threading.Lock()
 
 @cache
 def library() -> Library:
-    """The library, loaded once for the process, whichever threads ask for it at once.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed or does not load on this machine.
-    """
+    """The library, loaded once for the process, whichever threads ask for it at once."""
     with no_fork, _loading:
         return _only()
 

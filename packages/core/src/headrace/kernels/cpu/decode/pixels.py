@@ -61,25 +61,7 @@ def decode(
     empty: Allocator,
     temp: Allocator,
 ) -> np.ndarray:
-    """Pixels of the image in `data`, HWC, or of `region` of the upright image.
-
-    Parameters
-    ----------
-    data
-        The encoded image: contiguous 1-D uint8.
-    header
-        What `read_header` said of it.
-    region
-        First row and column, and one past the last; not empty; `None` for the whole image.
-    empty, temp
-        Where memory for the result and for steps on the way to it comes from. The result may lie
-        in either, or in memory of a decoder's.
-
-    Raises
-    ------
-    BadSampleError
-        If the image is cut off, damaged, or of a kind that cannot be decoded.
-    """
+    """Pixels of the image in `data`, HWC, or of `region` of the upright image."""
     native = header.dtype
     if native is None or header.unsupported:
         raise BadSampleError(f"The data is {header.unsupported}, which cannot be decoded.")

@@ -24,11 +24,6 @@ def import_quietly(
     C++ code that runs while a shared library is loaded writes to the file descriptor, not to
     `sys.stderr`. It is redirected for that moment; every other line that arrives, from whichever
     thread, is passed on afterwards.
-
-    Parameters
-    ----------
-    environment
-        Variables set during the import, unless the user has set them.
     """
     with no_fork, added_environment(environment):
         return _import_filtered(module, ignore)

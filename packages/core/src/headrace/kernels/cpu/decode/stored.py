@@ -28,21 +28,7 @@ def decode_stored(
     memory: Allocator,
     temp: Allocator,
 ) -> np.ndarray:
-    """Pixels of `region`, HWC, or of the whole image.
-
-    Parameters
-    ----------
-    color
-        ``"RGB"``, ``"BGR"``, ``"GRAY"``, or ``"NATIVE"`` for the channels as they are.
-    memory, temp
-        Where memory for the result and for steps on the way to it comes from. The result may be a
-        view of either, or in memory of the decoder's.
-
-    Raises
-    ------
-    BadSampleError
-        If the pixels cannot be decoded.
-    """
+    """Pixels of `region`, HWC, or of the whole image."""
     if header.codec not in _BY_NVIMAGECODEC:
         found = opencv_codecs.decode(data, header, color, region)
     elif header.variant == "cmyk" and color != "RGB":

@@ -38,31 +38,7 @@ def begin_decoding(
     cache: DecodedCache | None = None,
     plain: PlainJpegs | None = None,
 ) -> tuple[DeviceBatch, Finish]:
-    """Begin to decode a batch.
-
-    Parameters
-    ----------
-    queue
-        Where the work goes.
-    samples
-        The images, in the order of the batch. What has no image stays empty.
-    count
-        Number of samples of the batch.
-    wanted, options
-        What the pixels are to be like, and how the device decodes.
-    threads
-        How many threads of the CPU may take part; 0 for as many as there are processors.
-    plain
-        More images: JPEG files that are as most are.
-    cached, cache
-        Samples that have been decoded before, with their places in the batch, and where they are.
-
-    Returns
-    -------
-    The batch, HWC, and what is to be called before anybody reads it, with a queue for the same
-    stream: it waits for the JPEG engines, queues what is left to be done, and returns for each
-    sample that no decoder could decode its error. Those samples hold arbitrary values.
-    """
+    """Begin to decode a batch."""
     if plain is not None and len(plain.positions) == count:
         shapes = plain.shapes
     else:

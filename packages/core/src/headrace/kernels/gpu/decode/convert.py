@@ -53,15 +53,7 @@ class Decoded(NamedTuple):
 def convert(
     queue: Queue, images: list[Decoded], native: np.dtype, target: np.dtype, *, ycbcr: bool
 ) -> None:
-    """Queue the conversion of `images`, whose elements are of type `native`.
-
-    Parameters
-    ----------
-    target
-        Element type of the outputs; full range becomes full range.
-    ycbcr
-        Whether RGB becomes YCbCr.
-    """
+    """Queue the conversion of `images`, whose elements are of type `native`."""
     table = np.array(images, np.int64).reshape(len(images), 7)
     orientation = table[:, 5]
     descriptors = _descriptors(table, native.itemsize)

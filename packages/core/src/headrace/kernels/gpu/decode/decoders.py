@@ -24,17 +24,7 @@ from headrace.tensors.gpu.runtime import Runtime
 
 
 class Decoders:
-    """The decoders of one thread for one device and one way to decode, made at first use.
-
-    Parameters
-    ----------
-    runtime
-        The device.
-    options
-        How to decode.
-    threads
-        How many threads of the CPU may take part; 0 for as many as there are processors.
-    """
+    """The decoders of one thread for one device and one way to decode, made at first use."""
 
     def __init__(self, runtime: Runtime, options: DecoderOptions, threads: int) -> None:
         self._runtime = runtime

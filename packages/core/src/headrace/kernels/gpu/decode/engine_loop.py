@@ -76,23 +76,7 @@ def _call(typing: Any, function: Any, arguments: Any) -> Any:
 
 @njit(nogil=True)
 def serve(ring: np.ndarray, wake: np.ndarray, position: int, lock: np.ndarray) -> int:
-    """Decode one batch after the other, until a job of another kind comes.
-
-    Parameters
-    ----------
-    ring
-        uint64 ``(RING,)``: addresses of jobs.
-    wake
-        A semaphore that counts the jobs.
-    position
-        Where in the ring the next one is.
-    lock
-        What processes take turns by.
-
-    Returns
-    -------
-    The position behind the job of another kind, which the caller has to do.
-    """
+    """Decode one batch after the other, until a job of another kind comes."""
     while True:
         while wait(wake.ctypes.data) != 0:
             pass  # a signal came

@@ -30,15 +30,7 @@ _POLL_SECONDS = 0.01
 
 
 class Running:
-    """A batch that the engines decode, or will.
-
-    Parameters
-    ----------
-    job
-        Its numbers.
-    owner
-        What has the thread.
-    """
+    """A batch that the engines decode, or will."""
 
     __slots__ = ("_job", "_owner", "_status")
 
@@ -107,20 +99,7 @@ class _Shared:
 
 
 class EngineThread:
-    """Decodes batches one after the other, and makes other calls that must not come in between.
-
-    Parameters
-    ----------
-    runtime
-        The device.
-    lock
-        What processes take turns by, of `turns_at`.
-
-    Raises
-    ------
-    RuntimeError
-        If the system lacks what that takes.
-    """
+    """Decodes batches one after the other, and makes other calls that must not come in between."""
 
     def __init__(self, runtime: Runtime, lock: np.ndarray) -> None:
         self._shared = _Shared(lock)
@@ -133,15 +112,7 @@ class EngineThread:
         weakref.finalize(self, self._shared.submit, _other(), None).atexit = False
 
     def submit(self, job: np.ndarray, keep: Any) -> Running:
-        """Have a batch decoded when those before it are.
-
-        Parameters
-        ----------
-        job
-            Its numbers, uint64 ``(JOB_NUMBERS,)``; see `engine_loop`.
-        keep
-            What must live until then.
-        """
+        """Have a batch decoded when those before it are."""
         semaphores().make(job.ctypes.data + 8 * DONE)
         self._shared.submit(job, keep)
         return Running(job, self._shared)
@@ -192,13 +163,7 @@ _lock = threading.Lock()
 
 
 def engine_thread(runtime: Runtime) -> EngineThread:
-    """The one of a device.
-
-    Raises
-    ------
-    RuntimeError
-        If the system lacks what it takes.
-    """
+    """The one of a device."""
     with _lock:
         found = _threads.get(runtime)
         if found is None:

@@ -43,20 +43,6 @@ if TYPE_CHECKING:
 class JpegEngines:
     """Decodes batches by the JPEG engines of one device; used by one thread at a time.
 
-    Parameters
-    ----------
-    runtime
-        The device, which is the calling thread's.
-    options
-        How to decode.
-    batch_size
-        How many images to expect at once.
-
-    Raises
-    ------
-    RuntimeError, OSError, ImportError
-        If the device has none, or nvJPEG is not there.
-
     Attributes
     ----------
     cuts
@@ -112,15 +98,7 @@ class JpegEngines:
         return self._engines.take(data.ctypes.data, data.size)
 
     def begin(self, jobs: Sequence[Job | PlainJob], stream: int, keep: Any = None) -> BeingDecoded:
-        """Have images decoded as they are stored.
-
-        Parameters
-        ----------
-        stream
-            Who reads them reads them there.
-        keep
-            What must live until that is queued, beside `jobs`.
-        """
+        """Have images decoded as they are stored."""
         batches = []
         for color in {job.color for job in jobs}:
             numbers = [n for n, job in enumerate(jobs) if job.color == color]
@@ -147,20 +125,7 @@ class JpegEngines:
 
 
 class BeingDecoded:
-    """Images that the engines decode.
-
-    Parameters
-    ----------
-    engines
-        What decodes them.
-    batches
-        By colour: numbers of jobs, how many images each of them has, all their images, the colour,
-        and the batch on its way.
-    stream
-        Where they are to be read.
-    count
-        Number of jobs.
-    """
+    """Images that the engines decode."""
 
     def __init__(
         self,

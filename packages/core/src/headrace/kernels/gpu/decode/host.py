@@ -38,17 +38,7 @@ def without_frames(error: Exception) -> Exception:
 
 
 class HostDecoding:
-    """Samples of one batch that are decoded on the CPU.
-
-    Parameters
-    ----------
-    queue
-        What has page-locked memory.
-    wanted
-        What the pixels are to be like.
-    threads
-        What decodes; `None` for the calling thread.
-    """
+    """Samples of one batch that are decoded on the CPU."""
 
     def __init__(self, queue: Queue, wanted: Wanted, threads: ThreadPoolExecutor | None) -> None:
         self._queue = queue

@@ -42,13 +42,7 @@ class DecodePlan(NamedTuple):
 
 
 def plan(sample: Sample, wanted: Wanted, channels: int, *, cuts: bool) -> DecodePlan:
-    """How an image of so many decoded channels reaches its place.
-
-    Parameters
-    ----------
-    cuts
-        Whether its decoder decodes regions; else it decodes all of the image.
-    """
+    """How an image of so many decoded channels reaches its place."""
     _, _, header, region, (height, width, _) = sample
     native = header.dtype
     assert native is not None

@@ -68,25 +68,6 @@ class DecoderMemory:
 class DeviceDecoder:
     """Decodes batches on one device, for the thread that made it.
 
-    Parameters
-    ----------
-    runtime
-        The device. On one whose memory is memory of the host, nvImageCodec's own decoders for the
-        CPU stand in for those of the GPU.
-    options
-        How to decode.
-    threads
-        How many threads of the CPU may take part; 0 for as many as there are processors.
-    kinds
-        Names of the only kinds of decoders to use, as nvImageCodec has them; for measurements.
-
-    Raises
-    ------
-    ImportError
-        If nvImageCodec is not installed.
-    RuntimeError
-        If it has no decoder for the device.
-
     Attributes
     ----------
     on_host

@@ -24,13 +24,7 @@ _SILENT = {"PYNVIMGCODEC_VERBOSITY": "0", "OPENCV_LOG_LEVEL": "SILENT"}
 
 @cache
 def module() -> ModuleType:
-    """The module `nvidia.nvimgcodec`.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed or does not load on this machine.
-    """
+    """The module `nvidia.nvimgcodec`."""
     return import_quietly("nvidia.nvimgcodec", ignore=_MISSING_GPU_LIBRARIES, environment=_SILENT)
 
 

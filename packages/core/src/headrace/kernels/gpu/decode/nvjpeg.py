@@ -110,13 +110,7 @@ class NvJpegError(RuntimeError):
 
 
 class Functions:
-    """The functions of the library, each an attribute of its name.
-
-    Raises
-    ------
-    RuntimeError, OSError, ImportError
-        If there is no such library, or none that knows JPEG engines.
-    """
+    """The functions of the library, each an attribute of its name."""
 
     def __init__(self) -> None:
         from cuda.pathfinder import load_nvidia_dynamic_lib
@@ -148,22 +142,6 @@ class Engines:
     """A decoder of nvJPEG's for the JPEG engines of the current device, and what belongs to it.
 
     Used by one thread at a time; what `job` makes is done by an `EngineThread`.
-
-    Parameters
-    ----------
-    interpolate
-        Whether chroma is interpolated.
-    batch_size, width, height
-        What to get memory for beforehand.
-    events
-        Events of the device; `None` where nothing is late.
-
-    Raises
-    ------
-    NvJpegError
-        If the device has no such engines.
-    RuntimeError, OSError, ImportError
-        If there is no library.
     """
 
     def __init__(
@@ -227,15 +205,7 @@ class Engines:
         )
 
     def job(self, tables: Tables, color: str, stream: int) -> tuple[np.ndarray, Any]:
-        """A job of decoding a batch, for the loop, and what must live until it is done.
-
-        Parameters
-        ----------
-        color
-            One of `FORMATS`.
-        stream
-            Who reads the images reads them there.
-        """
+        """A job of decoding a batch, for the loop, and what must live until it is done."""
         state, event = self._states[0]
         self._states.append(self._states.pop(0))
         count = len(tables.sources)

@@ -112,13 +112,7 @@ def plain_jpegs(
     wanted: Wanted,
     regions: np.ndarray | None = None,
 ) -> PlainJpegs | None:
-    """The plain images of a batch, if such images need no conversion to become what is wanted.
-
-    Parameters
-    ----------
-    regions
-        What to decode of each image of the batch, as of `PlainJpegs`.
-    """
+    """The plain images of a batch, if such images need no conversion to become what is wanted."""
     if wanted.color not in _COLORS or wanted.dtype != np.uint8:
         return None
     facts = scanned.facts

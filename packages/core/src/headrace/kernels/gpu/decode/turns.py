@@ -50,10 +50,6 @@ def turns_at(path: Path | None) -> np.ndarray:
     """A lock that processes share by a file, for `begin_turn` and `end_turn`.
 
     Where there is no file, or it cannot be opened or locked, there are no turns.
-
-    Returns
-    -------
-    int64, of five elements.
     """
     file = -1 if path is None else _opened(path)
     return np.array([file, _PATIENCE_NANOSECONDS, 0, 0, 0], np.int64)

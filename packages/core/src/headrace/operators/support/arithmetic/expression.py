@@ -66,22 +66,6 @@ def merge(
 ) -> tuple[Expression, list[Hashable]]:
     """Put the expressions that compute some inputs in the place of these inputs.
 
-    Parameters
-    ----------
-    expression
-        An expression with ``len(labels)`` inputs.
-    labels
-        What each input is called: anything that tells the edges of a graph apart.
-    replacements
-        For the label of each input to replace, an expression and the labels of its own inputs,
-        among which there may be labels to replace in turn.
-
-    Returns
-    -------
-    tuple
-        The expression of the whole tree and the labels of its inputs, each of them once, in
-        order of their first occurrence.
-
     Notes
     -----
     An expression that replaces several occurrences of a label is computed as many times.
@@ -102,15 +86,7 @@ def merge(
 
 
 def typed(expression: Expression, inputs: Sequence[Spec]) -> Typed:
-    """Find types, ranks and layouts of `expression` and everything in it.
-
-    Raises
-    ------
-    ArgumentValueError, ArgumentTypeError
-        If `expression` is malformed.
-    DataTypeError, LayoutError
-        If an operation is not defined for its operands.
-    """
+    """Find types, ranks and layouts of `expression` and everything in it."""
     if not isinstance(expression, tuple) or not expression:
         raise ArgumentTypeError(f"An expression is a tuple, got {expression!r}.")
     kind = expression[0]

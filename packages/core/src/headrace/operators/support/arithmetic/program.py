@@ -145,12 +145,7 @@ class ArrayProgram:
         return out
 
     def run_once(self, inputs: Sequence[np.ndarray], out: np.ndarray) -> bool:
-        """Fill `out` by one call, whatever its size, where the expression is one operation.
-
-        Returns
-        -------
-        Whether it is.
-        """
+        """Fill `out` by one call, whatever its size, where the expression is one operation."""
         step = self._single
         if step is None or step.function is None or allocates(step.function):
             return False

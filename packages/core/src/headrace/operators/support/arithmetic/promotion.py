@@ -51,13 +51,7 @@ def promote_all(types: Sequence[DALIDataType]) -> DALIDataType:
 
 
 def result_type(name: str, types: Sequence[DALIDataType]) -> DALIDataType:
-    """Element type of operation `name` on operands of `types`.
-
-    Raises
-    ------
-    DataTypeError
-        If the operation is not defined for them.
-    """
+    """Element type of operation `name` on operands of `types`."""
     operation = OPERATIONS[name]
     for dtype in types:
         if dtype not in NUMERIC:

@@ -27,13 +27,7 @@ class DeviceProgram(NamedTuple):
 
 
 def device_program(root: Typed) -> DeviceProgram:
-    """The term for `root`.
-
-    Raises
-    ------
-    IntegerDivisionByZeroError
-        If something is divided by a constant zero.
-    """
+    """The term for `root`."""
     found = False
 
     def walk(node: Typed) -> Term:

@@ -40,22 +40,7 @@ def check_quality(quality: float) -> None:
 
 
 class AudioDecoding:
-    """How files are decoded.
-
-    Parameters
-    ----------
-    dtype
-        Element type of the samples: `FLOAT`, `INT16` or `INT32`.
-    downmix
-        Whether to make one channel of all of them.
-    quality
-        See `QUALITY`.
-
-    Raises
-    ------
-    DataTypeError, ArgumentValueError
-        If there is no such type or quality.
-    """
+    """How files are decoded."""
 
     def __init__(self, dtype: DALIDataType, *, downmix: bool, quality: float) -> None:
         if dtype not in _DTYPES:
@@ -77,31 +62,14 @@ class AudioDecoding:
         self._window: SincWindow | None = None
 
     def open(self, encoded: np.ndarray | str) -> Clip:
-        """The audio file that `encoded` holds, or that has this path.
-
-        Raises
-        ------
-        BadSampleError
-            If it is none.
-        """
+        """The audio file that `encoded` holds, or that has this path."""
         if isinstance(encoded, str):
             return self._clip(encoded)
         check_encoded_audio(encoded.ndim)
         return self._clip(encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded))
 
     def survey(self, encoded: Sequence[np.ndarray], wanted: np.ndarray | None) -> Survey:
-        """What is in the files that these samples hold.
-
-        Parameters
-        ----------
-        wanted
-            Sampling rates in Hz to convert to, float32 ``(files,)``, as of `read_clip`.
-
-        Raises
-        ------
-        BadSampleError
-            If one of them is no audio file.
-        """
+        """What is in the files that these samples hold."""
         waves = self._waves
         for data in encoded:
             check_encoded_audio(data.ndim)
@@ -121,25 +89,13 @@ class AudioDecoding:
         return Survey(headers, clips, shapes, rates)
 
     def read_plain(self, encoded: Rows, headers: Sequence[Any], out: Rows) -> None:
-        """Fill `out` with the samples of files that `survey` opened no clip for.
-
-        Parameters
-        ----------
-        headers
-            Of all of the files, as of `survey`.
-        """
+        """Fill `out` with the samples of files that `survey` opened no clip for."""
         self._waves.decode_waves(
             encoded.addresses, np.asarray(headers), self.downmix, out.flat, out.begins
         )
 
     def out_frames(self, clip: Clip, rate: float | None = None, frames: int | None = None) -> int:
-        """How many frames `decode` makes of a file, or of so many frames of it.
-
-        Raises
-        ------
-        ArgumentValueError
-            If they are too many to hold.
-        """
+        """How many frames `decode` makes of a file, or of so many frames of it."""
         frames = clip.frames if frames is None else frames
         if rate is None or not rate > 0 or rate == clip.rate:
             return frames
@@ -158,15 +114,7 @@ class AudioDecoding:
         first: int = 0,
         frames: int | None = None,
     ) -> np.ndarray:
-        """The samples of `clip` from frame `first` on, ``(frames,)`` or ``(frames, channels)``.
-
-        Parameters
-        ----------
-        rate
-            Sampling rate in Hz to convert to; none if `None`, not positive, or the file's own.
-        first, frames
-            What to read of the file, inside of it.
-        """
+        """The samples of `clip` from frame `first` on, ``(frames,)`` or ``(frames, channels)``."""
         frames = clip.frames if frames is None else frames
         channels = () if self.downmix else (clip.channels,)
         out = c.empty((self.out_frames(clip, rate, frames), *channels), self.dtype)

@@ -26,19 +26,6 @@ if TYPE_CHECKING:
 class LazySpectrum(LazyValue):
     """What is to become of some signals.
 
-    Parameters
-    ----------
-    context
-        Where scratch memory comes from.
-    plan
-        How the spectra are found.
-    signals
-        float32 with a single extent above 1.
-    frame_counts
-        int64 ``(signals,)``, at least 1.
-    time_first
-        Whether a frame's values are neighbours.
-
     Attributes
     ----------
     bands

@@ -14,22 +14,7 @@ from headrace.operators.support.planning import NumberTable, PlanContext
 def resampled(
     c: PlanContext, shapes: np.ndarray, by: str, rates: NumberTable
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shapes of the outputs, and how many inputs one output is, float64 ``(samples,)``.
-
-    Parameters
-    ----------
-    shapes
-        Of the signals, int64 ``(samples, ndim)``.
-    by
-        The argument that says it: ``"out_length"``, ``"scale"``, or ``"out_rate"`` with `in_rate`.
-    rates
-        `in_rate` and the argument that says it.
-
-    Raises
-    ------
-    ArgumentValueError
-        If the numbers make no sense.
-    """
+    """Shapes of the outputs, and how many inputs one output is, float64 ``(samples,)``."""
     if by == "out_length":
         return _of_lengths(c, shapes)
     made, steps = shapes.copy(), np.empty(len(shapes), np.float64)

@@ -16,21 +16,7 @@ if TYPE_CHECKING:
 
 
 class SpectrumBatch(LazyBatch):
-    """What is to become of a batch of signals: one launch makes all of it.
-
-    Parameters
-    ----------
-    plan
-        How the spectra are found.
-    signals
-        float32, with a single extent above 1.
-    frame_counts
-        int64 ``(samples,)``, at least 1, or ``(1,)`` where all signals are as long.
-    time_first
-        Whether a frame's values are neighbours.
-    bands
-        The filter bank that follows, if any.
-    """
+    """What is to become of a batch of signals: one launch makes all of it."""
 
     __slots__ = (
         "_uniform",

@@ -25,13 +25,7 @@ def check_encoded(ndim: int | None) -> None:
 
 
 def open_encoded(encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
-    """The bytes of one encoded image, contiguous, and their header.
-
-    Raises
-    ------
-    BadSampleError
-        If the bytes are no image.
-    """
+    """The bytes of one encoded image, contiguous, and their header."""
     check_encoded(encoded.ndim)
     data = encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded)
     # Files that were read are such arrays; others would have it compiled once more.

@@ -53,13 +53,7 @@ class EncodedImage(LazyImage):
     def region(
         self, y0: int, x0: int, y1: int, x1: int, empty: Allocator | None = None
     ) -> np.ndarray:
-        """Pixels of rows ``y0 <= y < y1`` and columns ``x0 <= x < x1``.
-
-        Raises
-        ------
-        BadSampleError
-            If the image is cut off, damaged, or of a kind that cannot be decoded.
-        """
+        """Pixels of rows ``y0 <= y < y1`` and columns ``x0 <= x < x1``."""
         height, width, channels = self.shape
         temp = self._context.temp
         if y0 >= y1 or x0 >= x1:

@@ -232,12 +232,8 @@ class ImageDecoder(SampleOperator):
         return Planned(shapes, ([data for data, _ in opened], headers, regions))
 
     def too_large(self, c: PlanContext, shapes: np.ndarray) -> dict[int, BadSampleError]:
-        """By position, errors about images of more than `max_pixels`; warns if there is no limit.
-
-        Parameters
-        ----------
-        shapes
-            Of whole images, int64 ``(samples, 2 or more)``: heights and widths first.
+        """By position, errors about images of more than `max_pixels`; warns if there is no
+        limit.
         """
         limit = self.args.max_pixels
         pixels = shapes[:, 0] * shapes[:, 1]
@@ -265,20 +261,7 @@ class ImageDecoder(SampleOperator):
         return {}
 
     def regions(self, c: PlanContext, extents: np.ndarray, *window: Any) -> np.ndarray | None:
-        """What to decode of upright images; `None` for all of them.
-
-        Parameters
-        ----------
-        extents
-            Heights and widths, int64 ``(samples, 2)``.
-        window
-            The inputs that say where the window is, if any.
-
-        Returns
-        -------
-        numpy.ndarray or None
-            int64 ``(samples, 4)``: first row and column, and one past the last.
-        """
+        """What to decode of upright images; `None` for all of them."""
         return None
 
     returns_lazy = (LazyImage,)

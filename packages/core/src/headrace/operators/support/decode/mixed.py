@@ -30,14 +30,7 @@ if TYPE_CHECKING:
 def decode_mixed(
     op: ImageDecoder, c: BatchContext, wanted: Wanted, encoded: HostBatch, *others: HostBatch
 ) -> DeviceBatch:
-    """Decode a batch onto the GPU; what waits for decoders is deferred.
-
-    Raises
-    ------
-    BadSamplesError
-        If samples cannot be decoded, with what `cpu` would have raised for each of them. The
-        deferred part raises it, too.
-    """
+    """Decode a batch onto the GPU; what waits for decoders is deferred."""
     from headrace.kernels.cpu.decode.jpeg_scan import scan_jpegs
     from headrace.kernels.gpu.decode.batch import begin_decoding
     from headrace.kernels.gpu.decode.cache import cache_of

@@ -18,15 +18,7 @@ class WindowDecoder(ImageDecoder):
     has_window = True
 
     def windows(self, c: PlanContext, extents: np.ndarray, *window: Any) -> Windows:
-        """Anchors and shapes, (y, x) and (height, width), of windows in images.
-
-        Parameters
-        ----------
-        extents
-            Heights and widths of the images, int64 ``(samples, 2)``.
-        window
-            The inputs that say where the window is, if any.
-        """
+        """Anchors and shapes, (y, x) and (height, width), of windows in images."""
         raise NotImplementedError
 
     def regions(self, c: PlanContext, extents: np.ndarray, *window: Any) -> np.ndarray:

@@ -29,13 +29,7 @@ def cycle_policy(cycle: Any) -> str:
 
 
 def kind_of(source: Any, cycle: Any) -> str:
-    """``"iterable"``, ``"function"`` (without argument) or ``"position"`` (a function of it).
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If `source` cannot be a source, or `cycle` does not go with it.
-    """
+    """``"iterable"``, ``"function"`` (without argument) or ``"position"`` (a function of it)."""
     policy = cycle_policy(cycle)
     if inspect.isgenerator(source) and policy != "no":
         raise ArgumentTypeError(
@@ -82,20 +76,7 @@ def batches_of_epoch(
 
 
 class Callback:
-    """Calls a source; knows what to pass to it and how to rewind it.
-
-    Parameters
-    ----------
-    source
-        A function without argument or with one (the position), an iterable, or a generator
-        function.
-    cycle
-        What happens at the end of an iterable.
-    batch
-        Whether one call returns a batch, or a sample.
-    batch_info
-        Whether the one argument is a `BatchInfo`, or just the number of the iteration.
-    """
+    """Calls a source; knows what to pass to it and how to rewind it."""
 
     def __init__(self, source: Any, cycle: Any, *, batch: bool, batch_info: bool) -> None:
         self._batch = batch
@@ -155,13 +136,7 @@ class Callback:
             self._begin()
 
     def __call__(self, info: SampleInfo | BatchInfo) -> Any:
-        """What the source has for position `info`.
-
-        Raises
-        ------
-        StopIteration
-            At the end of the data.
-        """
+        """What the source has for position `info`."""
         if self._function is not None:
             if not self._takes_position:
                 return self._function()
@@ -199,13 +174,7 @@ class Callback:
         return "position" if self._takes_position else "function"
 
     def state(self) -> dict[str, Any]:
-        """Where the source stands, for `restore`, in types that JSON keeps.
-
-        Raises
-        ------
-        UsageError
-            If the source says so itself, in other types.
-        """
+        """Where the source stands, for `restore`, in types that JSON keeps."""
         if self._keeps_state:
             return {"own": plain(self._source.state_dict(), self._source)}
         if self._function is not None:
@@ -213,13 +182,7 @@ class Callback:
         return {"restarts": self._restarts, "passes": self._passes, "taken": self._taken}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go to where `state` was taken, with a source that is at its beginning.
-
-        Raises
-        ------
-        CheckpointError
-            If the source ends before.
-        """
+        """Go to where `state` was taken, with a source that is at its beginning."""
         if "own" in state:
             self._source.load_state_dict(state["own"])
             if self._iterable is not None:
@@ -233,14 +196,7 @@ class Callback:
         return has_begun(self._iterable)
 
     def resume(self, restarts: int, passes: int, taken: int) -> None:
-        """Take from an iterable what was taken before, to go on behind it.
-
-        Parameters
-        ----------
-        restarts, passes, taken
-            How often it was begun anew, how often that was after something had been taken, and what
-            was taken since.
-        """
+        """Take from an iterable what was taken before, to go on behind it."""
         self._restarts, self._passes, self._taken = restarts, passes, 0
         begin_at_pass = getattr(self._iterable, "begin_at_pass", None)
         if begin_at_pass is not None:

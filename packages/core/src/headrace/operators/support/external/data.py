@@ -35,13 +35,6 @@ def as_array(value: Any, wanted: DALIDataType | None = None) -> np.ndarray:
     """`value` as a NumPy array in native byte order, without a copy where that is possible.
 
     Python's numbers become of type `wanted`, by default int32, float32 or bool.
-
-    Raises
-    ------
-    DataTypeError
-        If `value` is nothing that holds numbers or booleans.
-    NumberOverflowError, ShapeError
-        If numbers do not fit into their type, or nested lists differ in length.
     """
     array = _import(value, wanted)
     kind = array.dtype.kind
@@ -139,13 +132,7 @@ def samples_of(
 
 
 def per_output(data: Any, count: int | None) -> list[Any]:
-    """What a source returned, taken apart into `count` outputs; the only one if that is None.
-
-    Raises
-    ------
-    ArgumentTypeError, OutOfRangeError
-        If it is not as many.
-    """
+    """What a source returned, taken apart into `count` outputs; the only one if that is None."""
     if count is None:
         return [data]
     if isinstance(data, np.ndarray) and data.ndim and len(data) == count:
@@ -161,13 +148,7 @@ def per_output(data: Any, count: int | None) -> list[Any]:
 
 
 def common_layout(samples: Sequence[Any]) -> str:
-    """The layout that the tensors among `samples` have; those without one say nothing.
-
-    Raises
-    ------
-    LayoutError
-        If there are several.
-    """
+    """The layout that the tensors among `samples` have; those without one say nothing."""
     return common_layout_of(t.layout() or "" for t in samples if _is_tensor(t))
 
 
@@ -188,13 +169,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def check_uniform(samples: list[np.ndarray]) -> None:
-    """Check that all samples have one type and one number of dimensions.
-
-    Raises
-    ------
-    DataTypeError, ShapeError
-        If they do not; the message names the first sample that differs.
-    """
+    """Check that all samples have one type and one number of dimensions."""
     first = samples[0]
     for index, sample in enumerate(samples):
         if sample.dtype != first.dtype:

@@ -21,24 +21,7 @@ _INTERNAL_STREAM_AS_POINTER = ctypes.c_void_p(_INTERNAL_STREAM).value
 
 
 def batch_on_gpu(data: Any, stream: Any, *, copy: bool) -> TensorListGPU | None:
-    """The samples of a batch that is on a GPU; None if it is on the host.
-
-    Parameters
-    ----------
-    data
-        An array whose outermost axis counts the samples, a list of samples, or a batch.
-    stream
-        The stream that the data is written on; what the data itself says if None. With -1 it is
-        written, and has been copied when this returns.
-    copy
-        Whether the result gets memory of its own. Work that the writers of the data queue from
-        now on comes behind the copy.
-
-    Raises
-    ------
-    DataTypeError
-        If some samples are on a GPU and some are not.
-    """
+    """The samples of a batch that is on a GPU; None if it is on the host."""
     if _surely_on_host(data):
         return None
     internal = stream is not None and _is_internal(stream)
@@ -62,13 +45,7 @@ def batch_on_gpu(data: Any, stream: Any, *, copy: bool) -> TensorListGPU | None:
 
 
 def is_on_gpu(data: Any) -> bool:
-    """Whether a batch, one array or a list of samples, is on a GPU.
-
-    Raises
-    ------
-    DataTypeError
-        If some samples are on a GPU and some are not.
-    """
+    """Whether a batch, one array or a list of samples, is on a GPU."""
     return not _surely_on_host(data) and _is_on_gpu(data)
 
 
@@ -132,13 +109,7 @@ def _is_internal(stream: Any) -> bool:
 
 
 def check_device(batch: TensorListGPU, device_id: int | None) -> None:
-    """Check that a batch is on the GPU of the pipeline.
-
-    Raises
-    ------
-    ArgumentValueError
-        If it is on another one.
-    """
+    """Check that a batch is on the GPU of the pipeline."""
     if device_id is not None and batch.device_id() != device_id:
         raise ArgumentValueError(
             f"External data is on GPU {batch.device_id()}; the pipeline runs on GPU {device_id}. "

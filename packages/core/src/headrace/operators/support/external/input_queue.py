@@ -127,17 +127,7 @@ class InputQueue:
         )
 
     def place(self, device_id: int | None, on_gpu: bool, pools: list[HostPool]) -> None:
-        """Tell where the data is wanted.
-
-        Parameters
-        ----------
-        device_id
-            The pipeline's GPU.
-        on_gpu
-            Whether batches that are on it stay there.
-        pools
-            Whose memory host data is copied to, for each output.
-        """
+        """Tell where the data is wanted."""
         self._device_id = device_id
         self._on_gpu = on_gpu
         self._pools = pools
@@ -214,13 +204,7 @@ class InputQueue:
         return self._callback is not None and self._callback.is_under_way
 
     def collect(self, size: int, iteration: int, epoch: int) -> list[AnyDelivery]:
-        """The batch of each output for iteration number `iteration` of epoch `epoch`.
-
-        Raises
-        ------
-        StopIteration
-            When the source has no more data.
-        """
+        """The batch of each output for iteration number `iteration` of epoch `epoch`."""
         if self._callback is None:
             if self._queue:
                 self._last = self._queue.popleft()

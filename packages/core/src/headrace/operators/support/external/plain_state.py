@@ -16,13 +16,7 @@ def keeps_state(source: Any) -> bool:
 
 
 def plain(value: Any, source: Any) -> Any:
-    """`value`, which the `state_dict` of `source` gave, in types that JSON keeps.
-
-    Raises
-    ------
-    UsageError
-        If there is anything else in it.
-    """
+    """`value`, which the `state_dict` of `source` gave, in types that JSON keeps."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, numbers.Integral):

@@ -16,20 +16,7 @@ _RAGGED = "Uniform input is required (batch of tensors of equal shapes), got {}.
 
 
 def sample_array(sample: Any, error_str: str = _REFUSED) -> np.ndarray:
-    """The array of a sample in host memory, without a copy.
-
-    Parameters
-    ----------
-    sample
-        A tensor, or an array of NumPy, PyTorch or another library.
-    error_str
-        The message where it is none of these; ``{}`` becomes its type.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If `sample` is no data in host memory.
-    """
+    """The array of a sample in host memory, without a copy."""
     if isinstance(sample, TensorCPU) or is_array(sample):
         try:
             return as_host_array(sample)
@@ -41,23 +28,7 @@ def sample_array(sample: Any, error_str: str = _REFUSED) -> np.ndarray:
 def batch_array(
     batch: Any, error_str: str = _REFUSED, non_uniform_str: str = _RAGGED
 ) -> np.ndarray:
-    """The array of a batch, whose first axis counts its samples.
-
-    Parameters
-    ----------
-    batch
-        A `TensorListCPU`, a list of samples, or an array whose first axis counts them.
-    error_str, non_uniform_str
-        The messages where it is none of these, and where its samples differ in shape; ``{}``
-        becomes the type or the shapes.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If `batch` is no data in host memory.
-    ShapeError
-        If the shapes of its samples differ.
-    """
+    """The array of a batch, whose first axis counts its samples."""
     if not isinstance(batch, (list, TensorListCPU)):
         return sample_array(batch, error_str)
     arrays = [sample_array(sample, error_str) for sample in batch]

@@ -53,21 +53,7 @@ def samples_by_axes(
     mean: Given | None,
     factor: Given | None,
 ) -> dict[Axes, np.ndarray | None]:
-    """Samples by the axes along which they have the same parameters; `None` stands for all.
-
-    Parameters
-    ----------
-    axes_of
-        Tells these axes from the shapes of a sample, its mean and its deviation, and raises if they
-        do not go together. The sample's has no other influence than that.
-    reduced
-        The axes that are reduced, if they are given.
-
-    Raises
-    ------
-    ShapeError
-        As `axes_of`; says in which sample.
-    """
+    """Samples by the axes along which they have the same parameters; `None` stands for all."""
     found: dict[Axes, list[np.ndarray]] = {}
     for (own_mean, own_factor), members in _by_parameters(len(shapes), mean, factor).items():
         own = shapes[members]

@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 
 class AxisOrder:
-    """Where the axes of samples are in the output.
-
-    Parameters
-    ----------
-    layout, out_layout
-        Layouts of samples and output, which name the same axes.
-    """
+    """Where the axes of samples are in the output."""
 
     __slots__ = ("channels", "columns", "inner", "inner_columns", "is_inner", "out", "rows")
 
@@ -53,20 +47,6 @@ class NormalizedWindows:
     """What of each sample is normalised, and where it goes.
 
     All arrays have a row a sample, or one for samples that are all alike.
-
-    Parameters
-    ----------
-    anchors, shapes, extents
-        The windows, and the samples, which they may leave; int64 ``(n, ndim)``, in the order of
-        the axes of the samples.
-    channels
-        How many channels the output has, int64 ``(n,)``.
-    order
-        The axes of samples and output.
-    table
-        The numbers that pixels are normalised with.
-    inside
-        Whether all windows lie inside of their samples.
     """
 
     __slots__ = (
@@ -117,19 +97,7 @@ class NormalizedWindows:
         mirror: np.ndarray | None,
         out: DeviceBatch,
     ) -> None:
-        """Compute windows inside of `data`, whose channels come last, straight to `out`.
-
-        Parameters
-        ----------
-        queue
-            Where to queue it.
-        data
-            The resized or warped samples.
-        mirror
-            Which samples are mirrored along W, ``(samples,)``; `None` for none.
-        out
-            Memory for the output.
-        """
+        """Compute windows inside of `data`, whose channels come last, straight to `out`."""
         part: Any = data
         if not self._are_whole:
             part = data.window(self._anchors, self._shapes)

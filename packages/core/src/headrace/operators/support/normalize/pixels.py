@@ -56,17 +56,7 @@ class Coefficients(NamedTuple):
 
 
 class NumbersTable:
-    """Coefficients of a batch on the GPU.
-
-    Parameters
-    ----------
-    numbers
-        float32: tables of means, factors and fill values, one value for each channel of the output.
-    offsets
-        With which number that of each sample begins, int64, one a sample or one for all.
-    is_constant
-        Whether they are the same for further batches, and worth keeping on the device.
-    """
+    """Coefficients of a batch on the GPU."""
 
     __slots__ = ("_kept", "_numbers", "_offsets", "is_constant")
 
@@ -86,18 +76,7 @@ class NumbersTable:
 
 
 class PixelNormalization:
-    """What the arguments of `NORMALIZATION_ARGS` ask for.
-
-    Parameters
-    ----------
-    op
-        The operator, in its `infer`.
-
-    Raises
-    ------
-    ArgumentValueError
-        If constants for mean and deviation do not fit together.
-    """
+    """What the arguments of `NORMALIZATION_ARGS` ask for."""
 
     __slots__ = ("_constant", "_kept", "_pads", "_scale", "_shift", "by_channel")
 
@@ -115,20 +94,7 @@ class PixelNormalization:
     def plan(
         self, c: PlanContext, channels: np.ndarray, padded: np.ndarray, shown: np.ndarray
     ) -> list[MeanStd]:
-        """Mean and deviation of each sample.
-
-        Parameters
-        ----------
-        channels, padded
-            How many channels each sample, and its output, has; int64 ``(samples,)``.
-        shown
-            Which samples are normalised at all; the arguments of others are not looked at.
-
-        Raises
-        ------
-        ArgumentValueError
-            If the numbers of values do not fit the number of channels.
-        """
+        """Mean and deviation of each sample."""
         counts = list(zip(channels.tolist(), padded.tolist(), shown.tolist(), strict=True))
         if self._constant is not None:
             for count, out, is_shown in dict.fromkeys(counts):
@@ -146,31 +112,11 @@ class PixelNormalization:
     def coefficients(
         self, numbers: MeanStd, channels: int, fill: tuple[float, ...] = ()
     ) -> Coefficients:
-        """Coefficients of the channels of one sample.
-
-        Parameters
-        ----------
-        numbers
-            As `plan` gave them.
-        channels
-            How many channels the data has.
-        fill
-            Values of further channels, which are to come out where kernels read zeros.
-        """
+        """Coefficients of the channels of one sample."""
         return _coefficients(*numbers, self._scale, self._shift, channels, fill)
 
     def table(self, numbers: Sequence[MeanStd], channels: np.ndarray, fills: Fills) -> NumbersTable:
-        """Coefficients of all samples of a batch, as kernels on the GPU take them.
-
-        Parameters
-        ----------
-        numbers
-            As `plan` gave them, for each sample, or for all samples that are alike.
-        channels
-            How many channels each of them has, int64 ``(samples,)``.
-        fills
-            By number of channels: the values of all channels of the output outside of the data.
-        """
+        """Coefficients of all samples of a batch, as kernels on the GPU take them."""
         if self._constant is not None and len(fills) == 1:
             ((count, fill),) = fills.items()
             kept = self._kept.get((count, fill))

@@ -8,17 +8,7 @@ from headrace.types import DALIDataType
 
 
 def suspect_moments(mean: object, std: object, dtype: DALIDataType, std_name: str) -> str:
-    """A warning of constants that make no images of 0 to 255 normal; empty if they may.
-
-    Parameters
-    ----------
-    mean, std
-        Numbers, or `None` where they are not given as constants.
-    dtype
-        Element type of the data.
-    std_name
-        Name of the argument `std`.
-    """
+    """A warning of constants that make no images of 0 to 255 normal; empty if they may."""
     means = np.zeros(0) if mean is None else np.asarray(mean, np.float64)
     deviations = np.ones(1) if std is None else np.asarray(std, np.float64)
     if deviations.size and (deviations == 0).any():

@@ -56,15 +56,7 @@ class ColorBatch(LazyBatch):
     def each(
         self, term: Term, shapes: np.ndarray, numbers: tuple[np.ndarray, ...]
     ) -> ColorBatch | None:
-        """The chain followed by `term` of every element; `None` if that is another kernel's.
-
-        Parameters
-        ----------
-        term
-            Reads source 0, element by element, and `numbers`.
-        shapes
-            Of the result.
-        """
+        """The chain followed by `term` of every element; `None` if that is another kernel's."""
         if not (shapes is self.shapes or np.array_equal(shapes, self.shapes)):
             return None
         if not reads_elements(term):

@@ -26,21 +26,7 @@ def colored(
     shapes: np.ndarray,
     numbers: tuple[np.ndarray, ...] = (),
 ) -> ColorBatch:
-    """The lazy batch for `step` of a batch that may be lazy itself.
-
-    Parameters
-    ----------
-    queue
-        Where inputs are computed that are better not computed on the way.
-    step
-        What is done with its pixels, which are not empty.
-    batch
-        Device memory, dense or seen through strides, or a lazy batch of `TAKEN`.
-    shapes
-        int64 ``(samples, ndim)`` of the result.
-    numbers
-        The step's.
-    """
+    """The lazy batch for `step` of a batch that may be lazy itself."""
     if isinstance(batch, PointwiseBatch):
         batch = _chain_of(batch) or batch.materialise(queue)
     if isinstance(batch, ColorBatch):

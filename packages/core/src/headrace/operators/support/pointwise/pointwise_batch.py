@@ -99,21 +99,7 @@ def pointwise(
     numbers: tuple[np.ndarray, ...] = (),
     faults: tuple[Fault, ...] = (),
 ) -> LazyBatch:
-    """The lazy batch for `term` of batches, some of which may be lazy themselves.
-
-    Parameters
-    ----------
-    queue
-        Where inputs are computed that are better not computed on the way.
-    term
-        Reads element ``k`` of `inputs`, of `numbers` and of `faults` by these numbers.
-    inputs
-        Device memory, dense or seen through strides, or lazy batches.
-    shapes
-        int64 ``(samples, ndim)``, which those of the inputs broadcast to.
-    numbers, faults
-        As of `PointwiseBatch`.
-    """
+    """The lazy batch for `term` of batches, some of which may be lazy themselves."""
     only = inputs[0]
     if (
         len(inputs) == 1

@@ -45,15 +45,7 @@ class BatchDraw(Draw):
 def check_each(
     c: BatchContext, good: np.ndarray, check: Callable[[Any], Any], value: Callable[[int], Any]
 ) -> None:
-    """Raise what `check` says about the first sample that is not `good`, with its place.
-
-    Parameters
-    ----------
-    good
-        bool ``(samples,)``.
-    value
-        Gives the argument of a sample as `check` takes it.
-    """
+    """Raise what `check` says about the first sample that is not `good`, with its place."""
     if good.all():
         return
     index = int(np.argmin(good))

@@ -112,22 +112,7 @@ _NO_LIMITS = np.zeros(3)
 
 
 class ResizeRequest:
-    """What the arguments of `RESIZE_ARGS` ask for, made ready for samples.
-
-    Parameters
-    ----------
-    op
-        The operator, in its `infer`.
-    spatial_ndim
-        2 for images, 3 for volumes.
-
-    Raises
-    ------
-    UsageError
-        If not exactly one way to give the size is used, or `roi_start` without `roi_end`.
-    ArgumentValueError
-        If a constant list has the wrong number of values, or `max_size` is not finite.
-    """
+    """What the arguments of `RESIZE_ARGS` ask for, made ready for samples."""
 
     __slots__ = (
         "_max_size",
@@ -191,23 +176,7 @@ class ResizeRequest:
     def plan(
         self, c: PlanContext, extents: np.ndarray, filters: tuple[np.ndarray, np.ndarray]
     ) -> np.ndarray:
-        """How the axes of samples are resampled, all pixels of them: `AXIS` ``(axes, samples)``.
-
-        Parameters
-        ----------
-        c
-            The samples.
-        extents
-            Spatial extents, int64 ``(axes, samples)``; ``(axes, 1)`` where one stands for all.
-        filters
-            For axes that shrink, and for others.
-
-        Raises
-        ------
-        ArgumentValueError
-            If a number is not finite, an output would be too large, or a list has the wrong number
-            of values.
-        """
+        """How the axes of samples are resampled, all pixels of them: `AXIS` ``(axes, samples)``."""
         regions = (_NOTHING, _NOTHING)
         if self._roi:
             regions = self._region(c, "roi_start", extents), self._region(c, "roi_end", extents)
@@ -242,13 +211,7 @@ class ResizeRequest:
 
 
 def by_axis(c: PlanContext, name: str, rank: int) -> np.ndarray:
-    """Argument `name`, a number for each of `rank` axes, of all samples: ``(axes, samples)``.
-
-    Raises
-    ------
-    ArgumentValueError
-        If there are neither as many numbers nor one.
-    """
+    """Argument `name`, a number for each of `rank` axes, of all samples: ``(axes, samples)``."""
     found = c.array(name, np.float64)
     assert found is not None
     found = found.reshape(len(found), math.prod(found.shape[1:]))
@@ -279,11 +242,6 @@ def planned_axes(
     """What `headrace.kernels.plan.resize_axes.resize_axes` finds: `AXIS` ``(axes, samples)``.
 
     Extents decide how many samples there are.
-
-    Raises
-    ------
-    ArgumentValueError
-        If a number is not finite, or an output would be too large.
     """
     axes = np.empty(extents.shape, _plan.AXIS)
     wrong = np.empty(2)

@@ -90,13 +90,6 @@ _NO_FILTER = -1
 class Resampling:
     """What the arguments of `RESAMPLING_ARGS` ask for.
 
-    Parameters
-    ----------
-    op
-        The operator, in its `infer`.
-    given
-        Element type of the input.
-
     Attributes
     ----------
     dtype
@@ -107,11 +100,6 @@ class Resampling:
         The integer type of the output, or `None`.
     antialias
         Whether filters widen where an axis shrinks.
-
-    Raises
-    ------
-    DataTypeError
-        If `dtype` is neither `FLOAT` nor that of the input.
     """
 
     __slots__ = (
@@ -150,13 +138,7 @@ class Resampling:
             self._constant = self.filters(PlanContext(op.args, {}, (0,), 0, 0))
 
     def filters(self, c: PlanContext) -> tuple[np.ndarray, np.ndarray]:
-        """The filters for axes that shrink and for others, int64, one a sample or one for all.
-
-        Raises
-        ------
-        ArgumentValueError
-            If a sample asks for what is no interpolation.
-        """
+        """The filters for axes that shrink and for others, int64, one a sample or one for all."""
         if self._constant is not None:
             return self._constant
         usual = self._filter(c, "interp_type", np.full(c.size, self._usual, np.int64))

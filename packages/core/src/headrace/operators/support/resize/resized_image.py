@@ -20,23 +20,6 @@ class ResizedImage(LazyImage):
     It in turn asks its source, an array or itself a `LazyImage`, for no more than the pixels
     under the filters of that window. A window has the same bits whether it is computed by itself,
     as a part of the whole image, or, by `normalized`, within a fused normalisation.
-
-    Parameters
-    ----------
-    context
-        Where scratch memory comes from.
-    kernel
-        The module `headrace.kernels.cpu.resample`.
-    source
-        (H, W, C) pixels.
-    axes
-        How the rows and the columns are resampled, and which of them make up this image.
-    antialias
-        Whether filters widen where an axis shrinks.
-    dtype
-        Element type of the pixels.
-    rounds_to
-        `dtype` if it is an integer type.
     """
 
     __slots__ = (
@@ -91,20 +74,7 @@ class ResizedImage(LazyImage):
         *,
         mirror: bool,
     ) -> None:
-        """Fill `out` with ``(pixel - mean) * factor``, without storing the pixels in between.
-
-        Parameters
-        ----------
-        out
-            (H, W, C) array, contiguous or a view of a contiguous (C, H, W); float32, float16,
-            uint8 or int8.
-        y0, x0
-            Where the window starts.
-        means, factors
-            One a channel of `out`.
-        mirror
-            Whether columns are written from right to left.
-        """
+        """Fill `out` with ``(pixel - mean) * factor``, without storing the pixels in between."""
         self._render(out, y0, x0, (means, factors), mirror=mirror)
 
     @property

@@ -51,20 +51,7 @@ class ResizingOperator(SampleOperator):
         return data._replace(dtype=self.resampling.dtype)
 
     def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
-        """How the axes of samples are resampled, and which pixels are wanted.
-
-        Parameters
-        ----------
-        c
-            The samples.
-        extents
-            Spatial extents, int64 ``(axes, samples)``; ``(axes, 1)`` where one stands for all.
-
-        Returns
-        -------
-        numpy.ndarray
-            `AXIS` of the shape of `extents`.
-        """
+        """How the axes of samples are resampled, and which pixels are wanted."""
         raise NotImplementedError
 
     def plan(self, c: PlanContext, data: Samples | LazyBatch) -> Planned:

@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 
 class SampleResampler:
-    """Resamples arrays of one layout along their spatial axes.
-
-    Parameters
-    ----------
-    layout
-        Layout of the data: spatial axes side by side, in the order D, H, W.
-    """
+    """Resamples arrays of one layout along their spatial axes."""
 
     __slots__ = ("_kernel", "channels_last", "first", "spatial_ndim")
 

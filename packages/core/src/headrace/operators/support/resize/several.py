@@ -27,28 +27,7 @@ def resample_several(
     normalization: tuple[np.ndarray, np.ndarray] | None = None,
     planar: bool = False,
 ) -> list[int]:
-    """Write images, or windows of them, as `ResizedImage` does one.
-
-    Parameters
-    ----------
-    images
-        What is to be written; the first `ResizedImage` says what the others have to be like.
-    out
-        Where to, HWC or CHW.
-    windows
-        The first row and column, and the number of rows and columns, of each, int64 ``(images, 2)``
-        both; without it whole images are written.
-    mirrors, normalization
-        As `ResizedImage.normalized` has them; the latter for all.
-    planar
-        Whether `out` is CHW.
-
-    Returns
-    -------
-    list of int
-        Those that were not written: what is no `ResizedImage` of uint8 pixels or of a JPEG file
-        that is stored as it is wanted, has no pixels, or could not be decoded.
-    """
+    """Write images, or windows of them, as `ResizedImage` does one."""
     like: ResizedImage | None = None
     key = None
     records, datas, places = [], [], []

@@ -103,13 +103,7 @@ class WarpedBatch(MappedBatch):
         return WarpedBatch(self._queue, self.warp, windows)
 
     def mapped(self, term: Term, numbers: tuple[np.ndarray, ...]) -> WarpedBatch:
-        """The batch of what `term`, of source 0, makes of each element.
-
-        Parameters
-        ----------
-        numbers
-            For each number that the term reads, an array of one value a sample.
-        """
+        """The batch of what `term`, of source 0, makes of each element."""
         warp = self.warp
         inner = _terms.source(0, warp.dtype) if warp.chain is None else warp.chain
         own = tuple(range(len(warp.numbers), len(warp.numbers) + len(numbers)))
@@ -129,17 +123,6 @@ class WarpedBatch(MappedBatch):
         return out
 
     def write(self, queue: Queue, out: DeviceBatch, places: np.ndarray) -> None:
-        """Queue the computation into memory of any order of axes.
-
-        Parameters
-        ----------
-        queue
-            Where to queue it.
-        out
-            Memory, and element type, of the output.
-        places
-            `headrace.kernels.gpu.resample_layout.PLACES`, in elements of `out`; to normalise on the
-            way, with a table.
-        """
+        """Queue the computation into memory of any order of axes."""
         target = _resample_layout.Target(out.dtype, out.pointers, places)
         _kernels.warp_placed(queue, self.warp, self.windows, target)

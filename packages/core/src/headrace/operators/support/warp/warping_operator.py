@@ -95,17 +95,7 @@ class WarpingOperator(SampleOperator):
     def planned(
         self, shapes: np.ndarray, canvas: np.ndarray, matrices: np.ndarray | None
     ) -> Planned:
-        """The plan of samples.
-
-        Parameters
-        ----------
-        shapes
-            Of the inputs, int64 ``(samples, rank + 1)``, or one row for all.
-        canvas
-            Extents of the outputs, int64 ``(samples, rank)``, or one row for all.
-        matrices
-            As `Warp` takes them, ``(samples, rank, rank + 1)``; `None` where they are on a GPU.
-        """
+        """The plan of samples."""
         count = len(shapes) if matrices is None else len(matrices)
         found = np.empty((max(count, len(canvas)), shapes.shape[1]), np.int64)
         found[:, :-1], found[:, -1] = canvas, shapes[:, -1]
@@ -129,21 +119,7 @@ class WarpingOperator(SampleOperator):
     def warped_batch(
         self, c: BatchContext, data: DeviceBatch, planned: Planned, matrices: Any, *, as_input: bool
     ) -> LazyBatch:
-        """All samples of a batch, as a lazy batch; frames of sequences in memory.
-
-        Parameters
-        ----------
-        c
-            The batch.
-        data
-            The samples.
-        planned
-            The plan of the samples.
-        matrices
-            As `headrace.kernels.gpu.warp.warp` takes them.
-        as_input
-            Whether outputs have the extents of the samples.
-        """
+        """All samples of a batch, as a lazy batch; frames of sequences in memory."""
         canvas = (shape_rows(data) if as_input else planned.shapes[0])[:, :-1]
         if self.args.size is not None:
             canvas = canvas[:1]

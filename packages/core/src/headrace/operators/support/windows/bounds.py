@@ -74,13 +74,6 @@ class OutOfBounds:
 
         All are int64 ``(samples, ndim)``, but for the last: bool ``(samples,)``. Where a window
         leaves its sample, what is outside is to be made up according to `policy`.
-
-        Raises
-        ------
-        OutOfRangeError
-            If a window leaves its sample and the policy is ``"error"``.
-        ShapeError
-            If a sample is empty, so that it has nothing that the policy could repeat.
         """
         outside = np.empty(len(anchors), np.bool_)
         if not _windows.leaves(

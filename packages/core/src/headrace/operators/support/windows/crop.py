@@ -100,22 +100,7 @@ class CutAxis(NamedTuple):
 
 
 class CropWindow:
-    """The window that the arguments of `CROP_ARGS` describe.
-
-    Parameters
-    ----------
-    op
-        The operator, in its `infer`.
-    layout
-        Layout of the data the windows are for, such as ``"HWC"``.
-
-    Raises
-    ------
-    UsageError
-        If arguments are given together that exclude each other, or one without its companion.
-    ArgumentValueError
-        If `crop` has neither two nor three values, or an extent is negative.
-    """
+    """The window that the arguments of `CROP_ARGS` describe."""
 
     __slots__ = ("_axes", "_places", "_sizes", "cut", "differ", "sized_by_sample", "truncates")
 
@@ -166,13 +151,7 @@ class CropWindow:
         self._places = np.array([[cut.place or 0.0] for cut in self.cut], np.float64)
 
     def plan(self, c: PlanContext, extents: np.ndarray) -> Windows:
-        """The windows in samples of these extents, int64 ``(samples, ndim)``.
-
-        Raises
-        ------
-        ArgumentValueError
-            If a position lies outside of [0, 1], or a size is not finite.
-        """
+        """The windows in samples of these extents, int64 ``(samples, ndim)``."""
         count = len(extents)
         wrong = np.zeros(count, np.bool_)
         sizes: np.ndarray = self._sizes.reshape(-1, 1)

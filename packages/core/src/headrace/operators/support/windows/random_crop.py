@@ -34,13 +34,7 @@ RANDOM_CROP_ARGS: tuple[Arg, ...] = (
 
 
 def random_crop_ranges(args: Any) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Bounds of the area and of the aspect ratio that `args` ask for.
-
-    Raises
-    ------
-    ArgumentValueError
-        If a range is empty or has values that no window can have.
-    """
+    """Bounds of the area and of the aspect ratio that `args` ask for."""
     area = _range("random_area", args.random_area)
     ratio = _range("random_aspect_ratio", args.random_aspect_ratio)
     if area[0] < 0 or area[1] <= 0:

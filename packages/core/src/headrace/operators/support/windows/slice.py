@@ -96,24 +96,7 @@ SLICE_ARGS: tuple[Arg, ...] = (
 
 
 class SliceWindow:
-    """The window that the arguments of `SLICE_ARGS` and the positional inputs describe.
-
-    Parameters
-    ----------
-    op
-        The operator, in its `infer`.
-    data
-        What is known of the data; its layout or rank resolves `axis_names` and `axes`.
-    positional
-        Specs of the anchor and of the shape input; none where named arguments are used.
-
-    Raises
-    ------
-    UsageError
-        If named arguments and positional inputs are mixed, or arguments exclude each other.
-    LayoutError, ArgumentValueError, DataTypeError
-        If an axis does not exist or occurs twice, or the inputs have types that are not taken.
-    """
+    """The window that the arguments of `SLICE_ARGS` and the positional inputs describe."""
 
     __slots__ = (
         "_asked_axes",
@@ -199,14 +182,6 @@ class SliceWindow:
         Without arguments that differ by sample, one row is enough for samples that are all alike.
         `positional` holds the anchor and shape inputs, one row a sample, or one array for each, if
         there are any.
-
-        Raises
-        ------
-        ShapeError
-            If the number of coordinates is not the number of axes.
-        ArgumentValueError
-            If a coordinate is not finite, a shape negative, or the end lies before the start; or
-            if samples have different axes, which cannot be planned together.
         """
         axes = self._axes_of(c, extents.shape[1])
         if positional:

@@ -11,19 +11,7 @@ from headrace.tensors.gpu.batch import StridedBatch
 def spans(
     extent: np.ndarray, low: np.ndarray | None, high: np.ndarray | None, step: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What ``slice(low, high, step)`` selects along axes of these extents, as ``slice.indices``.
-
-    Parameters
-    ----------
-    extent, low, high, step
-        int64, one a sample; `None` for what is not given. No step is 0.
-
-    Returns
-    -------
-    first, count, step
-        First index, number of indices, and the distance between them; first is 0 where there is
-        none, and the step is 1 where there are not two.
-    """
+    """What ``slice(low, high, step)`` selects along axes of these extents, as ``slice.indices``."""
     step = np.ones_like(extent) if step is None else step
     forward = step > 0
     begin = np.where(forward, 0, -1)

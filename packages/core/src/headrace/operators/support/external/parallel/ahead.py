@@ -38,19 +38,7 @@ class _Asked:
 
 
 class IndexedAhead:
-    """For functions of the position: any worker makes any batch, or a piece of it.
-
-    Parameters
-    ----------
-    workers
-        Who does it.
-    number
-        Number of the source among those of the workers.
-    source, traits
-        The source.
-    depth
-        How many batches are computed ahead.
-    """
+    """For functions of the position: any worker makes any batch, or a piece of it."""
 
     def __init__(
         self, workers: Workers, number: int, source: Any, traits: Traits, depth: int
@@ -63,15 +51,7 @@ class IndexedAhead:
         self._asked: deque[_Asked] = deque()
 
     def collect(self, size: int, iteration: int, epoch: int) -> Parcels:
-        """The batch of an iteration.
-
-        Raises
-        ------
-        StopIteration
-            At the end of the data.
-        Exception
-            What the source raised.
-        """
+        """The batch of an iteration."""
         asked = self._asked
         position = (size, iteration, epoch)
         if asked and asked[0].position != position:
@@ -139,13 +119,6 @@ class ForwardAhead:
 
     A source that is divided into several iterables gives a batch of each in turn; those that are
     at their end are passed over. This order depends on nothing but the source.
-
-    Parameters
-    ----------
-    workers, number, traits, depth
-        As of `IndexedAhead`.
-    places
-        The worker of each iterable.
     """
 
     def __init__(
@@ -242,13 +215,7 @@ class ForwardAhead:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Have the workers take what was taken before.
-
-        Raises
-        ------
-        CheckpointError
-            If the source was divided into another number of iterables.
-        """
+        """Have the workers take what was taken before."""
         if len(state["taken"]) != len(self._places):
             raise CheckpointError(
                 f"The source is divided into {len(self._places)} parts; when the checkpoint was "

@@ -26,22 +26,7 @@ if TYPE_CHECKING:
 
 
 class ParallelInputQueue(InputQueue):
-    """Delivers batches that workers make.
-
-    Parameters
-    ----------
-    source, outputs
-        As of `InputQueue`.
-    threads
-        Whether the workers are threads.
-    depth
-        How many batches are computed ahead; one if the samples of a batch are made by several
-        workers, one for each worker otherwise, when None.
-    bytes_per_sample
-        A guess of how much shared memory is needed.
-    **how
-        `single`, `cycle`, `batch`, `batch_info`, `no_copy` and `cuda_stream`, as of `InputQueue`.
-    """
+    """Delivers batches that workers make."""
 
     def __init__(
         self,
@@ -107,18 +92,7 @@ class ParallelInputQueue(InputQueue):
         return has_begun(self.source)
 
     def attach(self, workers: Workers, number: int, places: list[int]) -> None:
-        """Take `workers`, to which this is source `number`.
-
-        Parameters
-        ----------
-        workers
-            Threads or processes.
-        number
-            Which of their sources this is.
-        places
-            For a source that only goes forward, which of the workers it belongs to; several, if it
-            is divided.
-        """
+        """Take `workers`, to which this is source `number`."""
         depth = self._depth
         if depth is None:
             depth = workers.size if self.traits.indexed and self.traits.batch else 1

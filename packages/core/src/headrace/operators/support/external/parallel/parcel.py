@@ -31,13 +31,7 @@ class Part:
 
 
 def unpack(data: Any, dtype: DALIDataType | None = None) -> Part:
-    """The samples in what a source returned for one output; `dtype` is what numbers become.
-
-    Raises
-    ------
-    DataTypeError, ShapeError, LayoutError
-        If they cannot be a batch.
-    """
+    """The samples in what a source returned for one output; `dtype` is what numbers become."""
     if is_on_gpu(data):
         return Part([], None, "", data)
     samples, layout = samples_of(data, dtype)
@@ -71,13 +65,7 @@ class Described:
 
 
 def write(parts: Sequence[Part], take: Callable[[int], np.ndarray]) -> list[Described]:
-    """Copy `parts` into the memory that ``take(size)`` gives, and say where they are.
-
-    Raises
-    ------
-    DataTypeError
-        If any are on a GPU.
-    """
+    """Copy `parts` into the memory that ``take(size)`` gives, and say where they are."""
     if any(part.on_gpu is not None for part in parts):
         raise DataTypeError(
             "A source in a worker process returned data on a GPU, which only data of the host can "

@@ -117,13 +117,7 @@ def traits_of(
     dtypes: tuple[DALIDataType | None, ...],
     bytes_per_sample: int,
 ) -> Traits:
-    """What is known about `source`.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If it cannot be a source, or `cycle` does not go with it.
-    """
+    """What is known about `source`."""
     cycle_policy(cycle)
     kind = kind_of(source, cycle)
     divided = kind == "iterable" and batch and callable(getattr(source, "iterate_part", None))
@@ -154,15 +148,7 @@ class _Shard:
 
 
 class SourceRunner:
-    """Does tasks of one source, in the worker.
-
-    Parameters
-    ----------
-    source
-        The source.
-    traits
-        What is known about it.
-    """
+    """Does tasks of one source, in the worker."""
 
     def __init__(self, source: Any, traits: Traits) -> None:
         self._source = source
@@ -184,22 +170,7 @@ class SourceRunner:
         return callback
 
     def run(self, task: Task, progress: Callable[[], None] = lambda: None) -> list[Part]:
-        """The samples that `task` asks for, for each output.
-
-        Parameters
-        ----------
-        task
-            What to do.
-        progress
-            Called after each call of the source.
-
-        Raises
-        ------
-        StopIteration
-            At the end of the data.
-        Exception
-            Whatever the source raises, or what is wrong with its data.
-        """
+        """The samples that `task` asks for, for each output."""
         self.at = None
         traits = self._traits
         if isinstance(task, RewindTask):

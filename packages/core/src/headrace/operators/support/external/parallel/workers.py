@@ -47,17 +47,7 @@ class Workers(Protocol):
         """Have a task done, by worker number `worker` or by the one with the least to do."""
 
     def wait(self, ticket: Ticket) -> list[Part]:
-        """Wait for the result of a task.
-
-        Raises
-        ------
-        StopIteration
-            At the end of the data.
-        Exception
-            What the source raised.
-        SourceWorkerError
-            If the worker died or hangs.
-        """
+        """Wait for the result of a task."""
 
     def discard(self, tickets: list[Ticket]) -> None:
         """Give up tasks whose results are not wanted any more."""

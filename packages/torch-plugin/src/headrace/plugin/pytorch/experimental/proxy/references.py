@@ -88,17 +88,6 @@ class Proxy:
     """A transform: takes the inputs of a sample, returns what stands for its outputs.
 
     It can be pickled for the workers of a `DataLoader`.
-
-    Parameters
-    ----------
-    names
-        Of the inputs. Only a single one may be given by position.
-    num_outputs
-        How many outputs there are: for a single one, a call returns no tuple.
-    requests
-        The queue to the server.
-    deterministic
-        Whether batches are left to be scheduled by the main process.
     """
 
     def __init__(
@@ -110,13 +99,7 @@ class Proxy:
         self._deterministic = deterministic
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Note the inputs of a sample.
-
-        Raises
-        ------
-        ArgumentValueError
-            If they are not those of the pipeline.
-        """
+        """Note the inputs of a sample."""
         if args and (len(args) != 1 or len(self._names) != 1 or kwargs):
             raise self._wrong(args, kwargs)
         given = {self._names[0]: args[0]} if args else kwargs
@@ -155,13 +138,7 @@ def _as_array(value: Any) -> Any:
 def _collate_dali_output_sample_ref_fn(
     samples: list[DALIOutputSampleRef], *, collate_fn_map: Any = None
 ) -> DALIOutputBatchRef:
-    """What PyTorch's collation makes of outputs: schedules the batch, once for all outputs.
-
-    Raises
-    ------
-    UsageError
-        If another output was collated of other samples.
-    """
+    """What PyTorch's collation makes of outputs: schedules the batch, once for all outputs."""
     first = samples[0].call
     run = first.run
     runs = {id(sample.call.run) for sample in samples}

@@ -169,13 +169,7 @@ class DALIServer:
 
 
 class _Work:
-    """What the thread of a server does; it does not keep the server alive.
-
-    Parameters
-    ----------
-    pipeline, requests, stopped, results, changed
-        Those of the server.
-    """
+    """What the thread of a server does; it does not keep the server alive."""
 
     def __init__(
         self,
@@ -237,17 +231,7 @@ class _Work:
 
 
 def _replaced(obj: Any, produce: Callable[[DALIOutputBatchRef], Any], seen: dict[int, Any]) -> Any:
-    """`obj` with what `produce` returns in the place of references.
-
-    Parameters
-    ----------
-    obj
-        Anything.
-    produce
-        Makes a tensor of a reference.
-    seen
-        What was made of each object, by its ``id``: objects may refer to one another in circles.
-    """
+    """`obj` with what `produce` returns in the place of references."""
     if isinstance(obj, DALIOutputBatchRef):
         return produce(obj)
     if isinstance(obj, DALIOutputSampleRef):
