@@ -33,6 +33,15 @@ class StateMethods:
         Programs that save stateful loaders, as PyTorch's ``StatefulDataLoader`` is one, find it by
         its name. Only iterators have it whose pipelines were made with
         ``enable_checkpointing=True``.
+
+        Returns
+        -------
+        `checkpoints` as text, in a dictionary that JSON, pickle and ``torch.save`` keep.
+
+        Raises
+        ------
+        UsageError
+            If a step was interrupted, as by Ctrl-C.
         """
         return as_state_dict(self.checkpoints())
 
@@ -44,6 +53,18 @@ class StateMethods:
         reset, the next loop is as `checkpoints` says. If an error says that `state` does not fit,
         the iterator is as before. Only iterators have it whose pipelines were made with
         ``enable_checkpointing=True``.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` has returned, of an iterator over pipelines with the same readers,
+            sources and random operators, as many, and in the same order; or, with `reader_name`,
+            over another number of shards, each a pipeline's.
+
+        Raises
+        ------
+        ArgumentTypeError, CheckpointError
+            If `state` is no such state, or comes from an iterator over other pipelines.
         """
         self._load(state)
 
