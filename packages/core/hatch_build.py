@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -22,13 +21,14 @@ class StubsHook(BuildHookInterface):
         if version != "editable":
             self._folder = tempfile.TemporaryDirectory()
             folder = Path(self._folder.name)
-        # In a process of its own: the package that is built is imported there, and no other.
-        paths = [str(root / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        subprocess.run(
-            [sys.executable, str(root / "stubs"), str(folder)],
-            check=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        # In a process of its own, which imports the package that is built. Its path is set there:
+        # pip drops folders of editable installs, this one's too, from the path of a build.
+        code = (
+            "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
+            "runpy.run_path(sys.argv.pop(1), run_name='__main__')"
         )
+        paths = [root / "src", root / "stubs", folder]
+        subprocess.run([sys.executable, "-c", code, *map(str, paths)], check=True)
         if version != "editable":
             build_data["force_include"][str(folder)] = "headrace"
 
