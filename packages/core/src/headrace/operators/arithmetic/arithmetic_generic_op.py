@@ -122,7 +122,7 @@ class ArithmeticGenericOp(SampleOperator):
         return shapes
 
     def _column_program(self, ndim: int) -> ArrayProgram:
-        """What computes the expression for columns: several samples, along a first axis."""
+        """Program that computes the expression for several samples, stacked along a first axis."""
         found = self._column_programs.get(ndim)
         if found is None:
             specs = [Spec(spec.dtype, ndim) for spec in self._inputs]
@@ -191,7 +191,7 @@ class ArithmeticGenericOp(SampleOperator):
 
     @cached_property
     def device_program(self) -> DeviceProgram:
-        """What the GPU computes; found when it is first asked for."""
+        """Program that computes the expression on the GPU; built on first use."""
         return device_program(self.root)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:

@@ -28,7 +28,9 @@ from headrace.operators.support.schema import REQUIRED, Arg, Input, Spec
 from headrace.types import DALIDataType
 
 _MODES = {"expand": 0.0, "halfway": 0.5, "fixed": 1.0}
-"""How far the extents of a box are from those of its rotated outline to its own."""
+"""Distances between the extents of a box and those of its rotated outline, from the latter to the
+former.
+"""
 
 
 @operator(

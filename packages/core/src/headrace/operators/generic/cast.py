@@ -29,7 +29,7 @@ def _shown(dtype: DALIDataType) -> str:
 
 
 class _Conversion(SampleOperator):
-    """What `cast` and `cast_like` have in common."""
+    """Shared code of `cast` and `cast_like`."""
 
     def _to(self, data: Spec, dtype: DALIDataType) -> Spec:
         for enum, other in ((data.dtype, dtype), (dtype, data.dtype)):

@@ -35,7 +35,7 @@ class Join(SampleOperator):
     """Base of the operators that put samples of their inputs one behind the other."""
 
     new_axes: int
-    """How many axes the output has more than the inputs."""
+    """Number of axes that the output has beyond those of the inputs."""
 
     @abstractmethod
     def layout(self, first: Spec) -> str:

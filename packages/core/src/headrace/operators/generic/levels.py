@@ -1,4 +1,6 @@
-"""What becomes of each level of an image, in place of what becomes of each pixel."""
+"""Operators on images computed as a table with one entry for each level of uint8, not for each
+pixel.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ class _OfImages(SampleOperator):
     def levels(
         self, data: np.ndarray, axes: tuple[int, int], *parameters: np.ndarray
     ) -> np.ndarray:
-        """What each level becomes, real ``(256, 1, channels or 1)``, with frames in front."""
+        """Compute the value of each level, real ``(256, 1, channels or 1)``, with frames in
+        front.
+        """
         raise NotImplementedError
 
 

@@ -60,7 +60,7 @@ class Merge(SampleOperator):
     def plan(
         self, c: PlanContext, if_true: Samples, if_false: Samples, predicate: Samples
     ) -> Planned | None:
-        """What is known of the joined samples; `None` where branches are not known yet.
+        """Plan the joined samples; `None` where branches are not known yet.
 
         Of either branch, only samples that took it are looked at.
         """
@@ -95,7 +95,9 @@ class Merge(SampleOperator):
 def joined(
     parts: Sequence[tuple[Samples | None, Sequence[int] | np.ndarray]], count: int
 ) -> Planned | None:
-    """What is known of `count` samples that come from several branches; `None` if nothing."""
+    """Spec of `count` samples joined from several branches, or `None` if nothing is known of
+    them.
+    """
     found = []
     for samples, places in parts:
         if len(places):

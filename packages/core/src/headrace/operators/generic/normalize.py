@@ -342,7 +342,7 @@ class Normalize(SampleOperator):
                 )
 
     def _factor(self, stddev: np.ndarray) -> np.ndarray:
-        """What differences are multiplied by, float32, for given deviations."""
+        """Factor that differences are multiplied by, float32, for given deviations."""
         args = self.args
         deviation = stddev.astype(np.float64)
         if args.epsilon:
@@ -354,7 +354,9 @@ class Normalize(SampleOperator):
         return _quotient(args.scale, deviation, zero_of_zero=not is_number)
 
     def _estimated_factor(self, squares: np.ndarray, count: int) -> np.ndarray:
-        """What differences are multiplied by, given sums of squares, which are overwritten."""
+        """Factor that differences are multiplied by, from sums of squares, which are
+        overwritten.
+        """
         args = self.args
         if count > args.ddof:
             squares /= count - args.ddof

@@ -177,7 +177,7 @@ class BatchOneHot(BatchOperator, OneHot):
         return found if labels.ndim == 0 else found._replace(ndim=None)
 
     def reduce(self, c: Any, labels: Rows) -> np.ndarray:
-        """Whether all samples have a single element."""
+        """True if all samples have a single element."""
         return np.array((labels.sizes == 1).all())
 
     apply = OneHot.cpu_chunk

@@ -178,7 +178,7 @@ class Pad(SampleOperator):
         return out
 
     def _fills(self, c: BatchContext) -> Iterator[tuple[Any, np.ndarray]]:
-        """Which samples are filled with what."""
+        """Fill values of each sample."""
         if self._fill is not None:
             yield slice(None), self._fill
             return

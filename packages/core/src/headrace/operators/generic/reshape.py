@@ -88,7 +88,7 @@ _ARGS = (
 
 
 class Reshaping(SampleOperator):
-    """What `reshape` and `reinterpret` have in common."""
+    """Shared code of `reshape` and `reinterpret`."""
 
     _dtype: DALIDataType
 

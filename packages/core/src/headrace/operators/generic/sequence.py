@@ -32,7 +32,7 @@ _WAY_OUT = "`fn.transpose` brings another axis to the front, `fn.reshape(layout=
 
 
 def _elements(args: dict[str, Any]) -> int:
-    """How many outputs `element_extract` has."""
+    """Number of outputs of `element_extract`."""
     elements = args["element_map"]
     if not elements:
         raise ArgumentChoiceError("`element_map` must have at least one index.")
@@ -187,7 +187,8 @@ class SequenceRearrange(SampleOperator):
 def _pieces(
     orders: Sequence[Sequence[int]], step: np.ndarray, sources: np.ndarray, targets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where each element of the outputs is read from and written to, uint64, and its bytes.
+    """Addresses that each element of the outputs is read from and written to, uint64, and its
+    bytes.
 
     Each element is a piece of memory of its own; ``step[k]`` bytes of sample `k`, whose input and
     output begin at `sources` and `targets`.

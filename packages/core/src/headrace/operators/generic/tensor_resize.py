@@ -138,7 +138,7 @@ class TensorResize(SampleOperator):
         return Planned(table["length"].copy(), (table,))
 
     def _axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
-        """How the axes that were asked for are resampled: `AXIS` ``(axes, samples)``."""
+        """Resampling of the axes that were asked for: `AXIS` ``(axes, samples)``."""
         rank = len(extents)
         sizes = by_axis(c, "sizes" if self.given("sizes") else "scales", rank)
         if self.given("scales"):

@@ -82,7 +82,7 @@ def _value_bits(dtype: np.dtype) -> int:
 
 
 class _Adjustment(SampleOperator):
-    """What the three operators have in common."""
+    """Shared code of `brightness`, `contrast` and `brightness_contrast`."""
 
     keeps_shape = True
     elementwise = True
@@ -111,7 +111,7 @@ class _Adjustment(SampleOperator):
         return data._replace(dtype=dtype)
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
-        """What elements are multiplied with, what is added, and whether neither changes them."""
+        """Plan factors, offsets, and whether a sample stays as it is."""
         shapes = data.shapes
         numbers = self._numbers.rows(c, len(shapes))
         table = np.empty((len(shapes), 3), np.float32)

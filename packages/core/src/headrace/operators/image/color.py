@@ -78,7 +78,7 @@ _IMAGE_TYPE = Arg(
 
 
 class _ColorTransform(SampleOperator):
-    """What the operators have in common."""
+    """Shared code of the operators that apply a matrix to colours."""
 
     keeps_shape = True
     elementwise = True

@@ -246,7 +246,7 @@ class CropMirrorNormalize(SampleOperator):
         return out
 
     def _batch_windows(self, planned: Planned, data: LazyBatch) -> NormalizedWindows:
-        """What of the samples of a batch is normalised."""
+        """Windows of a batch's samples that are normalised."""
         anchors, shapes, outside, numbers = planned.table
         extents = shape_rows(data) if len(anchors) < len(data) else as_contiguous(data.shapes)
         channels = shapes[:, self._order.channels]

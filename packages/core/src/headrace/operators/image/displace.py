@@ -38,7 +38,7 @@ class _Displacement(SampleOperator):
     numbers: tuple[float, ...] = ()
 
     def places(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where to take the pixels of a row `x` of columns and a column `y` of rows."""
+        """Source coordinates of a row `x` of columns and a column `y` of rows."""
         raise NotImplementedError
 
     def infer(self, images: Spec) -> Spec:

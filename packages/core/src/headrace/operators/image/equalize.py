@@ -53,7 +53,7 @@ class Equalize(SampleOperator):
         return Planned(data.shapes)
 
     def _first_axis(self, ndim: int) -> int:
-        """Where height and width begin."""
+        """Index of the height's axis, which the width's follows."""
         return (self._layout or _BY_RANK[ndim]).index("H")
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ _PlacesArg = replace(ArrayArg, name="nested list of int", whole=True)
 
 
 class _Output(NamedTuple):
-    """What one image, or one sequence, is pasted together of."""
+    """Regions that one image, or one sequence, is pasted together from."""
 
     shape: tuple[int, ...]
     """Without frames: ``(height, width, channels)``."""
@@ -146,7 +146,7 @@ class MultiPaste(BatchOperator):
         return first._replace(dtype=dtype)
 
     def _outputs(self, c: Any, shapes: Sequence[np.ndarray]) -> list[_Output]:
-        """What the outputs are made of; `shapes` are those of each input, ``(samples, ndim)``."""
+        """Outputs, as lists of regions; `shapes` are those of each input, ``(samples, ndim)``."""
         ids, sizes = (c.values(name) for name in ("in_ids", "output_size"))
         places = {n: c.values(n) for p in _PLACES for n in (p, f"{p}_rel") if self.given(n)}
         if not self.given("output_size"):

@@ -144,7 +144,7 @@ class Rotate(WarpingOperator):
 
 
 def _invalid(degrees: np.ndarray, axes: np.ndarray) -> ArgumentValueError:
-    """What is wrong with the first invalid rotation."""
+    """Reason why the first invalid rotation is invalid."""
     with np.errstate(over="ignore", under="ignore"):
         angles, directions = degrees.astype(np.float32), axes.astype(np.float32)
     infinite = ~np.isfinite(angles)

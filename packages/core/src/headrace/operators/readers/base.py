@@ -1,4 +1,4 @@
-"""What all readers have in common: their arguments, their order, and the interface they show."""
+"""Shared code of all readers: arguments, order of samples, and public interface."""
 
 from __future__ import annotations
 
@@ -155,8 +155,9 @@ class Reader(Operator):
 
     checkpointing: bool = False
     permutes: ClassVar[bool] = True
-    """Whether `random_shuffle` begins with a list that is permuted once, as in DALI where the
-    reader lists files, and does not where it reads an index."""
+    """True if `random_shuffle` begins with a list that is permuted once, as in DALI where the
+    reader lists files; false where it reads an index.
+    """
     index: Index
     _order: ReadingOrder
 
@@ -187,7 +188,7 @@ class Reader(Operator):
 
     @property
     def parses(self) -> bool:
-        """Whether there is a parser."""
+        """True if there is a parser."""
         return type(self).cpu is not Reader.cpu
 
     def parser_inputs(self) -> tuple[Spec, ...]:
@@ -301,7 +302,9 @@ class Reader(Operator):
         }
 
     def identity(self) -> dict[str, Any]:
-        """What must be the same for `restore` to go on exactly, in types that JSON keeps."""
+        """Settings that must be the same for `restore` to go on exactly, in types that JSON
+        keeps.
+        """
         args = self.args
         found = {"number of samples": self.meta()["epoch_size"]}
         for name in _ORDER_ARGS:
@@ -324,7 +327,7 @@ class Reader(Operator):
         self._order.follow(state)
 
     def why_fixed(self) -> str:
-        """Why another number of shards cannot go on with an epoch; nothing if it can."""
+        """Reason why another number of shards cannot go on with an epoch, or "" if it can."""
         return self._order.why_fixed()
 
     def deal(self, origin: Mapping[str, Any]) -> None:

@@ -229,7 +229,7 @@ class CocoReader(Reader):
         return source, target
 
     def _annotated(self, masks: MaskColumn) -> CocoEntries:
-        """What `annotations_file` says; `masks` is filled with those of pixels, if wanted."""
+        """Parse `annotations_file`; pixel masks go to `masks`, if wanted."""
         args, path = self.args, self.args.annotations_file
         images, categories = read_annotations(path)
         if args.images:

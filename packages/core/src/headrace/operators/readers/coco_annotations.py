@@ -93,7 +93,7 @@ def read_annotations(path: str) -> tuple[list[CocoImage], dict[Any, int]]:
 
 
 def _numbers(values: list[Any], what: Callable[[], str]) -> np.ndarray:
-    """What is made of finite numbers only, float32."""
+    """Array of `values`, float32, which must all be finite numbers."""
     found = np.array(values)
     if values and (found.ndim != 1 or found.dtype.kind not in "iuf"):
         raise ValueError(f"{what()} has something else than numbers")

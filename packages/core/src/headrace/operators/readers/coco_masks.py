@@ -12,7 +12,7 @@ from headrace.operators.readers.coco_annotations import CocoImage, regions_of, v
 from headrace.operators.readers.index import ComputedColumn
 
 _FARTHEST = 1 << 20
-"""How far from the corner vertices may lie, in pixels: borders are followed step by step."""
+"""Largest distance of vertices from the corner, in pixels: borders are followed step by step."""
 
 
 class MaskColumn(ComputedColumn):

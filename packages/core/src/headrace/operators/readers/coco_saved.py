@@ -13,7 +13,7 @@ from headrace.operators.readers.index import RaggedColumn
 
 
 class CocoEntries(NamedTuple):
-    """What is known of images; columns have a value for each."""
+    """Columns of image facts, with one value for each image."""
 
     names: list[str]
     ids: np.ndarray | None
@@ -114,6 +114,6 @@ def _read(folder: str, name: str, dtype: type[np.generic]) -> np.ndarray:
 
 
 def _spans(column: RaggedColumn) -> Sequence[np.ndarray]:
-    """Where the values of each entry begin, and how many they are, int64."""
+    """Offsets and numbers of the values of each entry, int64."""
     counts = np.diff(column.ends, prepend=0)
     return column.ends - counts, counts

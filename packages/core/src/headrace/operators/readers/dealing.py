@@ -1,4 +1,4 @@
-"""What is left of an epoch, dealt anew among another number of shards.
+"""Samples left of an epoch, divided anew among another number of shards.
 
 Where an epoch was under way on so many readers, and goes on with another number of them, the
 samples that none of the former has drawn become one last, shorter epoch of the latter, each of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rest:
-    """What was left of an epoch.
+    """Samples left of an epoch.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Rest:
 
 
 def find_rest(order: ReadingOrder, origin: Mapping[str, Any]) -> Rest:
-    """What the readers of other shards have left.
+    """Find the samples that the readers of other shards have left.
 
     They are assumed to have drawn equally much, but for bad samples that one of them may have
     skipped.

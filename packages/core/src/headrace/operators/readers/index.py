@@ -1,4 +1,4 @@
-"""What a reader knows of its entries before it reads any: where their bytes are, and columns."""
+"""Index of a reader's entries, known before any is read: file extents, and columns of values."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ class Index:
     """
 
     allows_empty = True
-    """Whether entries without a byte are samples."""
+    """True if entries without a byte are samples."""
     own_sources = False
-    """Whether pieces are told apart by what they come from: `piece_sources`."""
+    """True if pieces are identified by their source: `piece_sources`."""
     local: Extents | None = None
     """The extents, if all are in local files that can be read without the interpreter."""
 
@@ -142,7 +142,7 @@ class Index:
         return [self.source(entry) for entry in entries]
 
     def piece_sources(self, piece: int, entries: Sequence[int]) -> list[str]:
-        """What a piece of several entries comes from; empty where an entry lacks it."""
+        """Source of a piece of several entries; empty where an entry lacks it."""
         raise NotImplementedError
 
     def numbers(self, entries: np.ndarray) -> np.ndarray:
@@ -156,7 +156,7 @@ class Index:
         return (entries[:, np.newaxis] * pieces + np.arange(pieces)).reshape(-1)
 
     def known_bytes(self, numbers: np.ndarray) -> int:
-        """How much memory pieces take, each at a multiple of 64 bytes; -1 if it is not known."""
+        """Bytes of memory that pieces take, each at a multiple of 64 bytes; -1 if unknown."""
         return -1
 
     def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
@@ -266,7 +266,7 @@ class FileIndex(Index):
         return [paths[entry] for entry in entries]
 
     def known_bytes(self, numbers: np.ndarray) -> int:
-        """How much memory pieces take, each at a multiple of 64 bytes; -1 if it is not known."""
+        """Bytes of memory that pieces take, each at a multiple of 64 bytes; -1 if unknown."""
         if "sizes" not in self._places:
             return -1
         sizes = self._places["sizes"][numbers]

@@ -1,4 +1,4 @@
-"""Which files there are, and the label of each: from folders, from a list file, or as given."""
+"""Lists of files with labels: from folders, from a list file, or as given."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class FileListing:
     """Files with labels, in the order of their numbers."""
 
     root: str
-    """What names without a root of their own are below; empty for the working directory."""
+    """Folder of names without a root of their own; empty for the working directory."""
     names: Sequence[str]
     labels: np.ndarray
     """int32, one for each name."""
 
     def path(self, number: int) -> str:
-        """Where file `number` is."""
+        """Path of file `number`."""
         return join(self.root, self.names[number])
 
 
@@ -174,7 +174,9 @@ def named_files(args: Any) -> tuple[str, list[str]]:
 
 
 def read_name_list(path: str, root: str | None) -> tuple[str, list[str]]:
-    """What the names in a text file, one in each line, are relative to, and these."""
+    """Read a text file with one name in each line: the folder they are relative to, and the
+    names.
+    """
     names = [
         line for line in (text.rstrip(" \t\r") for text in read_lines("file_list", path)) if line
     ]
@@ -247,7 +249,7 @@ _RANGE = re.compile(r"\{(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.-?(\d{1,9}))?\}")
 
 
 def braced(pattern: str) -> list[str]:
-    """What braces of a shell stand for: ``{000..002}``, ``{0..8..2}``, ``{train,val}``."""
+    """Expand braces as a shell does: ``{000..002}``, ``{0..8..2}``, ``{train,val}``."""
     for opening in re.finditer(r"\{", pattern):
         begin, depth = opening.start(), 0
         cuts = [begin]

@@ -19,7 +19,9 @@ _MAGIC = b"\x0a\x23\xd7\xce"
 _PART = struct.Struct("<4sI")
 _CUT = "The file of records of MXNet is cut, or its index is not its own."
 _LABEL = struct.Struct("<IfQQ")
-"""How many labels follow, or 0 and a label; two numbers of the image."""
+"""Header of a record: number of labels that follow, or 0 and a label; then two numbers of the
+image.
+"""
 
 
 @reader(

@@ -20,7 +20,7 @@ class Utterance(NamedTuple):
 
     path: str
     offset: float
-    """Where it begins, in seconds."""
+    """Start of the utterance, in seconds."""
     duration: float | None
     """Its length in seconds; to the end of the file if `None`."""
     text: bytes

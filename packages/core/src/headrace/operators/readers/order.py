@@ -137,7 +137,7 @@ class ReadingOrder:
         self._random = MinimalStandard.seeded(seed).value if random_shuffle else 0
         self._entries: _EpochEntries | None = None
         self.rest: Rest | None = None
-        """What other shards have left of an epoch, where that goes on here."""
+        """Samples that other shards have left of an epoch which goes on here."""
 
     @property
     def epoch(self) -> int:
@@ -155,7 +155,7 @@ class ReadingOrder:
 
     @property
     def position(self) -> int:
-        """How many entries of the epoch were drawn."""
+        """Number of entries of the epoch that were drawn."""
         return self._position
 
     def draw(self, count: int, *, refill: bool = False) -> list[int]:
@@ -197,15 +197,18 @@ class ReadingOrder:
         return drawn
 
     def _has_padded(self) -> bool:
-        """Whether a padded epoch is at its end: for a shard among others when all have given as
-        many batches, though samples were skipped here; for a single one when all were drawn.
+        """True if a padded epoch is at its end: for one shard of several when all have given as
+        many batches, even if samples were skipped here; for a single shard when all samples were
+        drawn.
         """
         if self.num_shards == 1:
             return self._position >= len(self._opened())
         return self._returned >= self._padded_length()
 
     def _padded_length(self) -> int:
-        """How many samples of this epoch each shard gives, padding of incomplete batches aside."""
+        """Number of samples of this epoch that each shard gives, not counting padding of incomplete
+        batches.
+        """
         rest = self.rest_in(self._epoch)
         size = self.size if rest is None else len(rest.samples)
         return -(-size // self.num_shards)
@@ -290,7 +293,7 @@ class ReadingOrder:
     # -- another number of shards --------------------------------------------------------------
 
     def why_fixed(self) -> str:
-        """Why what is left of an epoch cannot be dealt anew; nothing if it can be."""
+        """Reason why what is left of an epoch cannot be divided anew, or "" if it can."""
         if self._window:
             return (
                 "`random_shuffle` draws each shard out of a window of its own, by the seed of its "
@@ -343,7 +346,7 @@ class ReadingOrder:
             self._entries = None
 
     def rest_in(self, epoch: int) -> Rest | None:
-        """What others have left, if that makes up `epoch`."""
+        """Samples left by other shards, if they make up `epoch`."""
         rest = self.rest
         return rest if rest is not None and rest.samples and rest.epoch == epoch else None
 

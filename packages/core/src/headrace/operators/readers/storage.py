@@ -17,7 +17,7 @@ Allocate = Callable[[tuple[int, ...], Any], np.ndarray]
 
 
 def is_remote(path: str) -> bool:
-    """Whether `path` is an address such as ``s3://bucket/key``."""
+    """True if `path` is an address such as ``s3://bucket/key``."""
     return "://" in path and not path.startswith("file://")
 
 

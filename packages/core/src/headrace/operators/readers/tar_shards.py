@@ -14,7 +14,7 @@ from headrace.operators.readers.storage import file_system, is_remote
 _BLOCK_BYTES = 512
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _FIELDS = {"v1.1": 3, "v1.2": 4}
-"""How many words an index file of a version has for each component."""
+"""Words of each component in an index file, by its version."""
 
 
 class Component(NamedTuple):
@@ -26,7 +26,7 @@ class Component(NamedTuple):
     name: str
     """Empty where the index does not tell."""
     is_sparse: bool = False
-    """Whether the archive leaves out zeros of it, so that it is nowhere as a whole."""
+    """True if the archive leaves out its zeros, so that it cannot be read as one extent."""
 
 
 class _Header(tarfile.TarInfo):

@@ -32,7 +32,7 @@ _DDOF = Arg(
 
 
 class _Deviation(Reduction):
-    """What both have in common."""
+    """Shared code of `variance` and `std_dev`."""
 
     root: ClassVar[bool]
 

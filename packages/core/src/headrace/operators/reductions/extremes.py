@@ -13,7 +13,7 @@ from headrace.operators.support.reduction import AXES, DATA, Reduction
 
 
 class _Extreme(Reduction):
-    """What both have in common."""
+    """Shared code of `min` and `max`."""
 
     largest: ClassVar[bool]
 

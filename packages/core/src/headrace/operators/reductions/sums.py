@@ -54,7 +54,7 @@ class Sum(Reduction):
 
 
 def _exact(dtype: np.dtype) -> np.dtype:
-    """What sums are computed in."""
+    """Element type that sums are computed in."""
     return np.dtype(np.float64 if dtype.kind == "f" else f"{dtype.kind}8")
 
 

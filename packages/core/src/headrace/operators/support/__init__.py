@@ -1,1 +1,1 @@
-"""How operators are declared, planned and found, and what families of them share."""
+"""Declaration, planning and lookup of operators, and code shared by families of them."""

@@ -19,7 +19,7 @@ from headrace.types.enums import DALIEnum, of_dali
 
 @dataclass(frozen=True, slots=True)
 class ArgType:
-    """How values of one kind are checked and converted.
+    """Checks and conversions of the values of one kind of argument.
 
     `constant` takes what a user wrote; `sample` takes one sample of a tensor argument, a NumPy
     array. Both raise `TypeError` or `ValueError` with the reason only: who is meant is added by
@@ -31,7 +31,7 @@ class ArgType:
     constant: Callable[[Any], Any]
     sample: Callable[[np.ndarray], Any] | None = None
     whole: bool = False
-    """Whether the elements of a tensor must be integers or booleans, as fractions would be lost."""
+    """True if the elements of a tensor must be integers or booleans, as fractions would be lost."""
 
 
 def _not(value: Any, expected: str) -> ArgumentTypeError:

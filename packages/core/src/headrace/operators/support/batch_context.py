@@ -1,4 +1,4 @@
-"""What an operator is handed while it works on a batch on the GPU."""
+"""Context of an operator that works on a batch on the GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BatchContext(PlanContext):
-    """What an operator is handed, besides its inputs, while it queues work on one batch.
+    """Context of an operator that queues work on one batch, besides its inputs.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class BatchContext(PlanContext):
     """
 
     of_frames = False
-    """Whether samples are frames of sequences, which lazy values cannot be put together of."""
+    """True if samples are frames of sequences, which lazy values cannot be assembled into."""
 
     __slots__ = ("queue", "threads")
 

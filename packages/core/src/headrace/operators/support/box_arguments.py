@@ -15,7 +15,7 @@ from headrace.errors import ArgumentValueError, LayoutError, ShapeError
 def columns(
     layout: str | None, ndim: int, *, ltrb: bool | None
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Which numbers of a box are where it begins and ends, and whether the latter are extents.
+    """Columns of a box that hold its begins and its ends, and whether the latter are extents.
 
     The arrays are kept, and not to be changed. Without `layout`, ends follow begins, or extents if
     `ltrb` is false.

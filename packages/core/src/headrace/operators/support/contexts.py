@@ -1,4 +1,4 @@
-"""What operators on the CPU are handed while they work: arguments, plans, memory."""
+"""Contexts of operators on the CPU: arguments, plans, memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NONE: Mapping[str, list[Any]] = {}
 
 
 class SampleContext:
-    """What an operator is handed, besides its inputs, while it works on one sample.
+    """Context of an operator that works on one sample, besides its inputs.
 
     One serves a step on one worker, which points it at one sample of a chunk after the other.
 
@@ -78,13 +78,13 @@ class SampleContext:
         self.indices = indices
         """Positions in the batch of the samples of the chunk."""
         self.sources = sources
-        """Where these were read from, if anywhere."""
+        """Sources of the samples, if known."""
         self.position = 0
-        """Which of them is at hand."""
+        """Index of the current sample in the chunk."""
         self.plans = plans
         """The plans of the chunk, or of some of its samples, where the operator has any."""
         self.place = 0
-        """Which of them is that of the sample at hand."""
+        """Index of the current sample's row in the plan."""
         self.loops: Callable[[int, LoopPart, SampleContext], object] | None = None
         """Does a loop with threads that have nothing else to do, where there may be any."""
 
@@ -100,7 +100,7 @@ class SampleContext:
 
     @property
     def row(self) -> Any:
-        """What `plan` has worked out for the sample: its row of the table."""
+        """Row of the plan's table for the current sample."""
         assert self.plans is not None
         return self.plans.rows[self.place]
 
@@ -158,7 +158,7 @@ class SampleContext:
 
 
 class ChunkContext:
-    """What an operator is handed, besides its inputs, while it works on several samples.
+    """Context of an operator that works on several samples, besides its inputs.
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ class ChunkContext:
 
     @property
     def table(self) -> tuple[Any, ...]:
-        """What `plan` has worked out: its table, the columns for these samples."""
+        """Table of the plan: the rows of these samples."""
         plans = self._context.plans
         assert plans is not None
         return plans.table_of(self._places)
@@ -244,7 +244,7 @@ class ChunkContext:
         return [getattr(self.args, name)] * len(self.indices) if found is None else found
 
     def is_read(self, output: int) -> bool:
-        """Whether anybody reads an output; of one that nobody reads, `None` may be returned."""
+        """True if an output is used; `None` may be returned for one that is not."""
         return self._read is None or self._read[output]
 
     @property

@@ -116,7 +116,7 @@ def argument_text(arg: Arg) -> list[str]:
 
 
 def returned_type(schema: OpSchema) -> str:
-    """What a call returns, for readers."""
+    """Return type of a call, as documentation shows it."""
     if callable(schema.num_outputs):
         return "DataNode, or a list of them"
     return return_annotation(schema)

@@ -1,4 +1,4 @@
-"""What filters work along, and windows of `gaussian_blur`: what `sigma` and `window_size` say."""
+"""Axes of filters and of `gaussian_blur`'s windows: the values of `sigma` and `window_size`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILTERED_DTYPE = Arg(
 
 
 def filtered_type(dtype: DALIDataType | None, data: DALIDataType) -> DALIDataType:
-    """What the argument `dtype` of a filter says, or the type of its input."""
+    """Element type of a filter's output: its argument `dtype`, or the type of its input."""
     if dtype not in (None, data, DALIDataType.FLOAT):
         raise DataTypeError(
             "Output data type must be same as input, FLOAT or skipped: `dtype` is "

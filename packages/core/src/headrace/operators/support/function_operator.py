@@ -161,7 +161,7 @@ def _batch(queue: Queue, arrays: tuple[Any, ...]) -> DeviceBatch:
 
 
 def address_of(array: Any) -> int:
-    """Where the first element of an array of the array module is."""
+    """Address of the first element of an array of the array module."""
     interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
     address: int = interface["data"][0]
     return address

@@ -1,4 +1,4 @@
-"""What functions of the user's may return, and what is known of it then."""
+"""Results that users' functions may return, and what is known of them then."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GpuArray(NamedTuple):
 
 
 class OutputKind:
-    """What all samples of an output have in common: those of its first one."""
+    """Properties that all samples of an output share, taken from the first one."""
 
     def __init__(self, output: int, layout: str) -> None:
         self._output = output
@@ -75,7 +75,7 @@ class OutputKind:
 
     @property
     def spec(self) -> Spec:
-        """What is known of the output now."""
+        """Spec of the output, as far as it is known now."""
         return Spec(dali_type(self.dtype), self.ndim, self._layout)
 
 
@@ -88,7 +88,7 @@ def not_an_array(value: Any, expected: str, hint: str = "") -> ArgumentTypeError
 
 
 def as_outputs(result: Any, count: int) -> tuple[Any, ...]:
-    """What a function has returned, output by output."""
+    """Split what a function has returned into outputs."""
     if count == 0:
         if result is not None:
             raise ArgumentTypeError(

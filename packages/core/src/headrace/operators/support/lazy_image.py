@@ -23,12 +23,12 @@ Allocator = Callable[[tuple[int, ...], Any], np.ndarray]
 
 
 class PlainSource(NamedTuple):
-    """Where pixels of uint8 come from that a compiled loop can get at."""
+    """Source of uint8 pixels that a compiled loop can read."""
 
     data: np.ndarray
     """A JPEG file; or the pixels themselves, HWC and contiguous."""
     color: str
-    """What the file is decoded to, ``"RGB"``, ``"BGR"`` or ``"GRAY"``; empty for pixels."""
+    """Colours the file is decoded to, ``"RGB"``, ``"BGR"`` or ``"GRAY"``; empty for pixels."""
     fast_idct: bool
     height: int
     """Of all pixels, ..."""
@@ -37,7 +37,7 @@ class PlainSource(NamedTuple):
     """... and the first of those that are meant."""
     left: int
     must_be_complete: bool
-    """Whether a file without an end is an error, also where the end is not needed."""
+    """True if a file without an end is an error, also where the end is not needed."""
 
 
 class LazyImage(LazyValue):
@@ -68,7 +68,7 @@ class LazyImage(LazyValue):
         raise NotImplementedError
 
     def plain_source(self) -> PlainSource | None:
-        """Where the pixels come from, if that is as simple as that."""
+        """Source of the pixels, if a compiled loop can read it."""
         return None
 
     def materialise(self, c: SampleContext) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What is known of an operator whose module has not been imported."""
+"""Facts about an operator whose module has not been imported."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class Listed(NamedTuple):
     """Module that declares the operator, below `headrace.operators`."""
     class_name: str | None = None
     internal: bool = False
-    """Whether it is hidden without being deprecated."""
+    """True if it is hidden without being deprecated."""
     deprecated: str | None = None
     reader: bool = False
     dynamic: bool = True
 
     @property
     def hidden(self) -> bool:
-        """Whether listings leave it out."""
+        """True if listings leave it out."""
         return self.internal or self.deprecated is not None
 
     @property

@@ -31,8 +31,7 @@ class HostBatch(Protocol):
     rows: list[np.ndarray]
     """The samples."""
     scanned: Any
-    """What headers of JPEG files tell, a `ScannedJpegs`, where files were looked at when they were
-    read; else `None`."""
+    """Headers of JPEG files, a `ScannedJpegs`, if they were scanned when read; else `None`."""
 
     def note_upload(self) -> None:
         """Take note that the batch is copied to the GPU."""
@@ -87,19 +86,19 @@ class Operator:
 
     @classmethod
     def has_cpu(cls) -> bool:
-        """Whether there is an implementation for the CPU."""
+        """True if there is an implementation for the CPU."""
         return False
 
     @classmethod
     def has_gpu(cls) -> bool:
-        """Whether there is an implementation for the GPU."""
+        """True if there is an implementation for the GPU."""
         return cls.gpu is not Operator.gpu
 
     same_on_cpu: ClassVar[bool] = True
-    """Whether the CPU can do what is asked of a GPU; not where users write kernels."""
+    """True if the CPU can do what is asked of a GPU; false where users write kernels."""
 
     def given(self, name: str) -> bool:
-        """Whether the user gave argument `name`, as a constant or as a tensor."""
+        """True if the user gave argument `name`, as a constant or as a tensor."""
         return getattr(self.args, name) is not None or name in self.tensor_args
 
     def check_constants(self) -> None:
@@ -124,8 +123,9 @@ class Operator:
     shapes of outputs show only in the data; `cpu` then works with what the data says."""
 
     plans_values: bool = False
-    """Whether `plan` looks at the values of inputs, or makes those of outputs, and does not follow
-    from shapes alone; `infer` may still change it."""
+    """True if `plan` reads values of inputs, or makes those of outputs, so that it does not follow
+    from shapes alone; `infer` may still change it.
+    """
 
     unplanned: ClassVar[tuple[str, ...]] = ()
     """Arguments that `plan` does not look at: `cpu` finds them as ``c.args.<name>``, also where
@@ -133,14 +133,15 @@ class Operator:
 
     @cached_property
     def plans_by_shape(self) -> bool:
-        """Whether the plan of a sample follows from its shape alone, where it is the only input."""
+        """True if a sample's plan follows from its shape alone, where it is the only input."""
         follows = not (self.plans_values or self.schema.random)
         return follows and self.tensor_args.keys() <= set(self.unplanned)
 
     needs_plan: bool = True
-    """Whether `cpu` works with what `plan` has found. Otherwise `plan` is only called where several
-    samples can be planned at once, may return `None` where it has nothing to say, and `cpu` finds
-    its arguments as if there were none."""
+    """True if `cpu` uses the results of `plan`. Otherwise `plan` is only called where several
+    samples can be planned at once, may return `None`, and `cpu` finds its arguments as without a
+    plan.
+    """
 
     frame_args: tuple[str, ...] = ()
     """Arguments that are handed over without conversion, since they have a value for each frame."""
@@ -155,18 +156,20 @@ class Operator:
     for all others the engine computes them at once."""
 
     chunks_lazy: bool = False
-    """Whether a `SampleOperator` gets several samples at a time, in `cpu_chunk`, where the first
+    """True if a `SampleOperator` gets several samples at a time, in `cpu_chunk`, where the first
     input is lazy and the output is computed; `infer` may still change it. It is given a list with a
-    lazy value for each sample, of a kind in `takes`; `cpu` works on all other inputs."""
+    lazy value for each sample, of a kind in `takes`; `cpu` works on all other inputs.
+    """
 
     keeps_shape: ClassVar[bool] = False
-    """Whether outputs have the shape of the first input, so that a sequence without frames has an
-    output, too."""
+    """True if outputs have the shape of the first input, so that a sequence without frames has an
+    output, too.
+    """
 
     elementwise: ClassVar[bool] = False
-    """Whether `gpu` makes of each element one of the output, wherever it lies, by arguments that
-    are the same for all of a sample. Of an operator of frames it is then given sequences as they
-    are."""
+    """True if `gpu` maps elements one to one, wherever they lie, with arguments that are the same
+    for all of a sample. An operator of frames is then given sequences as they are.
+    """
 
     def gpu(self, c: BatchContext, *inputs: Any, **no: Any) -> Any:
         """Queue the work on one batch on the GPU; return the output batch, or a tuple of them.
@@ -184,11 +187,11 @@ class SampleOperator(Operator):
     """An operator that works sample by sample: on the CPU, samples flow through it one by one."""
 
     chunked: bool = False
-    """Whether samples come several at a time, to `cpu_chunk`; `infer` may still change it."""
+    """True if samples come several at a time, to `cpu_chunk`; `infer` may still change it."""
 
     @classmethod
     def has_cpu(cls) -> bool:
-        """Whether there is an implementation for the CPU."""
+        """True if there is an implementation for the CPU."""
         return (
             cls.cpu is not SampleOperator.cpu
             or cls.cpu_chunk is not SampleOperator.cpu_chunk
@@ -218,7 +221,7 @@ class SampleOperator(Operator):
 
 
 def run_chunk_of_one(function: Callable[..., Any], c: SampleContext, *inputs: Any) -> Any:
-    """What `function`, which takes chunks as `SampleOperator.cpu_chunk` does, makes of a sample."""
+    """Run `function`, which takes chunks as `SampleOperator.cpu_chunk` does, on one sample."""
     one = c.alone()
     found = function(one, *[Rows([data]) for data in inputs])
     if isinstance(found, LazyValue):
@@ -233,7 +236,7 @@ class BatchOperator(Operator):
 
     @classmethod
     def has_cpu(cls) -> bool:
-        """Whether there is an implementation for the CPU."""
+        """True if there is an implementation for the CPU."""
         return cls.cpu is not BatchOperator.cpu or cls.reduce is not None
 
     reduce: ClassVar[Callable[..., Any] | None] = None
@@ -244,19 +247,19 @@ class BatchOperator(Operator):
     then."""
 
     chunked: bool = False
-    """Whether `apply` works on several samples at a time, as `SampleOperator.cpu_chunk` does."""
+    """True if `apply` works on several samples at a time, as `SampleOperator.cpu_chunk` does."""
 
     reduced: ClassVar[int] = 1
-    """How many arrays `reduce` returns."""
+    """Number of arrays that `reduce` returns."""
 
     @classmethod
     def joins_sources(cls) -> bool:
-        """Whether samples of the outputs are made of other samples: whether `origins` tells."""
+        """True if samples of the outputs are made of other samples, so that `origins` is asked."""
         return cls.origins is not BatchOperator.origins
 
     def origins(self, c: PlanContext, known: Sequence[Sequence[str]]) -> list[str] | None:
-        """What each sample of the outputs was read from; ``known[n][k]`` is that of sample `k` of
-        input `n`, empty where nothing is known.
+        """Sources of each sample of the outputs; ``known[n][k]`` is that of sample `k` of input
+        `n`, empty where unknown.
 
         `None` where each is made of its own. `c` is what `cpu` or `gpu` has been given, and has
         worked with.

@@ -1,4 +1,4 @@
-"""What operators plan with: the samples as far as they are known, and what was worked out.
+"""Planning of operators: the samples as far as they are known, and results of planning.
 
 `Operator.plan` sees shapes, and small values, of several samples at once, as arrays with one row a
 sample; it sees no pixels and no device. The engine plans a chunk of samples on the CPU before any
@@ -26,9 +26,10 @@ SMALL_ELEMENTS = 64
 """Samples with no more elements count as small values: they may be computed by `plan`."""
 
 SAMPLE_ERRORS = (HeadraceError, ValueError, ArithmeticError, LookupError, RuntimeError, MemoryError)
-"""What `plan` may raise because of a sample. Where several samples were planned, each is planned
-alone then. Any other class is a fault of the operator or of the engine: planning each sample alone
-could hide it, so it fails the iteration."""
+"""Errors that `plan` may raise because of a sample. Where several samples were planned, each is
+planned alone then. Any other class is a fault of the operator or of the engine: planning each
+sample alone could hide it, so it fails the iteration.
+"""
 
 
 class NotPlannedError(HeadraceError):
@@ -36,7 +37,7 @@ class NotPlannedError(HeadraceError):
 
 
 class Planned:
-    """What `plan` has worked out for some samples.
+    """Results of `plan` for some samples.
 
     Parameters
     ----------
@@ -64,7 +65,9 @@ class Planned:
         self.table = table
         self.values = (values,) if isinstance(values, np.ndarray) else values
         self.device: Any = None
-        """What `gpu` makes of it and keeps for further batches, where the plan serves them too."""
+        """Device data that `gpu` makes of the plan and keeps for later batches with the same
+        plan.
+        """
 
     def rows(self, count: int) -> list[Any]:
         """The table sample by sample."""
@@ -81,7 +84,7 @@ class Planned:
 
 
 def _is_of_numbers(column: Any) -> bool:
-    """Whether rows of a column are Python's numbers to `cpu`."""
+    """True if `cpu` gets the rows of a column as Python's numbers."""
     return isinstance(column, np.ndarray) and (column.ndim == 1 or column.dtype != np.float32)
 
 
@@ -114,7 +117,7 @@ class Samples:
         self._values = values
         self._whole = whole
         self._origin: tuple[Samples, Sequence[int] | np.ndarray] | None = None
-        """What they were `taken` from, and where they are there."""
+        """Samples that these were `taken` from, and their indices there."""
 
     def __len__(self) -> int:
         for known in (self.dense, self._rows, self._shapes):
@@ -124,13 +127,13 @@ class Samples:
 
     @property
     def are_there(self) -> bool:
-        """Whether the samples themselves are known, and not only their shapes."""
+        """True if the samples themselves are known, and not only their shapes."""
         known = self._rows is not None or self._origin is not None
         return known or self.dense is not None
 
     @property
     def has_arrays(self) -> bool:
-        """Whether the samples, or their shapes, are at hand as one array."""
+        """True if the samples, or their shapes, are at hand as one array."""
         return isinstance(self._shapes, np.ndarray) or self.dense is not None
 
     @property
@@ -253,7 +256,8 @@ TensorArguments = Mapping[str, tuple[Any, Callable[[np.ndarray], Any] | None]]
 
 
 class PlanContext:
-    """What `plan` is handed besides the inputs: arguments of several samples, and their places.
+    """Input of `plan` besides the operator's inputs: arguments of several samples, and their
+    positions.
 
     Parameters
     ----------
@@ -385,7 +389,7 @@ class NumberTable:
 
 
 def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
-    """What `op.plan` works out for a batch; an error says which sample it belongs to.
+    """Call `op.plan` for a batch; an error names the sample it belongs to.
 
     Where nothing but shapes has a say in it, plans are remembered, and samples that are all alike
     are planned as one: shapes and table then have a single row. Samples that cannot be planned

@@ -1,4 +1,4 @@
-"""What operators have in common that call a function of the user's with arrays.
+"""Shared code of operators that call a user's function with arrays.
 
 One iteration comes behind the other, and the samples of a batch in their order: so functions may
 remember something, and a result never depends on threads.
@@ -78,14 +78,14 @@ TRAITS: dict[str, Any] = {
     "dynamic": False,
     "positional": ("function", "num_outputs", "device", "batch_processing"),
 }
-"""What declarations of such operators say."""
+"""Parts shared by the declarations of such operators."""
 
 
 class FunctionCaller(BatchOperator):
     """Calls a function with arrays of some library; sub-classes say of which."""
 
     may_travel = False
-    """Whether the function may be called in worker processes."""
+    """True if the function may be called in worker processes."""
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
         """Nothing is known before the function has returned."""
@@ -112,7 +112,7 @@ class FunctionCaller(BatchOperator):
         raise NotImplementedError
 
     def running(self, queue: Queue) -> AbstractContextManager[Any]:
-        """What is around the calls for a batch on the GPU."""
+        """Context manager around the calls for a batch on the GPU."""
         return queue.runtime.using(queue.stream)
 
     def shown_on_gpu(self, queue: Queue, batch: DeviceBatch, spec: Spec) -> Iterable[Any]:
@@ -125,7 +125,7 @@ class FunctionCaller(BatchOperator):
 
     @property
     def takes_batches(self) -> bool:
-        """Whether the function is called once for a batch."""
+        """True if the function is called once for a batch."""
         return self._batches
 
     # -- the calls ---------------------------------------------------------------------------------
@@ -239,10 +239,10 @@ class FunctionCaller(BatchOperator):
 
 
 class Call(NamedTuple):
-    """What a function has made of a sample."""
+    """Results of a function for one sample."""
 
     sample: int | None
-    """Which of the batch; `None` where a call for the whole batch has failed."""
+    """Index in the batch; `None` where a call for the whole batch has failed."""
     values: Sequence[Any]
     """Its outputs."""
     error: Exception | None = None

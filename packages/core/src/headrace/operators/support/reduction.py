@@ -1,4 +1,4 @@
-"""What operators that reduce data along axes have in common."""
+"""Shared code of operators that reduce data along axes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Reduction(SampleOperator):
         raise NotImplementedError
 
     def formula(self) -> _gpu.Formula:
-        """What the GPU is to do."""
+        """Formula that the GPU computes."""
         raise NotImplementedError
 
     def infer(self, *inputs: Spec) -> Spec:
@@ -149,5 +149,5 @@ class Reduction(SampleOperator):
 
 
 def count_of(data: np.ndarray, axes: tuple[int, ...]) -> int:
-    """How many elements make one of the output."""
+    """Number of input elements for each element of the output."""
     return math.prod(data.shape[k] for k in axes)

@@ -1,4 +1,4 @@
-"""What a declaration of an operator says: plain data, no behaviour.
+"""Declaration of an operator: plain data, no behaviour.
 
 One `OpSchema` is the single source of an operator's ``fn``, ``ops`` and dynamic interfaces, its
 argument checks, docstring, stub and line in the support matrix.
@@ -26,7 +26,7 @@ REQUIRED: Any = _Required()
 
 
 class Spec(NamedTuple):
-    """What is known of a batch before any of its data exists.
+    """Properties of a batch that are known before its data.
 
     `ndim` is ``None`` where only the data can tell (a reshape to a computed shape, a Python
     function); `layout` is empty where nothing is known about the axes.
@@ -38,7 +38,9 @@ class Spec(NamedTuple):
 
 
 def as_specs(found: Spec | Iterable[Spec]) -> tuple[Spec, ...]:
-    """What `infer` has returned, one for each output, with element types as members."""
+    """Normalise what `infer` has returned: one spec for each output, with element types as
+    members.
+    """
     specs = (found,) if isinstance(found, Spec) else found
     return tuple([s._replace(dtype=as_data_type(s.dtype)) for s in specs])
 
@@ -68,20 +70,20 @@ class Arg:
     deprecated: str | None = None
     """Name of the argument to use instead, or an empty string where there is none."""
     unsupported: str | None = None
-    """Why any value but the default raises `NotImplementedError`."""
+    """Reason why any value but the default raises `NotImplementedError`."""
     shape_of: str | None = None
-    """What one sample's value looks like, for the documentation: ``"(H, W)"``."""
+    """Shape of one sample's value, for the documentation: ``"(H, W)"``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "per_sample", self.per_sample or self.per_frame)
 
     @property
     def required(self) -> bool:
-        """Whether the user must give it."""
+        """True if the user must give it."""
         return self.default is REQUIRED
 
     def deprecation(self) -> str:
-        """What to warn of where it is given although it is deprecated."""
+        """Warning for a use of a deprecated argument, or ""."""
         name, new = self.name, self.deprecated
         if not new:
             return (
@@ -101,9 +103,9 @@ class Input:
     dtypes: tuple[DALIDataType, ...] = ()
     """Allowed element types; empty where any will do."""
     device: str | None = None
-    """Where operators on the GPU want the data: ``"cpu"`` for what they read on the host; ``"any"``
-    where they look at its type and shapes only; on the GPU when not given. Operators on the CPU
-    want all data there.
+    """Device that operators on the GPU want the data on: ``"cpu"`` for what they read on the host;
+    ``"any"`` where they look at its type and shapes only; the GPU when not given. Operators on the
+    CPU want all data on the CPU.
     """
     optional: bool = False
 
@@ -191,13 +193,13 @@ class OpSchema:
     class_name: str | None = None
     """Name of its class below ``ops``, where it does not follow from `name`."""
     written: str | None = None
-    """How users write it who never call it by its name: ``"[...]"``."""
+    """Notation used instead of a call by name: ``"[...]"``."""
     devices: tuple[str, ...] = ("cpu", "gpu")
     """Devices the operator has in DALI; those without an implementation raise by themselves."""
 
     @property
     def min_inputs(self) -> int:
-        """How many inputs must be given."""
+        """Number of inputs that must be given."""
         return sum(not i.optional for i in self.inputs)
 
     @property

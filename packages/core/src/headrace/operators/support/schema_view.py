@@ -32,7 +32,7 @@ _LISTED_BY_DALI = {"_ArithmeticGenericOp", "_Shape", "_SubscriptDimCheck", "_Ten
 
 
 def schema_name(schema: OpSchema | Listed) -> str:
-    """What DALI calls the schema: ``"Resize"``, ``"readers__File"``."""
+    """DALI's name of the schema: ``"Resize"``, ``"readers__File"``."""
     return "__".join((*filter(None, schema.module.split(".")), class_name(schema)))
 
 
@@ -59,7 +59,9 @@ def function_name(name: str) -> str:
 
 
 def names_on(device: str, *, internal: bool = False) -> Iterator[str]:
-    """What DALI calls the operators that run on `device`; those of the library's own if asked."""
+    """DALI's names of the operators that run on `device`; also those of the library's own if
+    asked.
+    """
     for schema in registry.all_schemas():
         name = schema_name(schema)
         own = schema.module == "" and name.startswith("_") and name not in _LISTED_BY_DALI
@@ -72,7 +74,7 @@ def _devices(schema: OpSchema) -> list[str]:
 
 
 class SchemaView:
-    """What is declared of an operator, by the names of DALI's methods.
+    """Declaration of an operator, by the names of DALI's methods.
 
     Default values of lists, and the types of a few arguments, are those of Python, not of C++.
     Methods that take the name of an argument raise `UnknownNameError` (a `KeyError`) where there is
@@ -116,15 +118,15 @@ class SchemaView:
         return [part for part in self._schema.module.split(".") if part]
 
     def Dox(self) -> str:
-        """What the operator does."""
+        """Documentation of the operator."""
         return self._schema.doc
 
     def MinNumInput(self) -> int:
-        """How many inputs must be given."""
+        """Number of inputs that must be given."""
         return self._schema.min_inputs
 
     def MaxNumInput(self) -> int:
-        """How many inputs may be given."""
+        """Number of inputs that may be given."""
         return self._schema.max_inputs or len(self._schema.inputs)
 
     def GetInputName(self, index: int) -> str:
@@ -132,13 +134,13 @@ class SchemaView:
         return self._input(index).name
 
     def GetInputDox(self, index: int) -> str:
-        """What an input is."""
+        """Documentation of an input."""
         return self._input(index).doc
 
     def GetInputDevice(
         self, index: int, actual_device: str | None, operator_device: str | None
     ) -> str | None:
-        """Where the operator takes an input: what is elsewhere is copied there.
+        """Device that the operator takes an input from; data elsewhere is copied there.
 
         Parameters
         ----------
@@ -163,7 +165,7 @@ class SchemaView:
         return list(self._input(index).layouts)
 
     def GetSupportedBackends(self) -> list[str]:
-        """Where it runs: ``"cpu"``, ``"gpu"``, ``"mixed"``."""
+        """Devices it runs on: ``"cpu"``, ``"gpu"``, ``"mixed"``."""
         return _devices(self._schema)
 
     def GetArgumentNames(self) -> list[str]:
@@ -171,23 +173,23 @@ class SchemaView:
         return sorted(self._schema.args)
 
     def HasArgument(self, name: str) -> bool:
-        """Whether there is an argument of that name."""
+        """True if there is an argument of that name."""
         return name in self._schema.args
 
     def IsArgumentOptional(self, arg_name: str) -> bool:
-        """Whether an argument may be left out."""
+        """True if an argument may be left out."""
         return self.HasArgument(arg_name) and not self._arg(arg_name).required
 
     def IsTensorArgument(self, name: str) -> bool:
-        """Whether an argument may differ from sample to sample."""
+        """True if an argument may differ from sample to sample."""
         return self.HasArgument(name) and self._arg(name).per_sample
 
     def ArgSupportsPerFrameInput(self, name: str) -> bool:
-        """Whether an argument may differ from frame to frame."""
+        """True if an argument may differ from frame to frame."""
         return self.HasArgument(name) and self._arg(name).per_frame
 
     def IsDeprecatedArg(self, name: str) -> bool:
-        """Whether an argument is an old one."""
+        """True if an argument is an old one."""
         return self.HasArgument(name) and self._arg(name).deprecated is not None
 
     def GetArgumentType(self, name: str) -> DALIDataType:
@@ -195,11 +197,11 @@ class SchemaView:
         return _TYPES.get(self._arg(name).type.name, DALIDataType.PYTHON_OBJECT)
 
     def GetArgumentDox(self, name: str) -> str:
-        """What an argument is."""
+        """Documentation of an argument."""
         return self._arg(name).doc
 
     def HasArgumentDefaultValue(self, name: str) -> bool:
-        """Whether an argument has a value where none is given."""
+        """True if an argument has a value where none is given."""
         arg = self._arg(name)
         return not arg.required and arg.default is not None
 
@@ -221,34 +223,34 @@ class SchemaView:
         return str(int(default)) if isinstance(default, DALIEnum) else repr(default)
 
     def IsDeprecated(self) -> bool:
-        """Whether it is a former name of an operator."""
+        """True if it is a former name of an operator."""
         return self._schema.deprecated is not None
 
     def DeprecatedInFavorOf(self) -> str:
-        """What to use in its place; empty where it is no old name."""
+        """Operator to use in its place; empty unless it is an old name."""
         return self._schema.deprecated or ""
 
     def IsDocHidden(self) -> bool:
-        """Whether documentation leaves it out."""
+        """True if documentation leaves it out."""
         return self._schema.hidden
 
     def IsDocPartiallyHidden(self) -> bool:
-        """Whether documentation names it and no more: none is, old names are left out wholly."""
+        """True if documentation names it and no more: never, as old names are left out wholly."""
         return False
 
     def IsInternal(self) -> bool:
-        """Whether it is for the library's own use."""
+        """True if it is for the library's own use."""
         return self._schema.name.startswith("_")
 
     def IsStateful(self) -> bool:
-        """Whether an iteration depends on those before: readers, sources, random operators."""
+        """True if an iteration depends on those before: readers, sources, random operators."""
         schema = self._schema
         return schema.reader or schema.random or schema.in_order or schema.fed
 
     def HasRandomSeedArg(self) -> bool:
-        """Whether it has a `seed`."""
+        """True if it has a `seed`."""
         return self._schema.random or self._schema.reader
 
     def HasRandomStateArg(self) -> bool:
-        """Whether it draws random numbers, which dynamic mode's `rng` may give the state for."""
+        """True if it draws random numbers, whose state dynamic mode's `rng` may give."""
         return self._schema.random

@@ -13,7 +13,7 @@ _MOST = 32
 
 
 class ShapeMemo(Generic[T]):
-    """What follows from the shapes of a batch and from constants, for the batches of late.
+    """Memo of results that follow from a batch's shapes and from constants, for recent batches.
 
     Belongs to an instance of an operator. Images of one size, and batches that come round again,
     are the rule where the GPU is so fast that geometry costs more than pixels.
@@ -25,7 +25,7 @@ class ShapeMemo(Generic[T]):
         self._found: dict[Any, T] = {}
 
     def of(self, batch: LazyBatch, make: Callable[[], T]) -> T:
-        """What `make` returns, or has returned for another batch of these shapes."""
+        """Return `make`'s result, from the memo if there was a batch of these shapes."""
         shape = batch.uniform_shape
         key = (len(batch), shape) if shape is not None else (batch.ndim, batch.shapes.tobytes())
         found = self._found.get(key)

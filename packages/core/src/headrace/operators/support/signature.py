@@ -46,7 +46,7 @@ _ACRONYMS = {
     "ssd": "SSD",
     "tfrecord": "TFRecord",
 }
-"""How DALI writes words of operators' names in the names of their classes."""
+"""DALI's spelling of words in class names of operators."""
 
 
 def signature_for(schema: OpSchema, api: Api = "fn") -> Signature:
@@ -121,7 +121,7 @@ def call_signature_for(schema: OpSchema) -> Signature:
 
 
 def return_annotation(schema: OpSchema) -> str:
-    """What a call returns: nothing, one node, or a list of nodes.
+    """Return type of a call: nothing, one node, or a list of nodes.
 
     Where the arguments decide, it is `Any`: a union would have to be narrowed at every use.
     """

@@ -1,4 +1,4 @@
-"""What operators that make affine transforms have in common."""
+"""Shared code of operators that make affine transforms."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def transform(name: str, *, args: Iterable[Arg], **traits: Any) -> Callable[[Any
 
 
 def transform_spec(inputs: Sequence[Spec], *, framed: bool) -> Spec:
-    """What transforms come out as, of such inputs."""
+    """Spec of the transforms made of such inputs."""
     for position, spec in enumerate(inputs):
         has_frames = spec.layout[:1] == "F"
         framed = framed or has_frames
@@ -194,7 +194,7 @@ class Transform(SampleOperator):
         return out
 
     def _count(self, values: Values, given: np.ndarray | None) -> int:
-        """How many frames samples have, of arrays ``(samples, frames, ...)``; 1 without frames."""
+        """Number of frames of samples in arrays ``(samples, frames, ...)``; 1 without frames."""
         counts = {n: values[n].shape[1] for n in values if n in self._framed}
         most = max(counts.values(), default=1)
         if given is not None and given.shape[1] > 1:

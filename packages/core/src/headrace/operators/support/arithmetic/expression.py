@@ -41,12 +41,12 @@ class Typed:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is known to have no axes."""
+        """True if it is known to have no axes."""
         return self.ndim == 0
 
     @property
     def is_constant(self) -> bool:
-        """Whether it does not depend on any input."""
+        """True if it does not depend on any input."""
         return self.kind != "input" and all(o.is_constant for o in self.operands)
 
 

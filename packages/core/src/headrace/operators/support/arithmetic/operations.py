@@ -24,7 +24,7 @@ class Operation:
     """Names of the operands in `headrace.math`."""
     doc: str
     symbol: str | None = None
-    """How it is written between or before operands: ``"+"``."""
+    """Symbol as written before or between operands: ``"+"``."""
     dunder: str | None = None
     """Method of Python's data model: ``"__add__"``."""
     reflected: str | None = None
@@ -32,7 +32,7 @@ class Operation:
     math_name: str | None = None
     """Its name in `headrace.math`."""
     booleans: bool = False
-    """Whether operands may all be boolean."""
+    """True if operands may all be boolean."""
 
     @property
     def arity(self) -> int:
@@ -41,7 +41,7 @@ class Operation:
 
     @property
     def shown(self) -> str:
-        """What it is called in messages."""
+        """Name in messages."""
         return self.symbol or self.math_name or self.name
 
 

@@ -34,13 +34,15 @@ class Instruction(NamedTuple):
     """``function(*operands, out=...)``; `None` brings the operand to the type of `memory`."""
     operands: tuple[int, ...]
     memory: int
-    """Where the result is written."""
+    """Destination of the result."""
     result: int
-    """Where later steps find it."""
+    """Register that later steps read the result from."""
 
 
 class Memory(Protocol):
-    """Where results and scratch come from: a `SampleContext`, or anything that has as much."""
+    """Provider of memory for results and scratch: a `SampleContext`, or an object with the same
+    methods.
+    """
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Memory for the output."""
@@ -80,12 +82,12 @@ class ArrayProgram:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether NumPy has nothing to warn of: all numbers are integers."""
+        """True if NumPy has nothing to warn of: all numbers are integers."""
         return self._is_quiet
 
     @property
     def is_exact(self) -> bool:
-        """Whether results have the same bits however operands lie in memory."""
+        """True if results have the same bits for any memory layout of the operands."""
         return not self._forward
 
     def run(self, c: Memory, inputs: Sequence[np.ndarray], *, leaves: bool) -> np.ndarray:
@@ -223,7 +225,7 @@ class ArrayProgram:
         self._steps.append(Instruction(function, tuple(sources), memory, memory))
 
     def _is_read(self, operand: Typed) -> bool:
-        """Whether `operand` is there before the first tile."""
+        """True if `operand` is there before the first tile."""
         if operand.kind == "input":
             return True
         return operand.ndim is not None and self._ndim is not None and operand.ndim < self._ndim

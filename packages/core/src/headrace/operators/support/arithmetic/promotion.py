@@ -16,7 +16,7 @@ _WIDEST_SIGNED = 8
 
 
 def is_float(dtype: DALIDataType) -> bool:
-    """Whether `dtype` holds real numbers."""
+    """True if `dtype` holds real numbers."""
     return dtype in FLOATS
 
 

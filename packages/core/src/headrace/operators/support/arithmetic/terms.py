@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class DeviceProgram(NamedTuple):
-    """What the GPU computes for an expression."""
+    """Program that computes an expression on the GPU."""
 
     term: Term
     """Reads input ``k`` as source ``k``."""
     may_fault: bool
-    """Whether it may find a division by zero, which it reports as fault 0."""
+    """True if it may find a division by zero, which it reports as fault 0."""
 
 
 def device_program(root: Typed) -> DeviceProgram:

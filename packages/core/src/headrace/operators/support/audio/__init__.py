@@ -1,1 +1,1 @@
-"""What operators on audio share."""
+"""Shared code of audio operators."""

@@ -40,7 +40,7 @@ def check_quality(quality: float) -> None:
 
 
 class AudioDecoding:
-    """How files are decoded."""
+    """Decoding of audio files, as the arguments ask for it."""
 
     def __init__(self, dtype: DALIDataType, *, downmix: bool, quality: float) -> None:
         if dtype not in _DTYPES:
@@ -69,7 +69,7 @@ class AudioDecoding:
         return self._clip(encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded))
 
     def survey(self, encoded: Sequence[np.ndarray], wanted: np.ndarray | None) -> Survey:
-        """What is in the files that these samples hold."""
+        """Read the headers of the files in these samples."""
         waves = self._waves
         for data in encoded:
             check_encoded_audio(data.ndim)
@@ -95,7 +95,7 @@ class AudioDecoding:
         )
 
     def out_frames(self, clip: Clip, rate: float | None = None, frames: int | None = None) -> int:
-        """How many frames `decode` makes of a file, or of so many frames of it."""
+        """Number of frames that `decode` makes of a file, or of so many frames of it."""
         frames = clip.frames if frames is None else frames
         if rate is None or not rate > 0 or rate == clip.rate:
             return frames
@@ -142,7 +142,7 @@ class AudioDecoding:
 
 
 class Survey(NamedTuple):
-    """What is in encoded files.
+    """Headers of encoded files, read before any is decoded.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LazySpectrum(LazyValue):
-    """What is to become of some signals.
+    """Spectra of signals that are not computed yet.
 
     Attributes
     ----------

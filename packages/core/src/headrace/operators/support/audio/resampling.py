@@ -1,4 +1,4 @@
-"""How long resampled audio is, and how far apart its samples are."""
+"""Length and spacing of resampled audio."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SpectrumBatch(LazyBatch):
-    """What is to become of a batch of signals: one launch makes all of it."""
+    """Spectra of a batch of signals that one launch is to compute."""
 
     __slots__ = (
         "_uniform",

@@ -1,1 +1,1 @@
-"""What decoders of images share."""
+"""Shared code of image decoders."""

@@ -90,7 +90,7 @@ class EncodedImage(LazyImage):
         return PlainSource(self._data, color, wanted.fast_idct, height, width, 0, 0, complete)
 
     def _is_cut_off(self) -> bool:
-        """Whether the file has no end, which is an error even where the wanted part is there."""
+        """True if the file has no end marker, an error even where the wanted part is complete."""
         return (
             self._must_be_complete
             and self._header.codec == "jpeg"

@@ -172,7 +172,7 @@ _DTYPES = data_types("UINT8 UINT16 UINT32 INT8 INT16 INT32 FLOAT")
 
 
 class ImageDecoder(SampleOperator):
-    """What is common to the image decoders.
+    """Shared code of the image decoders.
 
     Attributes
     ----------
@@ -206,7 +206,9 @@ class ImageDecoder(SampleOperator):
 
     @cached_property
     def gpu_options(self) -> tuple[DecoderOptions, CacheOptions | None]:
-        """How the arguments ask the GPU to decode, and to keep what is decoded."""
+        """Options for decoding on the GPU, and for keeping the decoded images, from the
+        arguments.
+        """
         from headrace.operators.support.decode.mixed import cache_options, decoder_options
 
         return decoder_options(self.args), cache_options(self.args)
@@ -261,7 +263,7 @@ class ImageDecoder(SampleOperator):
         return {}
 
     def regions(self, c: PlanContext, extents: np.ndarray, *window: Any) -> np.ndarray | None:
-        """What to decode of upright images; `None` for all of them."""
+        """Regions of upright images to decode; `None` for whole images."""
         return None
 
     returns_lazy = (LazyImage,)

@@ -1,4 +1,4 @@
-"""What the image decoders do with a batch: bytes on the host, pixels on the GPU.
+"""Decoding of a batch from bytes on the host to pixels on the GPU.
 
 Plain JPEG images that are wanted as they are, whole or cut at random, go through no loop. Headers
 and windows of the others come from the code of the CPU's side, sample by sample: some 5
@@ -112,7 +112,7 @@ def decode_mixed(
 
 
 def _others(plain: PlainJpegs | None, count: int) -> Iterable[int]:
-    """Which of so many images are not plain."""
+    """Indices of the images that are not plain."""
     if plain is None:
         return range(count)
     if len(plain.positions) == count:
@@ -124,7 +124,7 @@ def _others(plain: PlainJpegs | None, count: int) -> Iterable[int]:
 
 
 def decoder_options(args: Any) -> DecoderOptions:
-    """How the arguments of a decoder ask the GPU to decode."""
+    """Options for decoding on the GPU, from a decoder's arguments."""
     from headrace.kernels.gpu.decode.options import DecoderOptions
 
     return DecoderOptions(
@@ -141,7 +141,7 @@ def decoder_options(args: Any) -> DecoderOptions:
 
 
 def cache_options(args: Any) -> CacheOptions | None:
-    """How the arguments of a decoder ask for decoded images to be cached; `None` if they do not."""
+    """Options for caching decoded images, from a decoder's arguments; `None` without a cache."""
     size = getattr(args, "cache_size", 0)
     if size <= 0:
         return None

@@ -1,4 +1,4 @@
-"""What the decoders of a window of an image share."""
+"""Shared code of the decoders of an image's window."""
 
 from __future__ import annotations
 

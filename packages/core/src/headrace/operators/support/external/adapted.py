@@ -10,7 +10,7 @@ _PLUGINS = {"squirrel": "headrace.plugin.squirrel"}
 
 
 def adapted(source: Any) -> Any:
-    """What to use in place of `source`: the same data in the same order, or `source` itself."""
+    """Replacement for `source` that gives the same data in the same order, or `source` itself."""
     for cls in type(source).__mro__:
         plugin = _PLUGINS.get(cls.__module__.partition(".")[0])
         if plugin is None:

@@ -54,7 +54,7 @@ def kind_of(source: Any, cycle: Any) -> str:
 def batches_of_epoch(
     source: Any, kind: str, cycle: Any, size: int, *, batch: bool, is_first: bool
 ) -> float | None:
-    """How many batches of `size` samples an epoch has; infinity without an end, `None` if unknown.
+    """Number of batches of `size` samples in an epoch: infinity without an end, `None` if unknown.
 
     Of an iterator, whose length may be what is left, or, as in DALI's tutorials, a number of
     samples, nothing is known.
@@ -88,11 +88,11 @@ class Callback:
         self._function: Callable[..., Any] | None = None
         self._takes_position = False
         self._restarts = 0
-        """How often an iterable was begun anew."""
+        """Times that an iterable was started over."""
         self._passes = 0
-        """How often that was after something had been taken from it."""
+        """Times that it was started over after something had been taken from it."""
         self._taken = 0
-        """What was taken from it since."""
+        """Items taken from it since."""
         self._source = source
         self._keeps_state = keeps_state(source)
         self._classify(adapted(source), cycle)
@@ -106,7 +106,7 @@ class Callback:
 
     @property
     def ends_for_good(self) -> bool:
-        """Whether the source is an iterable of which nobody has said what is behind its end."""
+        """True if the source is an iterable for which no `cycle` says what follows its end."""
         return self._iterable is not None and self._cycle_is_open
 
     def _classify(self, source: Any, cycle: Any) -> None:
@@ -136,7 +136,7 @@ class Callback:
             self._begin()
 
     def __call__(self, info: SampleInfo | BatchInfo) -> Any:
-        """What the source has for position `info`."""
+        """Get the source's data for position `info`."""
         if self._function is not None:
             if not self._takes_position:
                 return self._function()
@@ -174,7 +174,7 @@ class Callback:
         return "position" if self._takes_position else "function"
 
     def state(self) -> dict[str, Any]:
-        """Where the source stands, for `restore`, in types that JSON keeps."""
+        """State of the source for `restore`, in types that JSON keeps."""
         if self._keeps_state:
             return {"own": plain(self._source.state_dict(), self._source)}
         if self._function is not None:
@@ -192,7 +192,7 @@ class Callback:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the source is a generator that cannot be begun at its beginning any more."""
+        """True if the source is a generator that cannot be started over."""
         return has_begun(self._iterable)
 
     def resume(self, restarts: int, passes: int, taken: int) -> None:
@@ -220,12 +220,12 @@ class Callback:
 
 
 def has_begun(source: Any) -> bool:
-    """Whether `source` is a generator that something was taken from."""
+    """True if `source` is a generator that has already given items."""
     return inspect.isgenerator(source) and inspect.getgeneratorstate(source) != inspect.GEN_CREATED
 
 
 def _is_iterable(source: Any) -> bool:
-    """Whether `iter` takes `source`; a class is none of its instances."""
+    """True if `iter` takes `source`; a class does not count as its instances."""
     if isinstance(source, type):
         return False
     return hasattr(source, "__iter__") or hasattr(source, "__getitem__")

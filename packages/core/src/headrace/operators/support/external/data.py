@@ -132,7 +132,9 @@ def samples_of(
 
 
 def per_output(data: Any, count: int | None) -> list[Any]:
-    """What a source returned, taken apart into `count` outputs; the only one if that is None."""
+    """Split what a source returned into `count` outputs; a `count` of None means a single
+    output.
+    """
     if count is None:
         return [data]
     if isinstance(data, np.ndarray) and data.ndim and len(data) == count:

@@ -45,7 +45,7 @@ def batch_on_gpu(data: Any, stream: Any, *, copy: bool) -> TensorListGPU | None:
 
 
 def is_on_gpu(data: Any) -> bool:
-    """Whether a batch, one array or a list of samples, is on a GPU."""
+    """True if a batch, one array or a list of samples, is on a GPU."""
     return not _surely_on_host(data) and _is_on_gpu(data)
 
 
@@ -71,7 +71,7 @@ def _shared(data: Any, stream: Any) -> tuple[TensorListGPU, Collection[int]] | N
 
 
 def _surely_on_host(data: Any) -> bool:
-    """Whether types alone tell that a batch, one array or a list of samples, is on the host."""
+    """True if types alone show that a batch, one array or a list of samples, is on the host."""
     if not isinstance(data, (list, tuple)):
         return isinstance(data, _ON_HOST)
     return all(issubclass(kind, _ON_HOST) for kind in set(map(type, data)))

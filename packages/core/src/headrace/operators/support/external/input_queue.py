@@ -64,15 +64,15 @@ AnyDelivery = Delivery | DeviceDelivery
 
 @dataclass(slots=True)
 class Declared:
-    """What the user said about one output."""
+    """Properties that the user declared for one output."""
 
     layout: str | None = None
     dtype: DALIDataType | None = None
     ndim: int | None = None
     seen: Spec | None = None
-    """What the first batch turned out to be; later ones must agree."""
+    """Properties found in the first batch; later ones must agree."""
     seen_as: tuple[DALIDataType, int, str | None, str] | None = None
-    """What was said about the last batch: type, axes, the layout given with it, and its own."""
+    """Properties of the last batch: type, number of axes, layout given with it, and its own."""
 
 
 class InputQueue:
@@ -107,21 +107,23 @@ class InputQueue:
             None if source is None else Callback(source, cycle, batch=batch, batch_info=batch_info)
         )
         self.blocking = blocking
-        """Whether to wait for the next batch to be fed."""
+        """True if `run` waits for the next batch to be fed."""
         self._queue: deque[list[AnyDelivery]] = deque()
         self._last: list[AnyDelivery] | None = None
 
     @property
     def has_source(self) -> bool:
-        """Whether data comes from a source, and not by `feed_input`."""
+        """True if data comes from a source, and not by `feed_input`."""
         return self._callback is not None
 
     def batches(self, size: int, *, is_first: bool) -> float | None:
-        """How many batches an epoch has, as `batches_of_epoch` says; fed ones nobody knows."""
+        """Number of batches in an epoch, as `batches_of_epoch` says; `None` for data that
+        is fed.
+        """
         return None if self._callback is None else self._callback.batches(size, is_first=is_first)
 
     def ready(self) -> bool:
-        """Whether a batch can be had now."""
+        """True if a batch is available now."""
         return (
             self.has_source or bool(self._queue) or (self._repeat_last and self._last is not None)
         )
@@ -181,11 +183,11 @@ class InputQueue:
 
     @property
     def kind(self) -> str:
-        """Where the data comes from: ``"fed"``, or the kind of source, as `Callback.kind`."""
+        """Origin of the data: ``"fed"``, or the kind of source, as `Callback.kind`."""
         return "fed" if self._callback is None else self._callback.kind
 
     def state(self) -> dict[str, Any]:
-        """Where the source stands, in types that JSON keeps; not what was fed."""
+        """State of the source, in types that JSON keeps; fed data is not part of it."""
         return {} if self._callback is None else self._callback.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -195,12 +197,12 @@ class InputQueue:
 
     @property
     def ends_for_good(self) -> bool:
-        """Whether the source is an iterable of which nobody has said what is behind its end."""
+        """True if the source is an iterable for which no `cycle` says what follows its end."""
         return self._callback is not None and self._callback.ends_for_good
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the source is a generator that cannot be begun at its beginning any more."""
+        """True if the source is a generator that cannot be started over."""
         return self._callback is not None and self._callback.is_under_way
 
     def collect(self, size: int, iteration: int, epoch: int) -> list[AnyDelivery]:
@@ -348,5 +350,5 @@ def _check_change(before: Spec, now: Spec) -> None:
 
 
 def empty_batch() -> ShapeError:
-    """What to raise where a batch has no samples."""
+    """Make the error for a batch without samples."""
     return ShapeError("External data came as an empty batch; a batch has samples.")

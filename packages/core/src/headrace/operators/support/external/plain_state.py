@@ -9,7 +9,7 @@ from headrace.errors import UsageError
 
 
 def keeps_state(source: Any) -> bool:
-    """Whether `source` can say where it stands, and go back there, as PyTorch's objects do."""
+    """True if `source` can save and restore its position, as PyTorch's objects do."""
     if isinstance(source, type):
         return False
     return all(callable(getattr(source, name, None)) for name in ("state_dict", "load_state_dict"))

@@ -1,4 +1,4 @@
-"""What callbacks return, as arrays: for programs that call the sources of pipelines themselves."""
+"""Results of callbacks as arrays, for programs that call the sources of pipelines themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source that is made for external sources says about itself."""
+"""Properties that a source made for external sources declares about itself."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any, NamedTuple, Protocol
 
 
 class SourceTraits(NamedTuple):
-    """How a source wants to be used, as its attribute `external_source_traits`."""
+    """Properties of a source, as its attribute `external_source_traits`."""
 
     num_outputs: int | None = None
-    """How many outputs it has; `None` for one that is no list."""
+    """Number of outputs; `None` for a source that does not return a list."""
     batch_info: bool = False
-    """Whether it wants a `BatchInfo`, which tells the epoch as well, to find its place."""
+    """True if it wants a `BatchInfo`, which includes the epoch, to find its position."""
     gives_away: bool = False
-    """Whether nobody writes to its arrays any more, so that they need not be copied."""
+    """True if its arrays are never written to again, so that they need not be copied."""
 
 
 class SourceWithTraits(Protocol):
@@ -21,7 +21,7 @@ class SourceWithTraits(Protocol):
 
     @property
     def external_source_traits(self) -> SourceTraits:
-        """How."""
+        """Properties of the source."""
 
 
 def completed(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What operators share that normalize."""
+"""Shared code of operators that normalise."""

@@ -24,7 +24,7 @@ Shape = tuple[int, ...]
 
 
 class Estimate(NamedTuple):
-    """How moments that are not given are estimated."""
+    """Estimation of moments that are not given."""
 
     ddof: int
     epsilon: float
@@ -89,7 +89,7 @@ def _shapes(given: Given | None) -> repeat[Shape | None] | list[Shape]:
 
 
 def _misfits(shapes: np.ndarray, parameter: Shape | None, reduced: Axes | None) -> np.ndarray:
-    """Which samples do not go together with a mean or deviation of shape `parameter`."""
+    """Samples whose shape does not fit a mean or deviation of shape `parameter`."""
     if parameter is None or math.prod(parameter) == 1:
         return np.zeros(len(shapes), np.bool_)
     if len(parameter) != shapes.shape[1]:

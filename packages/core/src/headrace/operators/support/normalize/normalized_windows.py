@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class AxisOrder:
-    """Where the axes of samples are in the output."""
+    """Order of the samples' axes in the output."""
 
     __slots__ = ("channels", "columns", "inner", "inner_columns", "is_inner", "out", "rows")
 
@@ -28,7 +28,7 @@ class AxisOrder:
         self.rows, self.columns = layout.index("H"), layout.index("W")
         self.channels = layout.index("C")
         self.out = np.array([layout.index(letter) for letter in out_layout])
-        """Which axis of the samples each axis of the output is."""
+        """Axis of the samples for each axis of the output."""
         columns_first = out_layout.index("W") < out_layout.index("H")
         inner = "WHC" if columns_first else "HWC"
         outer = [letter for letter in layout if letter not in inner]
@@ -36,7 +36,7 @@ class AxisOrder:
         """The axes of the samples, those of pixels behind all others, neighbours in the output."""
         self.inner_columns = self.inner.index(self.columns)
         self.is_inner = self.inner == list(range(len(layout)))
-        """Whether they are in that order already."""
+        """True if they are in that order already."""
 
     def inwards(self, values: np.ndarray) -> np.ndarray:
         """``(samples, ndim)`` with the axes in the order `inner`."""
@@ -44,7 +44,7 @@ class AxisOrder:
 
 
 class NormalizedWindows:
-    """What of each sample is normalised, and where it goes.
+    """Windows of samples that are normalised, and their places in the output.
 
     All arrays have a row a sample, or one for samples that are all alike.
     """

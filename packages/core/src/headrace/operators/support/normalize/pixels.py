@@ -67,7 +67,7 @@ class NumbersTable:
         self.is_constant = is_constant
 
     def addresses(self, queue: Queue) -> np.ndarray:
-        """Where the table of each sample begins, for the kernel launched next; uint64."""
+        """Address of each sample's table, for the kernel launched next; uint64."""
         if self._kept is not None:
             begin = self._kept.address(queue)
         else:
@@ -76,7 +76,7 @@ class NumbersTable:
 
 
 class PixelNormalization:
-    """What the arguments of `NORMALIZATION_ARGS` ask for."""
+    """Normalisation of pixels, as the arguments of `NORMALIZATION_ARGS` ask for it."""
 
     __slots__ = ("_constant", "_kept", "_pads", "_scale", "_shift", "by_channel")
 
@@ -86,7 +86,7 @@ class PixelNormalization:
         constant = "mean" not in op.tensor_args and "std" not in op.tensor_args
         self._constant = (_checked(args.mean, args.std)) if constant else None
         self.by_channel = self._constant is None or max(map(len, self._constant)) > 1
-        """Whether channels have means or deviations of their own."""
+        """True if channels have means or deviations of their own."""
         self._pads = bool(args.pad_output)
         self._kept: dict[tuple[int, tuple[float, ...]], NumbersTable] = {}
         """Tables of constants on the GPU, by numbers of channels and values outside."""
@@ -209,7 +209,7 @@ def _scaled(
     shift: float,
     channels: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What is subtracted in each channel, and what the difference is multiplied with."""
+    """Numbers subtracted from each channel, and factors of the difference."""
     # The shift goes into the mean, as in DALI, whose float32 results this reproduces to the bit.
     mean = np.array(given_mean[:channels], np.float32).astype(np.float64)
     std = np.array(given_std[:channels], np.float32).astype(np.float64)

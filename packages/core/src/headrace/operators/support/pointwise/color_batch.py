@@ -102,7 +102,7 @@ class ColorBatch(LazyBatch):
 
 
 def reads_elements(term: Term) -> bool:
-    """Whether `term` is a function of one element, and of numbers, of small types."""
+    """True if `term` is a function of one element, and of numbers, of small types."""
     found = list(_terms.nodes(term))
     sources = [node for node in found if isinstance(node, _terms.Source)]
     return (

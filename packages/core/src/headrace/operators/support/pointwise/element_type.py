@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def element_type(args: Any, data: Spec, allowed: Sequence[DALIDataType]) -> DALIDataType:
-    """What `dtype` among an operator's arguments says, else the type of its input."""
+    """Element type given by an operator's argument `dtype`, else that of its input."""
     dtype: DALIDataType = data.dtype if args.dtype is None else args.dtype
     if dtype not in allowed:
         names = ", ".join(t.name for t in allowed)

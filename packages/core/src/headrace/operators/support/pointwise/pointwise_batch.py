@@ -150,14 +150,14 @@ def pointwise(
 def _is_to_be_taken_over(
     batch: PointwiseBatch, term: Term, shapes: np.ndarray, sources: int
 ) -> bool:
-    """Whether computing `batch` on the way takes no more work than computing it beforehand."""
+    """True if computing `batch` on the fly takes no more work than computing it beforehand."""
     if batch.term.depth + term.depth > _DEEPEST or sources + len(batch.sources) > _MOST_SOURCES:
         return False
     return batch.shapes is shapes or np.array_equal(batch.shapes, shapes)
 
 
 def _goes_by_near_elements(batch: StridedBatch) -> bool:
-    """Whether neighbours along the last axis lie in the same piece of cache.
+    """True if neighbours along the last axis lie in the same cache line.
 
     Otherwise each would cost a whole piece, and a copy that goes by blocks is faster.
     """

@@ -1,1 +1,1 @@
-"""What operators share that draw random tensors."""
+"""Shared code of operators that draw random tensors."""

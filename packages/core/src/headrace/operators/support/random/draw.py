@@ -1,4 +1,4 @@
-"""What all operators that draw random tensors have in common: shape, type and whose numbers."""
+"""Shared code of operators that draw random tensors: shape, type and random numbers used."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ class Draw(Shaped):
     """
 
     single: bool
-    """Whether a call of dynamic mode draws numbers of the precision of float32."""
+    """True if a call of dynamic mode draws numbers with the precision of float32."""
     default_dtype = DALIDataType.FLOAT
     dtypes: tuple[DALIDataType, ...] = DRAWABLE
     work_dtype: np.dtype
     """Type of the memory that `fill` is handed; `prepare` may say it."""
     looks_up: bool = False
-    """Whether numbers of values are drawn, which `convert` looks up."""
+    """True if indices are drawn, which `convert` looks values up by."""
 
     def infer(self, shape_like: Spec | None = None) -> Spec:
         dtype = self.default_dtype if self.args.dtype is None else self.args.dtype

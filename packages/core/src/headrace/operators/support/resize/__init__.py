@@ -1,1 +1,1 @@
-"""What operators share that resample images."""
+"""Shared code of operators that resample images."""

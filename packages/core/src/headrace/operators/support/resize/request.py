@@ -112,7 +112,7 @@ _NO_LIMITS = np.zeros(3)
 
 
 class ResizeRequest:
-    """What the arguments of `RESIZE_ARGS` ask for, made ready for samples."""
+    """Request made by the arguments of `RESIZE_ARGS`, for planning samples."""
 
     __slots__ = (
         "_max_size",
@@ -176,7 +176,7 @@ class ResizeRequest:
     def plan(
         self, c: PlanContext, extents: np.ndarray, filters: tuple[np.ndarray, np.ndarray]
     ) -> np.ndarray:
-        """How the axes of samples are resampled, all pixels of them: `AXIS` ``(axes, samples)``."""
+        """Plan the resampling of all axes, for whole samples: `AXIS` ``(axes, samples)``."""
         regions = (_NOTHING, _NOTHING)
         if self._roi:
             regions = self._region(c, "roi_start", extents), self._region(c, "roi_end", extents)
@@ -239,7 +239,7 @@ def planned_axes(
     alignment: np.ndarray = _CENTRE,
     rounding: int = 0,
 ) -> np.ndarray:
-    """What `headrace.kernels.plan.resize_axes.resize_axes` finds: `AXIS` ``(axes, samples)``.
+    """Call `headrace.kernels.plan.resize_axes.resize_axes`: `AXIS` ``(axes, samples)``.
 
     Extents decide how many samples there are.
     """

@@ -1,4 +1,4 @@
-"""How pixels are interpolated: arguments shared by every operator that resamples images."""
+"""Interpolation of pixels: arguments shared by all operators that resample images."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _NO_FILTER = -1
 
 
 class Resampling:
-    """What the arguments of `RESAMPLING_ARGS` ask for.
+    """Interpolation as the arguments of `RESAMPLING_ARGS` ask for it.
 
     Attributes
     ----------

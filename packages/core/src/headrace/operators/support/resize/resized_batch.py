@@ -95,7 +95,7 @@ class ResizedBatch(LazyBatch):
 
     @property
     def channels_last(self) -> bool:
-        """Whether the last axis is not a spatial one."""
+        """True if the last axis is not a spatial one."""
         return self.row + 2 < self.ndim
 
     def _with(self, source: DeviceBatch | StridedBatch, axes: AxesSampling) -> ResizedBatch:

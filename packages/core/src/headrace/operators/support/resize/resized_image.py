@@ -79,12 +79,12 @@ class ResizedImage(LazyImage):
 
     @property
     def axes(self) -> tuple[PlannedAxis, PlannedAxis]:
-        """How rows and columns are resampled, and which of them make up this image."""
+        """Sampling of rows and columns, with the region that makes up this image."""
         return self._rows, self._columns
 
     @property
     def antialias(self) -> bool:
-        """Whether filters widen where an axis shrinks."""
+        """True if filters widen where an axis shrinks."""
         return self._antialias
 
     @property
@@ -93,7 +93,9 @@ class ResizedImage(LazyImage):
         return self._rounds_to
 
     def resampled_source(self) -> PlainSource | None:
-        """Where the pixels come from that are resampled, if they are uint8 and easy to get at."""
+        """Source of the pixels that are resampled, if they are uint8 and a compiled loop can read
+        them.
+        """
         source = self._source
         if source.dtype != np.uint8:
             return None

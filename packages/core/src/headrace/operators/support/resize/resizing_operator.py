@@ -1,4 +1,4 @@
-"""What operators that resample images have in common."""
+"""Shared code of operators that resample images."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ResizingOperator(SampleOperator):
         return data._replace(dtype=self.resampling.dtype)
 
     def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
-        """How the axes of samples are resampled, and which pixels are wanted."""
+        """Plan the resampling of the samples' axes, and the pixels wanted of them."""
         raise NotImplementedError
 
     def plan(self, c: PlanContext, data: Samples | LazyBatch) -> Planned:
@@ -65,7 +65,7 @@ class ResizingOperator(SampleOperator):
         return Planned(outs, (axes.T, copies))
 
     def sample_axes(self, c: SampleContext) -> Sequence[PlannedAxis]:
-        """How the axes of a sample are resampled; none where its output is the input."""
+        """Sampling of a sample's axes; empty where its output is the input."""
         axes, copies = c.row
         return () if copies else axes
 
@@ -98,7 +98,7 @@ class ResizingOperator(SampleOperator):
         return write_several(c, [self.cpu(c.sample(k), image) for k, image in enumerate(data)])
 
     def batch_axes(self, c: BatchContext, data: LazyBatch) -> _resample_axes.AxesSampling:
-        """How the axes of the samples of a batch are resampled."""
+        """Sampling of the axes of a batch's samples."""
         planned = plan_batch(self, c, data)
         if planned.device is None:
             table = np.ascontiguousarray(planned.table[0].T)

@@ -81,7 +81,7 @@ def resample_several(
 
 
 def write_several(c: ChunkContext, images: Sequence[LazyImage | np.ndarray]) -> Rows:
-    """What images look like, in memory for the only output."""
+    """Write the images into the memory of the only output."""
     out = c.out()
     for k in resample_several(c, images, out):
         c.attempt(k, _write, images[k], out[k])

@@ -1,1 +1,1 @@
-"""What operators share that look elements up where an affine map says."""
+"""Shared code of affine-warp operators."""

@@ -1,4 +1,4 @@
-"""What operators have in common that look every element up where an affine map says."""
+"""Base class of affine-warp operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a crop or a slice lies: arguments shared by all operators that cut a window out of data.
+"""Position of a crop or a slice: arguments shared by all operators that cut a window out of data.
 
 Used by `crop`, `slice`, `crop_mirror_normalize`, `decoders.image_crop`, `decoders.image_slice` and
 the fusion of a decoder with any of them, so that every one of them agrees to the pixel.

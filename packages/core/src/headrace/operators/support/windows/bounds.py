@@ -1,4 +1,4 @@
-"""What happens to windows that leave the data: `out_of_bounds_policy` and `fill_values`."""
+"""Handling of windows that leave the data: `out_of_bounds_policy` and `fill_values`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OUT_OF_BOUNDS_ARGS: tuple[Arg, ...] = (
 
 
 class OutOfBounds:
-    """What is done with windows that leave the data: the arguments of `OUT_OF_BOUNDS_ARGS`.
+    """Handling of windows that leave the data: the arguments of `OUT_OF_BOUNDS_ARGS`.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ CROP_ARGS: tuple[Arg, ...] = (
 
 
 class CutAxis(NamedTuple):
-    """How an axis is cut."""
+    """Arguments that cut one axis."""
 
     axis: int
     number: int
@@ -120,7 +120,7 @@ class CropWindow:
         depth = layout.find("D")
         spatial = (depth if depth >= 0 else layout.find("F"), layout.find("H"), layout.find("W"))
         self.sized_by_sample = has_crop and "crop" in op.tensor_args
-        """Whether `crop` may have two values for one sample and three for the next."""
+        """True if `crop` may have two values for one sample and three for the next."""
         constants: tuple[int | None, ...]
         if has_crop:
             constants = (None, None, None) if self.sized_by_sample else _three_extents(args.crop)
@@ -145,7 +145,7 @@ class CropWindow:
         )
         """The axes that are cut, or may be."""
         self.differ = any(cut.size is None or cut.place is None for cut in self.cut)
-        """Whether windows of samples of the same extents may differ."""
+        """True if windows of samples of the same extents may differ."""
         self._axes = np.array([cut.axis for cut in self.cut], np.int64)
         self._sizes = np.array([[min(cut.size or 0, FARTHEST)] for cut in self.cut], np.int64)
         self._places = np.array([[cut.place or 0.0] for cut in self.cut], np.float64)

@@ -1,4 +1,6 @@
-"""What `crop` and `slice` do once they know their window: a view, a conversion or a padding."""
+"""Shared steps of `crop` and `slice` once their window is known: a view, a conversion or a
+padding.
+"""
 
 from __future__ import annotations
 

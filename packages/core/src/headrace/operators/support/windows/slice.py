@@ -135,7 +135,7 @@ class SliceWindow:
                 f"got {1 + len(positional)} inputs and no named argument."
             )
         self.axes_by_sample = "axes" in op.tensor_args
-        """Whether `axes` may be others from sample to sample."""
+        """True if `axes` may be others from sample to sample."""
         if self.axes_by_sample and op.given("axis_names"):
             raise UsageError("`axes` and `axis_names` exclude each other; give one of them.")
         axes = () if self.axes_by_sample else _asked_axes(op)
@@ -326,7 +326,7 @@ def _asked_axes(op: Operator) -> tuple[int, ...] | str:
 
 
 def _implied_layout(ndim: int | None) -> str:
-    """What axes of data without a layout are called, as in DALI."""
+    """Layout that axes of data without a layout are assumed to have, as in DALI."""
     return {2: "HW", 3: "HWC", 4: "DHWC"}.get(ndim or 0, "")
 
 

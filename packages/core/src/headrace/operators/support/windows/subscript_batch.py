@@ -11,7 +11,9 @@ from headrace.tensors.gpu.batch import StridedBatch
 def spans(
     extent: np.ndarray, low: np.ndarray | None, high: np.ndarray | None, step: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What ``slice(low, high, step)`` selects along axes of these extents, as ``slice.indices``."""
+    """First index, count and step that ``slice(low, high, step)`` selects along axes of these
+    extents.
+    """
     step = np.ones_like(extent) if step is None else step
     forward = step > 0
     begin = np.where(forward, 0, -1)
@@ -61,6 +63,6 @@ class Subscripted:
         self._strides[:, axis] *= step
 
     def view(self) -> StridedBatch:
-        """What has been taken."""
+        """View of the selected elements."""
         kept = self._kept
         return self._data.seen(self._shapes[:, kept], self._strides[:, kept], self._offsets)

@@ -202,7 +202,7 @@ class ForwardAhead:
             self._rewind()
 
     def state(self) -> dict[str, Any]:
-        """How far each iterable has come, and whose turn it is."""
+        """Position of each iterable, and whose turn it is."""
         if self._asked:
             following = self._asked[0][0]
         else:

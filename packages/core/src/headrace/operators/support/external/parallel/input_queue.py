@@ -51,7 +51,7 @@ class ParallelInputQueue(InputQueue):
             bytes_per_sample=bytes_per_sample,
         )
         self.threads = threads
-        """Whether the workers are threads, and not processes."""
+        """True if the workers are threads, and not processes."""
         self._depth = depth
         self._ahead: IndexedAhead | ForwardAhead | None = None
 
@@ -73,7 +73,7 @@ class ParallelInputQueue(InputQueue):
         return self.traits.kind
 
     def state(self) -> dict[str, Any]:
-        """Where the source stands, as the consumer sees it."""
+        """State of the source, as the consumer sees it."""
         return {} if self._ahead is None else self._ahead.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -83,12 +83,12 @@ class ParallelInputQueue(InputQueue):
 
     @property
     def ends_for_good(self) -> bool:
-        """Whether the source is an iterable of which nobody has said what is behind its end."""
+        """True if the source is an iterable for which no `cycle` says what follows its end."""
         return self.traits.kind == "iterable" and self.traits.cycle is None
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the source is a generator that cannot be begun at its beginning any more."""
+        """True if the source is a generator that cannot be started over."""
         return has_begun(self.source)
 
     def attach(self, workers: Workers, number: int, places: list[int]) -> None:
@@ -103,7 +103,7 @@ class ParallelInputQueue(InputQueue):
 
     @property
     def copies_to(self) -> list[Any] | None:
-        """Whose memory the workers, if they are threads, copy the data to; None for no copies."""
+        """Memory pool that worker threads copy the data to; None for no copies."""
         return None if self._no_copy else self._pools
 
     def drop(self) -> None:
@@ -112,7 +112,9 @@ class ParallelInputQueue(InputQueue):
             self._ahead.drop()
 
     def take_from_gpu(self, data: Any) -> TensorListGPU:
-        """What a thread's source returned on a GPU, behind the work that this thread has queued."""
+        """Take the data that a thread's source returned on a GPU, ordered after the work that this
+        thread has queued.
+        """
         copy = self._on_gpu and not self._no_copy
         batch = batch_on_gpu(data, self._cuda_stream, copy=copy)
         assert batch is not None
@@ -164,8 +166,8 @@ def _joined(parts: list[Part]) -> TensorListGPU:
 
 
 def check_parallel(value: Any) -> bool | str:
-    """What `parallel` asks for: processes (`True`) of a source that several can share, processes
-    or threads by their names, or neither (`False`).
+    """Check `parallel`: processes (`True`) for a source that several can share, processes or
+    threads by name, or neither (`False`).
     """
     if isinstance(value, str) and value in ("threads", "processes"):
         return value

@@ -1,4 +1,4 @@
-"""What a worker hands over: the samples of a batch, or of a part of it, for each output."""
+"""Serialised results of a worker: the samples of a batch, or of a part of it, for each output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Part:
     """The array that `samples` are the rows of, if they are."""
     layout: str
     on_gpu: Any = None
-    """What the source returned, where that is on a GPU; there are no `samples` then."""
+    """Data that the source returned, where that is on a GPU; there are no `samples` then."""
 
 
 def unpack(data: Any, dtype: DALIDataType | None = None) -> Part:
@@ -54,7 +54,7 @@ def copied(part: Part, pool: HostPool) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Where the samples of one output are in a segment."""
+    """Layout of the samples of one output in a segment."""
 
     dtype: str
     count: int
@@ -91,7 +91,7 @@ def write(parts: Sequence[Part], take: Callable[[int], np.ndarray]) -> list[Desc
 
 
 def _describe(part: Part, start: int) -> tuple[Described, int]:
-    """Where `part` goes if its memory begins at `start`, and where it ends."""
+    """Lay out `part` in memory from offset `start` on; returns the layout and its end."""
     samples, count = part.samples, len(part.samples)
     if not samples:
         return Described("u1", 0, [], [], part.layout), start

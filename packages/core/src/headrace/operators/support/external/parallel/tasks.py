@@ -1,4 +1,4 @@
-"""What workers are asked to do, and the doing: calling the source, whatever its form."""
+"""Tasks of source workers, and their execution: calls of the source, whatever its form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BatchTask:
     iteration: int
     epoch: int
     plan: Any = None
-    """What the source has planned for the batch, if it plans."""
+    """Plan that the source made for the batch, if it plans."""
 
     def __str__(self) -> str:
         return f"iteration {self.iteration} of epoch {self.epoch}"
@@ -44,7 +44,7 @@ class SamplesTask:
 
 @dataclass(frozen=True, slots=True)
 class NextTask:
-    """What a source that only goes forward has next."""
+    """Request for the next item of a source that only goes forward."""
 
     shard: int
     size: int
@@ -71,9 +71,9 @@ class ResumeTask:
 
     shard: int
     passes: int
-    """How often it was begun anew."""
+    """Times that it was started over."""
     taken: int
-    """What was taken from it since."""
+    """Items taken from it since."""
 
     def __str__(self) -> str:
         return f"to take {self.taken} times, as before the checkpoint"
@@ -84,7 +84,7 @@ Task = BatchTask | SamplesTask | NextTask | RewindTask | ResumeTask
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What is known about a source without asking it for data."""
+    """Properties of a source that are known without asking it for data."""
 
     kind: str
     """``"iterable"``, ``"function"`` or ``"position"``."""
@@ -93,17 +93,17 @@ class Traits:
     batch_info: bool
     num_outputs: int | None
     dtypes: tuple[DALIDataType | None, ...]
-    """What Python's numbers become in each output."""
+    """Element types that Python's numbers get in each output."""
     shards: int
     """Into how many iterables the source can be divided; 0 if it cannot."""
     plans: bool
-    """Whether the source says in the main process what each batch is to be made of."""
+    """True if the source plans in the main process what each batch is made of."""
     bytes_per_sample: int = 0
     """The user's guess."""
 
     @property
     def indexed(self) -> bool:
-        """Whether any batch can be asked for at any time, of any worker."""
+        """True if any worker can be asked for any batch at any time."""
         return self.kind == "position"
 
 
@@ -117,7 +117,7 @@ def traits_of(
     dtypes: tuple[DALIDataType | None, ...],
     bytes_per_sample: int,
 ) -> Traits:
-    """What is known about `source`."""
+    """Find the properties of `source`."""
     cycle_policy(cycle)
     kind = kind_of(source, cycle)
     divided = kind == "iterable" and batch and callable(getattr(source, "iterate_part", None))

@@ -1,4 +1,4 @@
-"""What processes and threads that run sources have in common."""
+"""Shared code of the processes and threads that run sources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Ticket:
     task: Task
     worker: int
     outcome: Any = None
-    """What came of it, once something has."""
+    """Result of the task, once there is one."""
     discarded: bool = False
     packed: bytes = field(default=b"", repr=False)
     """The message, until it is sent."""
@@ -41,7 +41,7 @@ class Workers(Protocol):
     """Processes or threads that do tasks."""
 
     size: int
-    """How many there are."""
+    """Number of workers."""
 
     def submit(self, source: int, task: Task, worker: int | None = None) -> Ticket:
         """Have a task done, by worker number `worker` or by the one with the least to do."""
@@ -57,7 +57,7 @@ class Workers(Protocol):
 
 
 def useful_workers(entries: list[Entry], wanted: int) -> int:
-    """How many of `wanted` workers can have something to do."""
+    """Number of the `wanted` workers that can have a task at a time."""
     if any(e.traits.indexed for e in entries):
         return wanted
     return min(wanted, sum(max(1, e.traits.shards) for e in entries))
