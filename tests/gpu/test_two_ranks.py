@@ -96,7 +96,7 @@ def test_a_killed_rank_ends_the_training_and_leaves_nothing(folder):
 
 
 @pytest.mark.parametrize(
-    "rounds", [8, pytest.param(200, marks=pytest.mark.nightly)], ids=lambda n: f"{n} rounds"
+    "rounds", [12, pytest.param(200, marks=pytest.mark.nightly)], ids=lambda n: f"{n} rounds"
 )
 def test_starting_and_stopping_leaves_nothing(folder, rounds):
     for early, late in found(ranks("tests.gpu.programs.rounds", folder, rounds)):

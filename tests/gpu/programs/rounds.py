@@ -65,7 +65,7 @@ def main():
             pass  # stopped before, in and at the end of an epoch
         del pipe, loader
         dist.barrier()
-        if number in (rounds // 4, rounds - 1):
+        if number in (rounds // 2, rounds - 1):
             row = counts()
             if on_gpu:
                 torch.cuda.synchronize()

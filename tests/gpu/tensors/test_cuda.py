@@ -90,6 +90,17 @@ def test_a_thread_without_a_device_makes_no_context_of_the_first(cuda):
     assert cuda.contexts == {1}
 
 
+def test_streams_of_another_device_are_waited_for(cuda):
+    """An event can only be put into a stream of its own device; any stream may wait for it."""
+    here, there = get_runtime(0), get_runtime(1)
+    event = here.record(there.acquire_stream())
+    assert cuda.devices_of_events[event.address] == 1
+    here.wait(here.acquire_stream(), event)
+    address = event.address
+    del event
+    assert there.record(there.acquire_stream()).address == address
+
+
 def test_the_users_context_is_current_again(cuda):
     CudaRuntime(0).activate()
     before = cuda.current_context

@@ -55,6 +55,7 @@ class FakeCuda:
         self._capability = capability
         self.contexts: set[int] = set()
         self._current = threading.local()
+        self._streams: dict[int, int] = {}
         self._handles = itertools.count(0x100)
         self._pinned: dict[int, Any] = {}
         names = ("memcpyAsync", "memsetAsync", "streamSynchronize", "eventSynchronize")
@@ -71,7 +72,7 @@ class FakeCuda:
                     hostUnregister=self._runtime("hostUnregister", lambda *_: None),
                     **{name: self._runtime(name, lambda *_: None) for name in names},
                 ),
-                Stream=lambda **_: SimpleNamespace(ptr=next(self._handles)),
+                Stream=self._stream,
             )
         )
 
@@ -99,6 +100,13 @@ class FakeCuda:
                 self._current.context = args[0]
             elif name == "cuDevicePrimaryCtxRetain":
                 args[0]._obj.value = self._context_of(args[1])
+            elif name == "cuStreamGetCtx":
+                args[1]._obj.value = self._streams.get(args[0], _CONTEXTS)
+            elif name == "cuEventRecord":
+                event, stream = args
+                there = self._streams.get(stream)
+                if there not in (None, _CONTEXTS + self.devices_of_events[event]):
+                    return 400  # CUDA_ERROR_INVALID_HANDLE
             elif name == "cuEventCreate":
                 if not self.current_context:
                     return 201  # CUDA_ERROR_INVALID_CONTEXT
@@ -107,6 +115,11 @@ class FakeCuda:
             return 0
 
         return _Entry(run)
+
+    def _stream(self, **_: Any) -> SimpleNamespace:
+        made = SimpleNamespace(ptr=next(self._handles))
+        self._streams[made.ptr] = self.current_context
+        return made
 
     @property
     def current_context(self) -> int:

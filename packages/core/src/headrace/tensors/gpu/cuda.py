@@ -17,9 +17,9 @@ from headrace._optional import import_optional
 from headrace.config import chosen_cache_folder
 from headrace.errors import ArgumentValueError, GpuNotAvailableError, MissingDependencyError
 from headrace.kernel_cache import writable_folder
-from headrace.tensors.gpu.driver import Driver, Launch
+from headrace.tensors.gpu.driver import CudaError, Driver, Launch
 from headrace.tensors.gpu.nvrtc import architecture, compiled
-from headrace.tensors.gpu.runtime import WITHOUT_GPU, forked_error
+from headrace.tensors.gpu.runtime import WITHOUT_GPU, forked_error, get_runtime
 
 _INSTALL = "headrace[cuda13]"
 _SMALL_BYTES = 1 << 16
@@ -170,8 +170,22 @@ class CudaRuntime:
             with self.active():  # it belongs to the device that is current
                 address = self.driver.new_event()
         event = CudaEvent(self, address)
-        self.driver.record(address, stream)
+        try:
+            self.driver.record(address, stream)
+        except CudaError:
+            other = self._owner_of(stream)
+            if other is None:
+                raise
+            return other.record(stream)
         return event
+
+    def _owner_of(self, stream: int) -> CudaRuntime | None:
+        """The runtime of another device that a stream of the user's belongs to, if it does."""
+        context = self.driver.context_of_stream(stream)
+        for number in range(self.api.getDeviceCount()):
+            if number != self.device_id and self.driver.context_of(number) == context:
+                return get_runtime(number)  # type: ignore[return-value]
+        return None
 
     def wait(self, stream: int, event: Any) -> None:
         """Let what `stream` is given from now on start behind `event`."""

@@ -81,6 +81,7 @@ class Driver:
         )
         self._current = entry("cuCtxGetCurrent", ctypes.POINTER(_handle))
         self._set_current = entry("cuCtxSetCurrent", _handle)
+        self._context_of_stream = entry("cuStreamGetCtx", _handle, ctypes.POINTER(_handle))
         self._retain = entry("cuDevicePrimaryCtxRetain", ctypes.POINTER(_handle), ctypes.c_int)
         self._describe = entry("cuGetErrorString", ctypes.c_int, ctypes.POINTER(ctypes.c_char_p))
 
@@ -103,6 +104,12 @@ class Driver:
         """The context that the CUDA runtime has for a device; made if need be, and kept."""
         context = _handle()
         self.call(self._retain, ctypes.byref(context), device_id)
+        return context.value
+
+    def context_of_stream(self, stream: int) -> int:
+        """The context that a stream belongs to."""
+        context = _handle()
+        self.call(self._context_of_stream, stream, ctypes.byref(context))
         return context.value
 
     @contextlib.contextmanager
