@@ -62,7 +62,9 @@ def cfunc(signature: Any, function: Any) -> Any:
 
 @cache
 def _stamp(source: str) -> bytes:
-    """What compiled code of this file was made with: if any of it changes, the code is old."""
+    """Stamp of everything that compiled code of this file depends on: if any of it changes, the
+    code is stale.
+    """
     try:
         text = Path(source).read_bytes()
     except OSError:  # in an archive; the version tells
@@ -82,7 +84,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
         self._options = options
         self._source = inspect.getfile(function)
         self._claim: Claim | None = None
-        """What other processes wait for while this one compiles."""
+        """Lock that other processes wait for while this one compiles."""
 
     @property
     def cache_path(self) -> str:

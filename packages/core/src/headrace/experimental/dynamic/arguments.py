@@ -47,7 +47,9 @@ def key_of(value: Any) -> Any:
 
 
 def element_type(schema: OpSchema, name: str, value: Any) -> Any:
-    """What `value` stands for, if an element type is wanted and it is one; `value` if not."""
+    """Convert `value` to an element type, if one is wanted and it names one; else return
+    `value`.
+    """
     arg = schema.args.get(name)
     if arg is None or arg.type is not DataTypeArg:
         return value
@@ -125,7 +127,7 @@ def _declared(schema: OpSchema, key: str, name: str) -> Arg:
 
 
 def converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
-    """What an operator reads for the constant that was given for an argument."""
+    """Convert the constant given for an argument to what an operator reads."""
     place = f"Argument `{arg.name}` of `ndd.{schema.name}`"
     if arg.type is DataTypeArg and isinstance(value, str):
         value = BY_NAME.get(value, value)

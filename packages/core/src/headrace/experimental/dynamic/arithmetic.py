@@ -78,7 +78,7 @@ def apply(operation: Operation, operands: tuple[Any, ...]) -> Any:
 
 
 def _is_one_of_many(structure: tuple[Any, ...]) -> bool:
-    """Whether the numbers of an operation have been others each time.
+    """True if the numbers of an operation have been different each time.
 
     An expression is made ready for its constants, which takes as long as computing it for some
     hundred thousand elements. Numbers that change are therefore handed over as data; results are

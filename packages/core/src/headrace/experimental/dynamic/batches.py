@@ -151,7 +151,7 @@ class Batch(calling.TensorHandle):
 
     @property
     def device(self) -> Device:
-        """Where the samples are."""
+        """Device of the samples."""
         device = self._reference.device
         return _CPU if device == "cpu" else Device("gpu", device)  # type: ignore[arg-type]
 

@@ -68,7 +68,9 @@ class TensorHandle:
 
     @property
     def _invocation_result(self) -> Any:
-        """What DALI programs look at to see whether the work is done: `_invocation._results`."""
+        """Object whose `_results` DALI programs check for None to see whether the work is done:
+        `_invocation`.
+        """
         results = None if self._reference.value is None else (self,)
         return SimpleNamespace(_invocation=SimpleNamespace(_results=results))
 
@@ -286,7 +288,7 @@ def invoke(
 def _elsewhere(
     operation: Operation, number: int, reference: ValueReference, context: EvalContext
 ) -> Exception:
-    """What is raised where an input is on another GPU than the context's."""
+    """Make the error for an input on another GPU than the context's."""
     here = "no GPU" if context.device_id is None else f"GPU {context.device_id}"
     way_out = "" if context.device_id is None else f", and `.gpu({context.device_id})` moves data"
     return MisusedArgumentError(
@@ -325,7 +327,7 @@ def _done_at_once(
 
 
 def _is_on_cpu(array: Any) -> bool:
-    """Whether an array of some library is in host memory."""
+    """True if an array of some library is in host memory."""
     return int(array.__dlpack_device__()[0]) in (1, 3)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_CHAINS = 1024
 
 Origin = tuple[int, int]
-"""Which output of which call of the chain; the call is -1 for data that is there already."""
+"""Output of a call of the chain, as (call, output); the call is -1 for data that exists already."""
 
 
 class Ready(StepMaker):
@@ -91,12 +91,12 @@ class Chain:
         self._programs: dict[tuple[int, bool], Any] = {}
         self._lock = threading.Lock()
         self._runners: dict[tuple[Program, int], SampleRunner] = {}
-        """What threads run samples with, by program and thread."""
+        """Runners of samples, by program and thread."""
 
     def program(
         self, number: int, buffers: Sequence[Any], threads: int, *, whole: bool = True
     ) -> Program | GpuProgram:
-        """What runs stage `number` of the plan.
+        """Program of stage `number` of the plan.
 
         Without `whole`, all that may fail for a sample is done sample by sample.
         """
@@ -113,7 +113,7 @@ class Chain:
         return found
 
     def runner(self, program: Program) -> SampleRunner:
-        """What the calling thread runs samples with."""
+        """Runner of samples for the calling thread."""
         key = program, threading.get_ident()
         found, arena = self._runners.get(key), SCRATCH.arena
         if found is None or found._arena is not arena:  # another thread had that number

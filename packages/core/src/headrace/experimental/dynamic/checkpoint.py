@@ -72,12 +72,12 @@ class Checkpoint:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the states are those of the last `collect`."""
+        """True if the states are those of the last `collect`."""
         return self._complete
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the states came from `load` or `deserialize`, and none was collected since."""
+        """True if the states came from `load` or `deserialize`, and none was collected since."""
         return self._loaded
 
     @property

@@ -1,4 +1,6 @@
-"""What tensors and batches are made of: numbers, lists, arrays of any library, as references."""
+"""Construction of tensors and batches from numbers, lists and arrays of any library, as
+references.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ _UINT32 = np.iinfo(np.uint32)
 _OTHER_TYPE = "Give the element type, as in `dtype=float64`."
 _SMALL_BYTES = 1 << 16
 _KEPT = frozenset(np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4"))
-"""What lists of NumPy's numbers may be; all else is taken for Python's numbers, as in DALI."""
+"""Element types of NumPy's numbers in lists; all others are taken for Python's numbers, as in
+DALI.
+"""
 
 
 # -- tensors ---------------------------------------------------------------------------------------

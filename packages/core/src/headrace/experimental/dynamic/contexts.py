@@ -105,7 +105,7 @@ class EvalContext:
 
     @property
     def num_threads(self) -> int:
-        """How many threads work on one batch."""
+        """Number of threads that work on one batch."""
         return self.thread_pool.num_threads
 
     @property
@@ -120,7 +120,7 @@ class EvalContext:
 
     @property
     def cuda_stream(self) -> Stream | None:
-        """Where work for the GPU goes; `None` without a GPU."""
+        """Stream for work on the GPU; `None` without a GPU."""
         if self._device_id is None:
             return None
         if self._stream is None:

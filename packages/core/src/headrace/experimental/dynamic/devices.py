@@ -1,4 +1,4 @@
-"""Where data of dynamic mode lies and where operators work on it."""
+"""Devices of dynamic mode: where data lies and where operators work on it."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class Device:
 
 
 DeviceLike: TypeAlias = Union["Device", str, _TorchDevice]
-"""What can be given as a device."""
+"""Values accepted as a device."""
 
 
 def device(obj: DeviceLike | None, id: int | None = None) -> Device | None:
@@ -258,7 +258,7 @@ def _check_id(kind: str, device_id: int) -> None:
 
 
 def _default_device_type() -> str:
-    """What the process computes on where nobody says it."""
+    """Default device type."""
     from headrace.tensors.gpu.runtime import is_available
 
     return "gpu" if is_available() else "cpu"

@@ -43,7 +43,7 @@ class DType:
     """
 
     class Kind(enum.Enum):
-        """What the elements of a type are."""
+        """Kind of a type's elements."""
 
         signed = 1
         unsigned = 2
@@ -289,7 +289,7 @@ def dtype(dtype: DataTypeLike | DType) -> DType:
 
 
 def type_id(dtype: DType | DALIDataType) -> DALIDataType | None:
-    """What `headrace.types` calls an element type; `None` for `bfloat16`.
+    """Name of an element type in `headrace.types`; `None` for `bfloat16`.
 
     Raises
     ------

@@ -387,7 +387,7 @@ class Evaluator:
 
     @contextlib.contextmanager
     def stream_executor(self) -> Iterator[StreamExecutor]:
-        """Where this context's work for the GPU goes; its GPU is current for that long."""
+        """Stream of this context's work on the GPU; makes the GPU current while in use."""
         stream = self._stream
         if self._stream_executor is None or (
             stream is not None and self._stream_executor.stream != stream.handle
@@ -416,7 +416,7 @@ class Evaluator:
 
 
 def _pays_to_fuse(group: Sequence[Invocation]) -> bool:
-    """Whether calls on single samples gain by going through one program."""
+    """True if calls on single samples get faster by going through one program."""
     if len(group) == 1:
         return False
     expressions = 0

@@ -79,7 +79,7 @@ def _refuse_unfit(schema: OpSchema, inputs: Sequence[Any], arguments: dict[str, 
 
 
 def is_offered(schema: OpSchema | Listed) -> bool:
-    """Whether dynamic mode has a function for an operator that is made from its declaration.
+    """True if dynamic mode has a function for an operator that is made from its declaration.
 
     Readers are classes, and random operators are in the module ``random``, which is written by
     hand.
@@ -88,7 +88,7 @@ def is_offered(schema: OpSchema | Listed) -> bool:
 
 
 def is_reader(schema: OpSchema | Listed) -> bool:
-    """Whether dynamic mode has a class of a reader; old names have none."""
+    """True if dynamic mode has a class of a reader; old names have none."""
     return schema.reader and not schema.hidden
 
 

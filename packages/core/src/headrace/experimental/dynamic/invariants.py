@@ -142,5 +142,5 @@ def invariant(value: T) -> T:
 
 
 def plain(value: Any) -> Any:
-    """What `value` stands for."""
+    """Value that an invariant `value` wraps; other values as they are."""
     return value._value if issubclass(type(value), _Invariant) else value

@@ -24,7 +24,7 @@ NEW, QUEUED, RUNNING, DONE, FAILED = range(5)
 
 
 class Finisher(Protocol):
-    """What an invocation asks of its `Evaluator`."""
+    """Methods of an `Evaluator` that an invocation uses."""
 
     device_id: int | None
 
@@ -117,7 +117,9 @@ class Invocation:
             raise self._surfaced(self.error) from self.error
 
     def _surfaced(self, error: BaseException) -> BaseException:
-        """What is raised where a result is looked at: of the class of what went wrong, `error`."""
+        """Make the exception raised where a result is read: of the class of `error`, which caused
+        it.
+        """
         if self.mode is EvalMode.deferred:
             when = "An error happened during deferred evaluation"
         else:
@@ -163,7 +165,7 @@ class Invocation:
 
 
 def callers_of(frame: FrameType) -> Sequence[tuple[CodeType, int]]:
-    """Where the function of `frame` was called from, innermost first: code and instruction.
+    """Call sites of the function of `frame`, innermost first: code and instruction.
 
     Which lines these are is found out if somebody asks.
     """

@@ -1,4 +1,4 @@
-"""When operators of dynamic mode do their work."""
+"""Evaluation modes: times at which operators of dynamic mode do their work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ThreadState(threading.local):
-    """What belongs to the calling thread alone."""
+    """State of dynamic mode that belongs to one thread."""
 
     mode: EvalMode
     """The mode in force."""
@@ -22,20 +22,22 @@ class ThreadState(threading.local):
         self.defaults: dict[Any, Any] = {}
         """Default contexts of the thread, by device."""
         self.capture: Any = None
-        """What notes calls and does them ahead, in a captured loop."""
+        """Recorder that notes calls and does them ahead, in a captured loop."""
         self.streams: dict[int | None, Any] = {}
         """Streams that the thread has set, by device."""
 
 
 class EvalMode(enum.Enum):
-    """When operators do their work, and where their errors come up.
+    """Time at which operators do their work, and where their errors are raised.
 
     As a context manager, a mode is in force in the calling thread for the length of a ``with``.
     The values are the same in all modes.
     """
 
     deferred = 1
-    """When a result is looked at, or another operator needs it; never, if neither happens."""
+    """Work is done when a result is looked at, or another operator needs it; never, if neither
+    happens.
+    """
     eager = 2
     """At once, in the background. Calls return before the work is done; an error comes up where a
     result is looked at first, and names the line of the call."""

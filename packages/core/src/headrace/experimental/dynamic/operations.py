@@ -77,7 +77,7 @@ class BoundOperator:
             not isinstance(op, BatchOperator) or op.reduce is not None
         )
         self.runner = SingleSampleRunner(operation.node(), op, specs) if alone else None
-        """How it is applied to one sample alone."""
+        """Function that applies it to a single sample."""
 
 
 class Operation:
@@ -90,7 +90,7 @@ class Operation:
         self.device = device
         self.args = args
         self.shown = schema.written or f"ndd.{schema.name}"
-        """What it is called in messages."""
+        """Name in messages."""
         self.bound = Recent(_MOST_BOUND)
         """By the types of the inputs and those of the arguments given as tensors."""
 

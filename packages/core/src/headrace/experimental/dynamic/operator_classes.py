@@ -13,7 +13,7 @@ from headrace.operators.support.signature import class_name
 from headrace.tracebacks import public_methods
 
 CLASSES = "headrace.experimental.dynamic._ops"
-"""Where programs find the classes."""
+"""Module in which programs find the classes."""
 
 
 @public_methods

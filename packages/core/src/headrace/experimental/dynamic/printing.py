@@ -1,4 +1,4 @@
-"""How tensors and batches of dynamic mode print: values first, then what they are."""
+"""Printing of tensors and batches of dynamic mode: values first, then their properties."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ _STATE_VERSION = 1
 
 
 class ReaderState(str):
-    """Where a reader stands, as text that can be kept anywhere."""
+    """Position of a reader, as text that can be kept anywhere."""
 
     __slots__ = ()
 
@@ -342,7 +342,7 @@ class Reader:
         self._checkpointing = True
 
     def get_state(self, *, cuda_stream: Any = None) -> ReaderState:
-        """Where the reader stands: behind the batches that it has given.
+        """Get the reader's position: after the batches that it has given.
 
         Parameters
         ----------
@@ -463,7 +463,7 @@ class Epoch:
         self._left = samples if size is None else -(-samples // size)
 
     def peek(self, ahead: int) -> tuple[ValueReference, ...] | None:
-        """Where the outputs of a later step will be; `None` if the epoch ends before it."""
+        """References to the outputs of a later step; `None` if the epoch ends before it."""
         if ahead >= self._left:
             return None
         reading_ahead = self._reader._ahead
@@ -476,7 +476,7 @@ class Epoch:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there was a step."""
+        """True if there was a step."""
         return self._left >= 0
 
     @property

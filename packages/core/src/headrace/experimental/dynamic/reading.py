@@ -102,7 +102,7 @@ class PendingRead:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the outputs are there, or something went wrong."""
+        """True if the outputs are there, or the call has failed."""
         return self._latch is None
 
     def ensure(self) -> None:
@@ -115,7 +115,7 @@ class PendingRead:
 
 
 class Place:
-    """What a reader is called in messages."""
+    """Name of a reader in messages."""
 
     __slots__ = ("name", "shown")
 
@@ -274,7 +274,7 @@ class _Loading:
         self._specs = self._loader.specs
         self.specs = reader.output_specs()
         self._handed = 0
-        """How much of what is loaded goes to the parser."""
+        """Number of leading columns of what is loaded that go to the parser."""
         self._solo: SingleSampleRunner | None = None
         if reader.parses:
             self._handed = len(reader.parser_inputs())

@@ -64,7 +64,7 @@ class RNG:
             )
         self._lock = threading.Lock()
         self.count = 0
-        """How many words were taken; it jumps where the state is set."""
+        """Number of words taken; `state` sets it."""
         if state is not None:
             self._begin(_parsed(state))
         else:

@@ -116,14 +116,14 @@ class SingleSampleRunner:
     def __init__(self, node: OpNode, op: Any, specs: tuple[Spec, ...]) -> None:
         self._node = node
         self._reduce = op.reduce if isinstance(op, BatchOperator) else None
-        """What a batch operator finds out about its batch, which is the sample alone."""
+        """Function of a batch operator that examines its batch, which here is a single sample."""
         self._cpu = op.cpu if self._reduce is None else op.apply
         if self._reduce is not None and op.chunked:
             self._cpu = partial(run_chunk_of_one, op.apply)
         self._args = op.args
         self._specs = specs
         self._only = specs[0] if len(specs) == 1 and specs[0].ndim is not None else None
-        """What the only output is, where its rank is known."""
+        """Spec of the only output, if its rank is known."""
         self._converters = {
             name: None if name in op.frame_args else node.schema.args[name].type.sample
             for name in op.tensor_args

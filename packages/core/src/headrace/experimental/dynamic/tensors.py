@@ -112,7 +112,7 @@ class Tensor(calling.TensorHandle):
 
     @property
     def device(self) -> Device:
-        """Where the elements are."""
+        """Device of the elements."""
         device = self._reference.device
         return _CPU if device == "cpu" else Device("gpu", device)  # type: ignore[arg-type]
 
@@ -231,7 +231,7 @@ class Tensor(calling.TensorHandle):
         return None if self._reference.value is None else self._backend()
 
     def _is_same_tensor(self, other: Tensor) -> bool:
-        """Whether both are views of the same elements: DALI's name for it."""
+        """True if both are views of the same elements; DALI's name for it."""
         mine, theirs = self._backend(), other._backend()
         return (
             mine.data_ptr() == theirs.data_ptr()

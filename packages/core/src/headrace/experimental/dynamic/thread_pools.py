@@ -33,7 +33,7 @@ def set_num_threads(num_threads: int | None) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads contexts use that say nothing else.
+    """Number of threads of contexts that set no other.
 
     What `set_num_threads` was told; otherwise the environment variable ``DALI_NUM_THREADS``;
     otherwise the number of CPUs that the process may use.
@@ -106,7 +106,7 @@ class ThreadPool:
 
     @property
     def num_threads(self) -> int:
-        """How many threads work on one batch at most."""
+        """Largest number of threads that work on one batch."""
         return self._threads.threads
 
     @property

@@ -1,4 +1,6 @@
-"""What passes between operators of dynamic mode: finished batches, places for those to come."""
+"""Values passed between operators of dynamic mode: finished batches, and references to later
+ones.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class HostValue:
     __slots__ = ("dense", "external", "rows", "sources", "spec")
 
     event = None
-    """What has to be waited for; here nothing."""
+    """Return at once: a finished batch needs no wait."""
     batch = None
     """There is no batch in device memory."""
     scanned = None
@@ -98,7 +100,7 @@ class HostValue:
 
 
 class Owner(Protocol):
-    """Whoever will put values into references: a call under way, a reader that reads ahead, ..."""
+    """Producer of values: a call under way, a reader that reads ahead, ..."""
 
     def ensure(self) -> None:
         """Return when the values of all references are there."""
@@ -153,7 +155,7 @@ class ValueReference:
 
     @property
     def is_held(self) -> bool:
-        """Whether a user may still ask for the value."""
+        """True if a user may still ask for the value."""
         return self.handle is not None and self.handle() is not None
 
 

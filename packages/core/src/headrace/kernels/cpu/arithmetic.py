@@ -51,7 +51,7 @@ def _allocates(function: Function) -> Function:
 
 
 def allocates(function: Function) -> bool:
-    """Whether `function` is to be called on few elements at a time.
+    """True if `function` is to be called on few elements at a time.
 
     It makes temporary arrays; the C library hands large ones back to the operating system and
     pays for every page of them again.

@@ -39,7 +39,7 @@ NO_BANDS = _bands(np.zeros((0, 3)), np.zeros(0))
 
 
 def _as_bands(matrix: np.ndarray) -> Bands:
-    """What a matrix ``(sums, elements)`` does, zeros at the ends of its rows left out."""
+    """Bands of a matrix ``(sums, elements)``, without the zeros at the ends of its rows."""
     ranges = np.zeros((len(matrix), 3), np.int64)
     weights = []
     at = 0

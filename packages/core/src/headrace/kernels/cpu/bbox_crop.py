@@ -10,8 +10,9 @@ from headrace.kernels.compilation import njit
 from headrace.kernels.cpu import philox
 
 LEFT, FOUND, WHOLE, EXHAUSTED = range(4)
-"""What came of some attempts: more are left, a window was found, no crop was chosen, or there are
-no more and the best window is given."""
+"""Results of some attempts: more are left, a window was found, no crop was chosen, or there are no
+more and the best window is given.
+"""
 
 _AHEAD = 2
 """Attempts whose numbers are drawn together, where they are drawn as they are needed."""

@@ -50,7 +50,7 @@ def scatter_rows(values: np.ndarray, out: np.ndarray, begins: np.ndarray) -> Non
 
 @njit(nogil=True)
 def counts(kept: np.ndarray, firsts: np.ndarray) -> np.ndarray:
-    """How many boxes of each sample stay, int64."""
+    """Number of boxes of each sample that stay, int64."""
     found = np.zeros(len(firsts) - 1, np.int64)
     for k in range(len(found)):
         for row in range(firsts[k], firsts[k + 1]):

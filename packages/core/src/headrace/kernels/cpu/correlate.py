@@ -22,7 +22,9 @@ _SMALL = 49
 
 
 def mirrored(position: int, extent: int, border: str) -> int:
-    """Which element stands at `position` of an axis, or -1: what is outside, if it is constant."""
+    """Index of the element that stands at `position` of an axis, or -1 outside, where the border is
+    constant.
+    """
     if 0 <= position < extent:
         return position
     if border == "constant":
@@ -40,7 +42,7 @@ def mirrored(position: int, extent: int, border: str) -> int:
 
 @lru_cache(maxsize=1024)
 def _positions(first: int, count: int, extent: int, border: str) -> np.ndarray:
-    """What `mirrored` gives for so many positions from `first` on."""
+    """Results of `mirrored` for so many positions from `first` on."""
     found = np.array([mirrored(first + k, extent, border) for k in range(count)], np.int64)
     found.flags.writeable = False
     return found

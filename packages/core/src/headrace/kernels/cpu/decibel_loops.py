@@ -54,7 +54,7 @@ def exponent(typing: Any, value: Any) -> Any:
 
 @intrinsic  # type: ignore[misc]
 def mantissa(typing: Any, value: Any) -> Any:
-    """What is left of positive normal numbers when their `exponent` is taken out."""
+    """Mantissa of positive normal numbers, whose `exponent` is taken out."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         bits = builder.bitcast(args[0], _INTS)

@@ -12,14 +12,14 @@ from headrace.kernels.cpu.rows import read_only
 
 
 class DecibelScale(NamedTuple):
-    """What ratios are taken to, and how they are scaled."""
+    """Reference, scale and lower bound of a conversion to decibels."""
 
     reference: np.float32
     """0 stands for the largest value of a sample."""
     smallest: np.float32
     """Smaller ratios count as this one."""
     factor: np.float32
-    """What natural logarithms are multiplied by."""
+    """Factor of natural logarithms."""
 
 
 NO_DECIBELS = DecibelScale(np.float32(1), np.float32(1), np.float32(0))

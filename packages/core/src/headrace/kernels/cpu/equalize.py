@@ -11,7 +11,7 @@ _LEVELS = 256
 
 @njit(nogil=True)
 def _fill_table(histogram: np.ndarray, pixels: int, table: np.ndarray) -> None:
-    """What each level becomes, in float32 and halves to even, as OpenCV computes it."""
+    """Compute the new value of each level, in float32 and halves to even, as OpenCV does."""
     lowest = 0
     while histogram[lowest] == 0:
         lowest += 1

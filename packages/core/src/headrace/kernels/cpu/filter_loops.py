@@ -60,7 +60,9 @@ def filter_planes(
 
 @njit(nogil=True, error_model="numpy")
 def _mirrored(position: int, extent: int) -> int:
-    """Which of `extent` elements stands at a position before, among or behind them."""
+    """Index of the one of `extent` elements that stands at a position before, among or after
+    them.
+    """
     if 0 <= position < extent:
         return position
     if extent == 1:

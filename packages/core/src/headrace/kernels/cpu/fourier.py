@@ -14,7 +14,7 @@ _MOST_FACTOR = 64
 
 
 class Transform(NamedTuple):
-    """How sixteen signals of one length are transformed by `fourier_loops.transform`."""
+    """Plan for transforming sixteen signals of one length by `fourier_loops.transform`."""
 
     size: int
     steps: np.ndarray
@@ -28,7 +28,7 @@ class Transform(NamedTuple):
 
 
 class Spectrum(NamedTuple):
-    """How the spectrum of real signals of one length is found."""
+    """Plan for the spectrum of real signals of one length."""
 
     length: int
     transform: Transform
@@ -39,7 +39,7 @@ class Spectrum(NamedTuple):
 
     @property
     def is_even(self) -> bool:
-        """Whether even and odd elements are transformed as real and imaginary parts."""
+        """True if even and odd elements are transformed as real and imaginary parts."""
         return self.length % 2 == 0
 
 
@@ -107,7 +107,7 @@ def _table(parts: list[np.ndarray]) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def spectrum_of(length: int) -> Spectrum | None:
-    """How real signals of `length` are transformed; `None` where that would take too many steps."""
+    """Plan for real signals of `length`; `None` where that would take too many steps."""
     half, is_odd = divmod(length, 2)
     size = length if is_odd else half
     factors = factors_of(size)

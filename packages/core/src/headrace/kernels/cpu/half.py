@@ -42,7 +42,7 @@ widen: Any = intrinsic(_widen)
 
 @cache
 def available() -> bool:
-    """Whether the processor converts by itself.
+    """True if the processor converts by itself.
 
     Without the instructions LLVM would call functions that need not exist; use NumPy there.
     """

@@ -1,4 +1,4 @@
-"""What JPEG compression does to images: encoded and decoded by libjpeg-turbo, through OpenCV."""
+"""JPEG compression artefacts of images: encoded and decoded by libjpeg-turbo, through OpenCV."""
 
 from __future__ import annotations
 

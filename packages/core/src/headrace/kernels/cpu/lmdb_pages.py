@@ -1,4 +1,4 @@
-"""Where the values of an LMDB data base lie in its file.
+"""Extents of the values in the file of an LMDB data base.
 
 The file is pages: two with what the data base is, of which the one with the later transaction is in
 force, and a tree. A leaf of the tree lists keys in their order, each with its value, or with the

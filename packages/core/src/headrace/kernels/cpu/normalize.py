@@ -109,7 +109,7 @@ def _as_whole_blocks(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int
 
 
 def needs_double(dtype: np.dtype) -> bool:
-    """Whether numbers have more digits than float32: subtract in float64, round then."""
+    """True if numbers have more digits than float32: subtract in float64, then round."""
     return dtype.kind in "iu" and dtype.itemsize == 4
 
 

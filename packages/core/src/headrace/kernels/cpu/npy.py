@@ -28,7 +28,7 @@ _MOST_BYTES = 1 << 62
 
 
 class NpyHeader(NamedTuple):
-    """What an array in a file is."""
+    """Type, shape and order of an array in a file."""
 
     dtype: np.dtype
     """Type of the elements, in the order of bytes of this machine."""
@@ -36,7 +36,7 @@ class NpyHeader(NamedTuple):
     """The same, in the order of the file."""
     shape: tuple[int, ...]
     fortran: bool
-    """Whether the first axis is the one along which elements lie side by side."""
+    """True if the first axis is the one along which elements lie side by side."""
     offset: int
     """Bytes before the elements."""
 
@@ -66,7 +66,7 @@ class NpyHeader(NamedTuple):
 
 
 def header_size(prefix: bytes) -> int:
-    """How many bytes there are before the elements, by the first `PREFIX` bytes of a file."""
+    """Number of bytes before the elements, from the first `PREFIX` bytes of a file."""
     if prefix[:6] != _MAGIC or len(prefix) < PREFIX:
         raise BadSampleError(
             "Got bad magic string for numpy header: the data is no file of NumPy (.npy), which "
@@ -86,7 +86,7 @@ def header_size(prefix: bytes) -> int:
 
 @lru_cache(maxsize=4096)
 def parse_header(header: bytes) -> NpyHeader:
-    """What the `header_size` first bytes of a file say."""
+    """Parse the `header_size` first bytes of a file."""
     text = header[10 if header[6] == 1 else 12 :].decode("latin-1").strip(" \t\r\n\f")
     found: dict[str, str] = {}
     at, end = 1, len(text) - 1
@@ -127,7 +127,7 @@ def _damaged(text: str) -> BadSampleError:
 
 
 def header_of(data: np.ndarray) -> NpyHeader:
-    """What the file with these bytes, uint8, is."""
+    """Read the header from the bytes of a file, uint8."""
     size = header_size(data[:PREFIX].tobytes())
     if data.size < size:
         raise BadSampleError("The header of the file of NumPy is cut.")

@@ -14,7 +14,7 @@ from headrace.errors import MissingDependencyError
 OWN = "opencv-python-headless"
 _OTHERS = ("opencv-python", "opencv-contrib-python", "opencv-contrib-python-headless")
 _USED = ("setNumThreads", "ocl", "imdecode", "warpAffine")
-"""What a `cv2` has that is whole."""
+"""Attributes that a complete `cv2` has."""
 
 
 @cache
@@ -62,7 +62,7 @@ def others() -> dict[str, str]:
 
 
 def way_out() -> str:
-    """What to do about an OpenCV that is missing, broken or old."""
+    """Advice for an OpenCV that is missing, broken or old."""
     names = list(others())
     install = f"pip install --force-reinstall --no-deps '{OWN}>=5'"
     if not names:

@@ -103,7 +103,8 @@ def _fill_around(
 def _repeated(
     anchor: int, extent: int, first: int, last: int, size: int, policy: str
 ) -> list[tuple[slice, np.ndarray]] | None:
-    """Where along an axis `out` repeats itself: positions outside and their models inside.
+    """Spans along an axis where `out` repeats itself: positions outside and the positions inside
+    that they copy.
 
     ``None`` where a model lies in the data but not in the window.
     """

@@ -66,7 +66,7 @@ class DrawSeed(int):
     state: PhiloxState
     """The state in iteration 0."""
     batch_size: int = 0
-    """How much further the sequence is in each iteration."""
+    """Distance that the sequence advances in each iteration."""
     rng: Any = None
     """The generator that gave the words, and how many it had given before them."""
     place: int = 0
@@ -101,7 +101,7 @@ class DrawSeed(int):
 
 
 def is_of_pipeline(seed: Any) -> bool:
-    """Whether `seed` is that of an operator of a pipeline that draws DALI's numbers."""
+    """True if `seed` belongs to an operator of a pipeline that draws DALI's numbers."""
     return type(seed) is DrawSeed and seed.batch_size > 0
 
 

@@ -33,7 +33,9 @@ def key_of(seed: int, iteration: int) -> tuple[int, int, int, int]:
 
 
 def _place(seed: DrawSeed, iteration: int, first_sample: int) -> tuple[np.uint64, ...]:
-    """Where the kernels of `philox_draws` begin; all of one type, for one compiled version."""
+    """Start of the sequence, as arguments of `philox_draws`' kernels; all of one type, for one
+    compiled version.
+    """
     state = seed.at(iteration)
     return (
         np.uint64(first_sample),
@@ -45,7 +47,7 @@ def _place(seed: DrawSeed, iteration: int, first_sample: int) -> tuple[np.uint64
 
 
 def _are_few(out: np.ndarray) -> bool:
-    """Whether to draw without letting other threads have the interpreter meanwhile."""
+    """True if the numbers are so few that the GIL is kept while they are drawn."""
     return len(out) > 1 and out.size <= _FEW
 
 
@@ -66,7 +68,9 @@ def sample_uniforms(
 def uniforms_of(
     seed: int, iteration: int, samples: np.ndarray, count: int, offset: int = 0
 ) -> np.ndarray:
-    """What `sample_uniforms` gives for each of `samples`, int64: float64 ``(samples, count)``."""
+    """Uniform numbers of each of `samples`, int64, as `sample_uniforms` draws them: float64
+    ``(samples, count)``.
+    """
     if type(seed) is DrawSeed:
         found = [sample_uniforms(seed, iteration, k, count, offset) for k in samples.tolist()]
         return np.array(found).reshape(len(samples), count)
@@ -176,7 +180,7 @@ def sample_words(
 
 
 def words_from(seed: DrawSeed, iteration: int) -> Callable[[int], np.ndarray]:
-    """What gives the next words of the first sample of an iteration."""
+    """Make a function that gives the next words of the first sample of an iteration."""
     taken = 0
 
     def words(count: int) -> np.ndarray:

@@ -26,16 +26,16 @@ from headrace.kernels.cpu.pointers import pointer
 from headrace.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, post, wait
 
 SLOTS = 64
-"""How many jobs may be on a board."""
+"""Largest number of jobs on a board."""
 _MUTEX_NUMBERS = 8  # 40 bytes with glibc
 
 CLOSED, THREADS, WAKE = 0, 1, 2
 MUTEX = WAKE + SEMAPHORE_NUMBERS
 _JOBS = MUTEX + _MUTEX_NUMBERS
 BOARD_NUMBERS = _JOBS + SLOTS
-"""What the numbers of a board are: whether it is closed; how many threads there are; a semaphore
-that wakes one of them; a mutex; and the addresses of jobs, from the oldest on, 0 where there is
-none."""
+"""Fields of a board: whether it is closed; the number of threads; a semaphore that wakes one of
+them; a mutex; and the addresses of jobs, from the oldest on, 0 where there is none.
+"""
 
 (
     NAMES,
@@ -59,15 +59,16 @@ none."""
     CALLED,
     DONE,
 ) = range(20)
-"""What the numbers of a job are: addresses of the names of all files, each with a NUL behind it, of
-where each begins (int64), and of what names that are not complete are below, and its length; how
-long a path may get; addresses of the file, offset and size of each extent (int64), or 0 where each
-extent is a whole file; the largest extent to read; addresses of the numbers of the extents to read
-(int64), how many these are, and of what is found out (int64 ``(extents, 2)``: the address where an
-extent begins, or one of the negative numbers below, and its size); 0, or the address of what
-`scan_one` tells of each (int64 ``(extents, 5)``); the address of the memory and its length; the
-next extent to read, what of the memory is used, how many threads are at it, how many were called,
-and a semaphore that tells when it is done."""
+"""Fields of a job: addresses of the names of all files, each with a NUL after it, of the offset of
+each (int64), and of the folder of names that are not complete, and its length; largest length of a
+path; addresses of the file, offset and size of each extent (int64), or 0 where each extent is a
+whole file; the largest extent to read; addresses of the numbers of the extents to read (int64), how
+many these are, and of the results (int64 ``(extents, 2)``: the address where an extent begins, or
+one of the negative numbers below, and its size); 0, or the address of `scan_one`'s results (int64
+``(extents, 5)``); the address of the memory and its length; the next extent to read, bytes used of
+the memory, number of threads working on it, number of threads called, and a semaphore that tells
+when it is done.
+"""
 JOB_NUMBERS = DONE + SEMAPHORE_NUMBERS
 
 UNREAD, TOO_LARGE = -1, -2
@@ -81,8 +82,8 @@ _ALIGNMENT = 64
 _MONOTONIC = 1  # CLOCK_MONOTONIC, of Linux
 _SLASH = ord("/")
 _LONG_NANOSECONDS = 1_000_000
-"""What a thread may have before it, and does without help: a batch takes a GPU longer. Threads that
-are woken for less are in the way of others: eight shared 640 microseconds of an H200's host.
+"""Work that a thread takes on without help: a batch takes a GPU longer. Threads that are woken for
+less slow the others: eight shared 640 microseconds of an H200's host.
 """
 _FIRST = 2
 """Files that tell how long others are going to take; not the first, for which all is cold."""
@@ -173,7 +174,7 @@ def put_up(board: np.ndarray, address: int) -> bool:
 def sum_up(
     found: np.ndarray, facts: np.ndarray, addresses: np.ndarray, sizes: np.ndarray
 ) -> tuple[int, int, int, int, int]:
-    """What is found out of a job that is done, as those want it who go on with the files."""
+    """Sum up the results of a job that is done, as the next steps need them."""
     unread, too_large, empty, total, plain = 0, 0, 0, 0, 0
     for k in range(len(facts)):
         plain += facts[k, 3] != 0

@@ -222,7 +222,7 @@ class ReadingThreads:
         ):
             raise RuntimeError("The system makes no mutexes.")
         self._kept: dict[int, object] = {}
-        """What jobs are about, until they are done."""
+        """Arrays that jobs point to, kept until they are done."""
         self.threads = [
             threading.Thread(
                 target=_run,

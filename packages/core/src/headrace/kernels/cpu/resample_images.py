@@ -67,16 +67,16 @@ _ALIGNMENT = 64
 
 
 class _Finish(NamedTuple):
-    """What becomes of resampled numbers."""
+    """Conversion of resampled numbers to the output."""
 
     planar: bool
-    """Whether they are CHW, and not HWC."""
+    """True if they are CHW, and not HWC."""
     rounds: bool
-    """Whether resampled numbers are rounded to whole ones between `low` and `high`."""
+    """True if resampled numbers are rounded to whole ones between `low` and `high`."""
     low: float
     high: float
     normalizes: bool
-    """Whether ``(number - mean) * factor`` follows, ..."""
+    """True if ``(number - mean) * factor`` follows, ..."""
     rounds_out: bool
     """... and then rounding to whole ones between `out_low` and `out_high`."""
     out_low: float
@@ -85,7 +85,7 @@ class _Finish(NamedTuple):
 
 @njit(nogil=True)
 def _taps_of(axis: Any, antialias: bool, radii: tuple[Any, ...]) -> int:
-    """How many pixels of the source an output pixel is made of."""
+    """Number of source pixels that contribute to an output pixel."""
     if axis.filter == _NEAREST:
         return 1
     radius = radii[axis.filter - 1]
@@ -113,7 +113,7 @@ def _fill_taps(
     first: np.ndarray,
     weights: np.ndarray,
 ) -> tuple[int, int]:
-    """What `planned_taps` finds; the first pixel of the source that is needed, and the end."""
+    """Compute `planned_taps`; returns the first source pixel that is needed, and the end."""
     begin, step, count = axis.begin, axis.step, axis.length
     if mirror:
         begin, step = begin + step * (count - 1), -step
@@ -185,7 +185,7 @@ def _scratch_bytes(
 
 @njit(nogil=True)
 def _ends(data: np.ndarray) -> bool:
-    """Whether a JPEG file has its last marker where it belongs."""
+    """True if a JPEG file ends with its end marker."""
     return data.size > 1 and data[data.size - 2] == 0xFF and data[data.size - 1] == 0xD9  # type: ignore[no-any-return]
 
 
@@ -309,7 +309,7 @@ _ZERO, _U8 = np.zeros(1, np.float32), np.dtype(np.uint8)
 
 
 def can_make(dtype: np.dtype) -> bool:
-    """Whether results of this type are written without a detour."""
+    """True if results of this type are written without an intermediate copy."""
     return dtype != np.float16 or half.available()
 
 

@@ -169,7 +169,7 @@ def _horizontally(
 
 @njit(nogil=True)
 def _span(first: np.ndarray, taps: int, channels: int) -> tuple[int, int]:
-    """How many output columns are made at a time, and how many elements of the source they need."""
+    """Number of output columns made at a time, and of the source elements they need."""
     width = first.size
     chunk, span = width, abs(first[width - 1] - first[0])
     needed = (span + taps) * channels

@@ -1,4 +1,4 @@
-"""Which source pixels make an output pixel, and with what weights, along one axis.
+"""Source pixels, and their weights, that make an output pixel along one axis.
 
 Coordinates are continuous: pixel i covers [i, i + 1). Output pixel o of an axis whose region of the
 source is [start, end) has its centre at ``start + (o + 0.5) * (end - start) / size``; a region with
@@ -39,7 +39,7 @@ _ONE, _HALF = np.float32(1), np.float32(0.5)
 
 
 class Filter(enum.IntEnum):
-    """How pixels between the pixels of the source are made."""
+    """Interpolation between the pixels of the source."""
 
     NEAREST = 0
     TRIANGULAR = 1
@@ -49,16 +49,16 @@ class Filter(enum.IntEnum):
 
 
 class AxisSampling(NamedTuple):
-    """How one axis is resampled."""
+    """Resampling of one axis."""
 
     in_size: int
     """Extent of the whole axis, pixels."""
     out_size: int
     """Extent of the whole output axis, pixels."""
     start: float
-    """Where the region begins in the source; a float32 value."""
+    """Start of the region in the source; a float32 value."""
     end: float
-    """Where the region ends."""
+    """End of the region."""
     filter: int
     """A `Filter`."""
     antialias: bool

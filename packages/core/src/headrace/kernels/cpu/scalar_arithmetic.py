@@ -35,7 +35,9 @@ def scalar_function(name: str, dtype: np.dtype) -> Function:
 
 
 def conversion(source: np.dtype, target: np.dtype) -> Function | None:
-    """What brings a number of type `source` to type `target`; `None` where it is there already."""
+    """Function that converts a number of type `source` to type `target`; `None` if none is
+    needed.
+    """
     if source == target:
         return None
     if target.kind in "iu":
@@ -75,7 +77,7 @@ def _float16(value: float) -> float:
 
 
 def _rounding(dtype: np.dtype) -> Function | None:
-    """What rounds a Python float to `dtype`; `None` for float64."""
+    """Function that rounds a Python float to `dtype`; `None` for float64."""
     return {2: _float16, 4: _float32}.get(dtype.itemsize)
 
 

@@ -108,7 +108,7 @@ def _typed(builder: Any, pointer: Any, kind: Any) -> Any:
 
 
 def _suffix(kind: Any) -> str:
-    """How LLVM names a vector type in the names of its intrinsics."""
+    """Suffix of LLVM's intrinsics for a vector type."""
     element = getattr(kind, "element", kind)
     name = {_FLOAT: "f32", ir.HalfType(): "f16"}.get(element) or f"i{element.width}"
     return name if element is kind else f"v{kind.count}{name}"
@@ -280,7 +280,7 @@ def store_first(typing: Any, array: Any, offset: Any, value: Any, count: Any) ->
 
 
 def _by_lane(instruction: str) -> Any:
-    """What an instruction of LLVM's makes of two vectors, lane by lane."""
+    """Intrinsic for an LLVM instruction on two vectors, lane by lane."""
 
     def typed(typing: Any, a: Any, b: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -334,7 +334,7 @@ def square_root(typing: Any, value: Any) -> Any:
 
 @intrinsic  # type: ignore[misc]
 def larger(typing: Any, a: Any, b: Any) -> Any:
-    """Where `a` is larger than `b`, `a`, else `b`: also where one of them is no number."""
+    """Larger of `a` and `b` in each lane; `b` where either is NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", *args), *args)
@@ -464,7 +464,7 @@ def publish(typing: Any) -> Any:
 
 @intrinsic  # type: ignore[misc]
 def address(typing: Any, array: Any) -> Any:
-    """Where the first element of `array` lies in memory."""
+    """Address of the first element of `array`."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _pointer(context, builder, array, args[0], ir.Constant(_LONG, 0))

@@ -38,7 +38,7 @@ def hann_window(length: int) -> np.ndarray:
 
 
 class Frames:
-    """How signals are cut into frames."""
+    """Division of signals into frames."""
 
     def __init__(self, window: np.ndarray, step: int, *, center: bool, reflect: bool) -> None:
         self.window = window
@@ -49,7 +49,7 @@ class Frames:
 
     @property
     def start(self) -> int:
-        """Where the first frame starts, relative to the signal."""
+        """Start of the first frame, relative to the signal."""
         return -(self.length // 2) if self.center else 0
 
     def count(self, size: Any) -> Any:
@@ -68,7 +68,7 @@ class Frames:
 
 
 class SpectrumPlan:
-    """How the spectra of frames are found."""
+    """Plan for computing the spectra of frames."""
 
     def __init__(self, frames: Frames, length: int, *, squared: bool) -> None:
         self.frames = frames
@@ -77,7 +77,7 @@ class SpectrumPlan:
         self.spectrum = spectrum = spectrum_of(length)
         """`None` where there are too large factors; SciPy then finds it."""
         self._tables: tuple[Any, ...] | None = None
-        """What the compiled loop calls `spectrum`."""
+        """Argument `spectrum` of the compiled loop."""
         self._scratch_numbers = 0
         """Of the compiled loop, without a filter bank."""
         if spectrum is not None:

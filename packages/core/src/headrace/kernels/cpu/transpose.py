@@ -48,7 +48,7 @@ def transpose_into(source: np.ndarray, permutation: tuple[int, ...], out: np.nda
 def _plan(
     permutation: tuple[int, ...], real: tuple[int, ...]
 ) -> tuple[_Way | None, tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    """How to permute data whose axes but `real` have extent 1: those are in place already."""
+    """Plan a permutation of data whose axes but `real` have extent 1, which need not move."""
     position = {axis: k for k, axis in enumerate(real)}
     groups, order = merged([position[axis] for axis in permutation if axis in position])
     axes = tuple(tuple(real[k] for k in group) for group in groups)
@@ -77,7 +77,7 @@ def _with_opencv(source: np.ndarray, permutation: tuple[int, ...], out: np.ndarr
 
 
 def _is_window(source: np.ndarray) -> bool:
-    """Whether only the outermost stride is larger than in contiguous data."""
+    """True if only the outermost stride is larger than in contiguous data."""
     expected = source.itemsize
     for extent, stride in zip(source.shape[:0:-1], source.strides[:0:-1], strict=True):
         if stride != expected and extent != 1:

@@ -35,7 +35,7 @@ class Warp:
         self._nearest = nearest
         self._convert = None if source == out or not nearest else converter(source, out)
         self._moved = nearest and out == np.float32
-        """Whether floats are moved as integers: one compiled loop an element size is enough."""
+        """True if floats are moved as integers: one compiled loop an element size is enough."""
         self._outside: float
         if nearest:
             element = np.dtype(np.int32) if self._moved else out

@@ -173,7 +173,7 @@ def _locate_nearest(
     height: int,
     clamp: bool,
 ) -> None:
-    """Which pixel each point falls into; -1 outside."""
+    """Find the pixel that contains each point; -1 outside."""
     zero = np.float32(0)
     last_x, last_y = np.float32(width - 1), np.float32(height - 1)
     for i in range(count):

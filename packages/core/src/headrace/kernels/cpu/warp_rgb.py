@@ -27,7 +27,7 @@ _BORDER, _OUTSIDE = np.int32(-1), np.int32(-2)
 
 
 def fits(height: int, width: int, channels: int) -> bool:
-    """Whether `linear_rgb` takes images of this shape."""
+    """True if `linear_rgb` takes images of this shape."""
     if channels != 3 or height < 2 or width < 2:
         return False
     return 16 <= 3 * height * width < 2**31 and height <= 2**24 and width <= 2**24

@@ -100,7 +100,7 @@ def nearest(
 
 @njit(nogil=True)
 def _start(matrix: np.ndarray, plane: int, row: int) -> tuple[np.float32, np.float32, np.float32]:
-    """Where the first element of a row comes from; the order of additions is DALI's."""
+    """Source coordinates of the first element of a row; the order of additions is DALI's."""
     half = np.float32(0.5)
     y, z = np.float32(row) + half, np.float32(plane) + half
     return (

@@ -53,7 +53,7 @@ def operation(
 
 
 def may_fault(name: str, dtype: np.dtype, last: Any) -> bool:
-    """Whether an operation on operands of `dtype` may be a division by zero."""
+    """True if an operation on operands of `dtype` may be a division by zero."""
     return name in ("floordiv", "mod") and dtype.kind in "iu" and last is None
 
 

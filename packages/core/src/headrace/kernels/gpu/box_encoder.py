@@ -1,4 +1,4 @@
-"""What default boxes stand for: matching by intersection over union."""
+"""Targets of default boxes: matching by intersection over union."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Clahe:
 
 @cache
 def _lab_tables() -> np.ndarray:
-    """What OpenCV looks up when it converts bytes to CIE L*a*b* and back, one behind the other.
+    """Tables that OpenCV uses to convert bytes to CIE L*a*b* and back, concatenated.
 
     Linear light of a level, in 1/2040; the root of it in 2^-15; of a lightness Y and the root of
     it, in 2^-14; X or Z of a root, in 2^-14 from -8145 on; the level of a light in 2^-12.

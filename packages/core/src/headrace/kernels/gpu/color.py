@@ -67,7 +67,7 @@ class PixelColors(NamedTuple):
 
 
 def is_view(batch: DeviceBatch | StridedBatch) -> bool:
-    """Whether samples are not known to be runs of memory."""
+    """True if samples may be strided, not contiguous runs of memory."""
     if not isinstance(batch, StridedBatch):
         return False
     shapes, strides = rows_in_common(batch.shapes, batch.strides)
@@ -76,7 +76,7 @@ def is_view(batch: DeviceBatch | StridedBatch) -> bool:
 
 
 def fits(source: StridedBatch) -> bool:
-    """Whether samples seen through strides can be read as the kernel does: in frames of rows."""
+    """True if samples seen through strides can be read as the kernel does: in frames of rows."""
     if source.ndim > 4 or not len(source):
         return source.ndim <= 4
     return bool((np.abs(source.strides[:, -2:]) < 1 << 31).all())

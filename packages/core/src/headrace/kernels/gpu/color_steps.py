@@ -1,4 +1,4 @@
-"""What becomes of the pixels of a batch on the GPU, step by step.
+"""Colour conversions of a batch's pixels on the GPU, step by step.
 
 Steps are compared by what they do: whoever makes them anew gets the kernel that was generated and
 compiled for equal ones.

@@ -68,12 +68,12 @@ class ColorKernel:
 
     @property
     def is_for_views(self) -> bool:
-        """Whether samples need not be runs of memory."""
+        """True if samples may be strided, not contiguous runs of memory."""
         return self.name == VIEWS
 
     @property
     def in_place(self) -> bool:
-        """Whether results take the place of what was read: three channels of one type."""
+        """True if results overwrite their sources: three channels of one type."""
         return self.dtype == self.out_dtype and self.in_channels == self.out_channels == 3
 
     @property
@@ -212,7 +212,7 @@ class _Writer:
         return name
 
     def kernel(self, view: bool) -> ColorKernel:
-        """What was written."""
+        """Source text of the kernel."""
         statements = [
             *self.statements,
             *(f"made[{c}] = {value};" for c, value in enumerate(self.values)),

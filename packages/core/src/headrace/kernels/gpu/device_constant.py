@@ -25,7 +25,7 @@ class DeviceConstant:
         self._memories: WeakKeyDictionary[Queue, DeviceBatch] = WeakKeyDictionary()
 
     def address(self, queue: Queue) -> int:
-        """Where it is, for work of `queue`."""
+        """Address in device memory, for work of `queue`."""
         memory = self._memories.get(queue)
         if memory is None:
             source = queue.pinned.copy_of(np.ascontiguousarray(self._values))

@@ -25,7 +25,7 @@ _MIDDLE_REACH = 16
 """That up to which there are registers for blocks of wide strips."""
 _MOST_ROWS = constant(__name__, "MOST_ROWS", 128)
 _STRIP_ROWS, _STRIP_WIDTHS = (_MOST_ROWS, 64, 32, 16), (128, 64, 32)
-"""What a block may make: the more, the fewer elements are read twice."""
+"""Largest number of elements that a block makes: the more, the fewer elements are read twice."""
 _ENOUGH_STRIPS = 1024
 _SHARED_BYTES = 48 << 10
 _MOST_LINE_BYTES = 1 << 23
@@ -69,7 +69,7 @@ class _Window(NamedTuple):
     """Bytes from there to those of the next sample; 0 if all have the same."""
     longest: int
     common: int
-    """How far all windows reach; 0 where they differ."""
+    """Reach of all windows; 0 where they differ."""
 
 
 def gaussian_windows(sigmas: np.ndarray, sizes: np.ndarray) -> FilterWindows:
@@ -119,8 +119,8 @@ _IDENTITY = FilterWindows(np.zeros((1, 1), np.int64), np.ones((1, 1, 1), np.floa
 
 @compiled
 def _facts(shapes: np.ndarray, last_axis: int) -> tuple[bool, int, int]:
-    """Whether there are elements; those of a pixel, behind `last_axis`, if they are as many in all
-    samples, else 0; and those of the longest row of pixels.
+    """Three facts: whether there are elements; the elements of a pixel, after `last_axis`, if equal
+    in all samples, else 0; and those of the longest row of pixels.
     """
     some, common, longest = False, -1, 0
     for i in range(len(shapes)):
@@ -208,7 +208,7 @@ def _plane(shape: np.ndarray, column_axis: int, one_plane: bool) -> tuple[int, i
 def _measure(
     shapes: np.ndarray, count: int, column_axis: int, one_plane: bool, strip_width: int
 ) -> tuple[int, int]:
-    """How many strips there are side by side, in all planes, and the height of the tallest."""
+    """Number of strips side by side, in all planes, and the height of the tallest."""
     strips, tallest = 0, 0
     for i in range(len(shapes)):
         planes, height, width = _plane(shapes[i], column_axis, one_plane)

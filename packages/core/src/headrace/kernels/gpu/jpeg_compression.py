@@ -1,4 +1,4 @@
-"""What JPEG compression does to images: the GPU's side of `kernels.cpu.jpeg_compression`."""
+"""JPEG compression artefacts of images: the GPU's side of `kernels.cpu.jpeg_compression`."""
 
 from __future__ import annotations
 

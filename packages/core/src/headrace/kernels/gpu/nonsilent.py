@@ -1,4 +1,6 @@
-"""Where signals are not silent: their short-term power against a threshold."""
+"""Detection of the part of signals that is not silent: their short-term power against a
+threshold.
+"""
 
 from __future__ import annotations
 

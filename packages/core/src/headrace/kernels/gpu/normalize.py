@@ -40,7 +40,7 @@ class Parameter(NamedTuple):
     addresses: np.ndarray
     """uint64 ``(samples,)``."""
     single: np.ndarray | bool
-    """Whether there is a single number; of each sample."""
+    """True if there is a single number, for all samples or for each of them."""
 
 
 class Given(NamedTuple):
@@ -100,7 +100,9 @@ def normalization(
     scale: Parameter,
     shift: float,
 ) -> Launch:
-    """What fills `out` with ``(data - mean) * scale + shift``; it is still to be queued."""
+    """Make the launch that fills `out` with ``(data - mean) * scale + shift``; the caller queues
+    it.
+    """
     columns = blocks.columns
     samples = np.empty(len(data), _ROWS_SAMPLE if columns else _SAMPLE)
     samples["source"], samples["out"] = data.pointers, out.pointers

@@ -1,4 +1,4 @@
-"""What long rows are normalised by, estimated in one launch."""
+"""Normalisation of long rows by moments that are estimated in the same launch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SAMPLE = record("""normalize_estimate:Sample {
 
 
 def suits(blocks: Blocks) -> bool:
-    """Whether `estimate_rows` is for them: few long rows, each with moments of its own."""
+    """True if `estimate_rows` fits: few long rows, each with moments of its own."""
     return blocks.columns > 0 and not blocks.runs and int(blocks.outer.sum()) <= _MOST_ROWS
 
 

@@ -34,7 +34,7 @@ _TILE_PIXELS = 4096
 _BLOCKS = 8
 """Blocks for each multiprocessor, before they are given more work instead."""
 SCATTERED, PIXELS, PLANES = enumeration(__name__, "Mode", ("SCATTERED", "PIXELS", "PLANES"))
-"""How an output is written: element by element; or as runs of memory, channels together or in
+"""Ways to write an output: element by element; or as runs of memory, channels together or in
 planes.
 """
 
@@ -326,6 +326,6 @@ def _count_blocks(
 
 
 def _turns(queue: Queue, blocks: int) -> int:
-    """How much work a block does, so that every multiprocessor still gets enough blocks."""
+    """Units of work for each block, so that every multiprocessor still gets enough blocks."""
     found = blocks // (_BLOCKS * queue.runtime.multiprocessors)
     return min(max(found, 1), _MOST_TURNS)

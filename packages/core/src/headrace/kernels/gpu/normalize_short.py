@@ -59,7 +59,7 @@ def _rows_of_one(shape: tuple[int, ...], axes: tuple[int, ...]) -> _Rows | None:
 
 
 def _rows(shapes: np.ndarray, axes: tuple[int, ...]) -> _Rows | None:
-    """What there is to normalise in samples of these shapes; `None` where it takes the long way."""
+    """Rows to normalise in samples of these shapes; `None` if this kernel does not fit them."""
     rows: Any
     sizes: Any
     # The first sample tells most batches apart, at no cost.

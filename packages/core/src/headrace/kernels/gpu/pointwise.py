@@ -82,7 +82,7 @@ def _one_sample(
     numbers: Sequence[np.ndarray],
     found: Reading,
 ) -> bool:
-    """Whether the whole batch can be computed as if it were one sample."""
+    """True if the whole batch can be computed as if it were one sample."""
     return (
         all(access is None for access in found.accesses)
         and all(not v.strides[0] or bool(v[0] == v[-1] and (v == v[0]).all()) for v in numbers)

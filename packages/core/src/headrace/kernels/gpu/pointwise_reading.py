@@ -1,4 +1,4 @@
-"""How a generated kernel finds, for each element of its output, those of its sources."""
+"""Addressing of a generated kernel: from each element of its output to those of its sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGEST = (1 << 31) - 1
 
 
 class Reading(NamedTuple):
-    """Where the elements of all sources are."""
+    """Positions of the elements of all sources."""
 
     accesses: tuple[Access, ...]
     extents: np.ndarray | None
@@ -27,7 +27,7 @@ class Reading(NamedTuple):
     """For each source that is read by its place int64 ``(samples, n)``, in elements, along the axes
     of its access."""
     wide: bool
-    """Whether places or strides take more than 32 bits."""
+    """True if positions or strides take more than 32 bits."""
 
     @property
     def axes(self) -> int:

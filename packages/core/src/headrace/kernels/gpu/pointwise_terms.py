@@ -1,4 +1,4 @@
-"""What is computed for each element: a tree of calls of device functions.
+"""Terms computed for each element: a tree of calls of device functions.
 
 Terms are compared by identity: whoever makes one keeps it and uses it again, so that what was
 generated and compiled for it is found without looking at the tree.
@@ -43,7 +43,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fault:
-    """Where a function reports that it cannot compute an element, as its last argument."""
+    """Flag, passed to a function as its last argument, that it sets if it cannot compute an
+    element.
+    """
 
     index: int
     depth = 0

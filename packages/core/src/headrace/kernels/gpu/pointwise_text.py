@@ -22,8 +22,8 @@ _MOST_VECTORS = 4
 _MOST_ELEMENTS = 64
 
 Access = tuple[int, ...] | None
-"""How a source is read: `None` in step with the output; else by its place along these axes of the
-output, which is seen with few axes. Without any, it is one value a sample.
+"""Axes by which a source is read: `None` in step with the output; else by its position along these
+axes of the output, which is seen with few axes. Without any, it is one value a sample.
 """
 
 _BODY = """

@@ -28,7 +28,7 @@ C_TYPES: dict[np.dtype, str] = {
     np.dtype(np.float32): "float",
     np.dtype(np.float64): "double",
 }
-"""How element types are written as template arguments."""
+"""Template arguments for element types."""
 
 
 @cache

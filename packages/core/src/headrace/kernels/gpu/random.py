@@ -120,7 +120,7 @@ def _given(values: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _bits(dtype: np.dtype, seed: int) -> int:
-    """How many random bits there are in a number that is drawn for elements of a type."""
+    """Number of random bits in a number that is drawn for elements of a type."""
     if type(seed) is DrawSeed:
         is_single = dtype == np.float32 or dtype.itemsize <= 2
     else:

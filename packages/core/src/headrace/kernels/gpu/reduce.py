@@ -35,18 +35,18 @@ _GROUPS = record(f"""reduce:Groups {{
 
 
 class Formula(NamedTuple):
-    """How elements become a result."""
+    """Steps that reduce elements to a result."""
 
     step: str
-    """What is done with each: one of `_STEPS`; ``"SQUARE"`` sums up squared distances."""
+    """Step for each element: one of `_STEPS`; ``"SQUARE"`` sums up squared distances."""
     type: np.dtype
-    """What it is done in."""
+    """Element type of the accumulator."""
     divides: bool = False
-    """Whether the sum is divided by the number of elements."""
+    """True if the sum is divided by the number of elements."""
     root: bool = False
-    """Whether the root is taken in the end."""
+    """True if the root is taken in the end."""
     ddof: int = 0
-    """What is taken off the number of elements."""
+    """Number subtracted from the number of elements."""
 
 
 def reduce(

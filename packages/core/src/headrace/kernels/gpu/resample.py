@@ -33,7 +33,7 @@ _PASS_UNITS = constant(__name__, "PASS_UNITS", 32)
 """Units that a block of ``resample_tiles.cu`` makes at a time."""
 _PASSES = constant(__name__, "PASSES", 4)
 _PASSES_OF_GROUPS = constant(__name__, "PASSES_OF_GROUPS", 2)
-"""How often it does, at most, where a unit is one element, and where it is a pixel."""
+"""Largest number of passes of a block, where a unit is one element, and where it is a pixel."""
 _MOST_TILE_UNITS = tuple(
     _PASS_UNITS * passes for passes in (0, _PASSES, 0, _PASSES_OF_GROUPS, _PASSES_OF_GROUPS)
 )

@@ -1,4 +1,4 @@
-"""How the spatial axes of batches are resampled, and which pixels of them are wanted."""
+"""Resampling of the spatial axes of batches, and the pixels of them that are wanted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EACH_ITS_OWN = np.empty((0, 0), np.int32)
 
 
 class AxesSampling:
-    """How the spatial axes of a batch are resampled; it does not change.
+    """Resampling of the spatial axes of a batch; immutable.
 
     All axes but the last are `stepwise`.
 
@@ -37,7 +37,7 @@ class AxesSampling:
         self.index = index
         self._derived: dict[Any, AxesSampling] = {}
         self.are_copies = False
-        """Whether all outputs are known to be their sources, pixel by pixel."""
+        """True if all outputs are known to equal their sources, pixel by pixel."""
         self._shapes: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
         self.kept_taps: list[KeptTaps] = []
         """The taps of axes in common, where they have been computed."""
@@ -129,7 +129,7 @@ class AxesSampling:
         return found
 
     def keeps(self, axis: int) -> np.ndarray:
-        """Whether output pixels of `axis` are source pixels of the same number, ``(samples,)``."""
+        """True if output pixels of `axis` are source pixels of the same number, ``(samples,)``."""
         found = self.each(axis)
         kept: np.ndarray = (
             (found["in_size"] == found["out_size"])

@@ -1,4 +1,4 @@
-"""How images of a batch that are resampled lie in memory: what is read, and where it is written."""
+"""Memory layout of a batch's images that are resampled: of the source and of the output."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PLACES = np.dtype(
         for name in ("outer", "inner", "row", "pixel", "channel", "channels", "table")
     ]
 )
-"""Where pixels are written: strides in elements, and the number of channels: as many as are read,
-or more with a `table`. That is the address of means, factors and values outside, one after the
-other, of all channels, or 0 where pixels are not normalised.
+"""Layout of the output: strides in elements, and the number of channels: as many as are read, or
+more with a `table`. That is the address of means, factors and values outside, one after the other,
+of all channels, or 0 where pixels are not normalised.
 """
 
 

@@ -1,4 +1,4 @@
-"""Which source pixels make an output pixel, for all axes of a batch at once.
+"""Source pixels, and their weights, that make an output pixel, for all axes of a batch at once.
 
 The twin of `headrace.kernels.cpu.resample_taps`, with the same rules and the same arithmetic: the
 host works out how each axis is sampled, the device what that means for each output pixel.
@@ -58,14 +58,14 @@ class Taps(NamedTuple):
     axes: np.ndarray
     """`TAPPED` ``(axes, n)``."""
     columns: np.ndarray
-    """Which of them each sample has; see `AxesSampling.columns`."""
+    """Index of each sample's taps; see `AxesSampling.columns`."""
 
 
 class KeptTaps(NamedTuple):
     """Taps of axes that samples, and iterations, have in common."""
 
     queue: Queue
-    """Whose work they are ready for."""
+    """Queue whose work they are ready for."""
     memory: Any
     axes: np.ndarray
 
@@ -159,7 +159,7 @@ def _move(records: np.ndarray, by: np.uint64) -> None:
 
 @cache
 def _tables() -> tuple[np.ndarray, np.ndarray]:
-    """What there is to know of each filter, and the bytes of the entries of all their tables."""
+    """Records of all filters, and the bytes of the entries of their tables."""
     filters = np.zeros(len(Filter), _FILTER)
     filters[Filter.NEAREST] = (-1, 1, 1)
     entries, at = [], 0

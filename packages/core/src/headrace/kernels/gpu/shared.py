@@ -1,4 +1,4 @@
-"""What Python and CUDA share: records and numbers, declared once, in Python.
+"""Records and constants shared by Python and CUDA, declared once, in Python.
 
 A program says ``#include "bands:Sample"`` where it wants what `bands.py` declares by that name; the
 text that the compiler sees is made here.
@@ -31,7 +31,7 @@ _NAME = re.compile(r"(\w+)((?:\[\d+])*)")
 class _Shared(NamedTuple):
     text: str
     needs: tuple[str, ...]
-    """What has to stand before it, as ``module:name``."""
+    """Declarations that must come before it, as ``module:name``."""
 
 
 _shared: dict[str, _Shared] = {}
@@ -73,7 +73,7 @@ def _record(key: str) -> np.dtype:
 
 
 def _name(key: str) -> str:
-    """What is called ``module:name``, in C++."""
+    """Name in C++ of ``module:name``."""
     return key.rpartition(":")[2]
 
 
@@ -115,6 +115,6 @@ def _declare(key: str, text: str, needs: Sequence[str] = ()) -> None:
 
 
 def shared(key: str) -> _Shared:
-    """What a module declares, as ``module:name``."""
+    """Declaration ``module:name`` of a module."""
     importlib.import_module(_PACKAGE + key.partition(":")[0])
     return _shared[key]

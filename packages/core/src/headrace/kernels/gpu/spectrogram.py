@@ -28,7 +28,7 @@ _ENOUGH_BLOCKS = 512
 """Blocks up to which smaller ones are better, as there are multiprocessors without work."""
 _MOST_SCRATCH_BYTES = 256 << 20
 _EVEN, _ODD, _DIRECT = enumeration(__name__, "Mode", ("EVEN", "ODD", "DIRECT"))
-"""How spectra are found. The last is by definition, for lengths with large prime factors."""
+"""Algorithms for spectra. The last is by definition, for lengths with large prime factors."""
 
 _FOURIER = record("""spectrogram:Fourier {
     const FourierStep* steps;
@@ -73,7 +73,7 @@ class Packed:
         self._offsets = offsets
 
     def addresses(self, queue: Queue) -> dict[str, int]:
-        """Where each array is, for work of `queue`."""
+        """Address of each array, for work of `queue`."""
         first = self._memory.address(queue)
         return {name: first + offset for name, offset in self._offsets.items()}
 
@@ -134,7 +134,7 @@ class DevicePlan:
         self._told: WeakKeyDictionary[Queue, tuple[Any, np.uint64, DeviceConstant]] = (
             WeakKeyDictionary()
         )
-        """What was asked for last, and given, by queue: each is of one thread at a time."""
+        """Last request and its result, by queue: each queue is used by one thread at a time."""
 
     def settings(
         self,
@@ -145,7 +145,7 @@ class DevicePlan:
         time_first: bool,
         note_largest: bool,
     ) -> np.uint64:
-        """Where the kernel is told what to do, for work of `queue`."""
+        """Address of the kernel's settings, for work of `queue`."""
         asked = (bands, scale, time_first, note_largest)
         told = self._told.get(queue)
         if told is not None and told[0] == asked:  # as in every iteration

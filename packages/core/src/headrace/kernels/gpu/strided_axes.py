@@ -21,7 +21,7 @@ AXIS = record("""strided_axes:Axis {
 
 @dataclass(slots=True)
 class Axes:
-    """What is to be copied: elements at strides, into elements that lie next to one another.
+    """Axes of a copy: elements at strides, into contiguous elements.
 
     Attributes
     ----------

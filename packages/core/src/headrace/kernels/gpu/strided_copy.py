@@ -23,7 +23,7 @@ _THREADS = constant(__name__, "THREADS", 128, "uint32")
 _ITEMS = constant(__name__, "ITEMS", 8, "uint32")
 """Vectors of 16 bytes that a thread copies."""
 _LINE_BYTES = constant(__name__, "LINE", 128, "uint32")
-"""What neighbours write together."""
+"""Bytes that neighbouring threads write together."""
 _LONG_ROW_BYTES = constant(__name__, "NARROW", 64, "uint32")
 """Bytes of a row from which on it is copied by way of shared memory; shorter rows are not worth the
 threads of a copy of rows."""
@@ -54,7 +54,7 @@ install_strided_copy(copy_strided)
 
 @compiled
 def _are_long(extents: np.ndarray, itemsize: int) -> bool:
-    """Whether rows are to be copied as such."""
+    """True if rows are copied as such."""
     rows, count = extents.shape
     if count == 1:
         return True

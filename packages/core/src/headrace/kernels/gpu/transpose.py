@@ -16,7 +16,7 @@ from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.queue import Queue
 
 _SECTOR_BYTES = 32
-"""What the device reads at least."""
+"""Smallest number of bytes that the device reads."""
 _FAR_ELEMENTS = 1024
 """Elements of a tile that is picked from the source itself."""
 _WARPS = THREADS // 32
@@ -37,7 +37,7 @@ def copy_tiles(queue: Queue, axes: Axes) -> None:
 
 
 class _Roles(NamedTuple):
-    """Which axis is what, see ``transpose.cu``; -1 for none."""
+    """Role of each axis, see ``transpose.cu``; -1 for none."""
 
     run: int
     x: int
@@ -92,7 +92,7 @@ def _is_awkward(
     run: int,
     nested_bytes: int,
 ) -> bool:
-    """Whether tiles of two axes would, by and large, touch less than a sector at a time.
+    """True if tiles of two axes would usually touch less than a sector at a time.
 
     So it is with HWC to CWH, where three channels are read and three heights written at a time.
     """
@@ -116,7 +116,7 @@ def _is_awkward(
 
 @compiled
 def _are_nested(reach: int, x_extent: int, x_step: int, nested_bytes: int) -> bool:
-    """Whether all of a step along `x` lies in one span with the next, as channels of pixels do."""
+    """True if all of a step along `x` lies in one span with the next, as channels of pixels do."""
     if x_extent <= 1 and reach <= nested_bytes:
         return True
     return reach <= x_step and x_step <= 2 * reach and x_step <= nested_bytes

@@ -34,7 +34,7 @@ BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 _ONE, _ONE_AN_X, _ONE_AN_A = enumeration(__name__, "Spans", ("ONE", "ONE_AN_X", "ONE_AN_A"))
-"""How many runs of memory the source of a tile is."""
+"""Number of memory runs that the source of a tile consists of."""
 _TILES = record("""transpose_tiles:Tiles {
     uint32 first_block;
     uint32 run;  // elements
@@ -98,7 +98,7 @@ def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: in
 
 @compiled
 def _are_turned_pixels(extents: np.ndarray, strides: np.ndarray, run: int, x: int, a: int) -> bool:
-    """Whether rows of pixels of three bytes become columns, and most of them are long."""
+    """True if rows of pixels of three bytes become columns, and most of them are long."""
     long, whole = 0, 0
     for i in range(len(extents)):
         size = 1

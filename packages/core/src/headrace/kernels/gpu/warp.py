@@ -126,7 +126,7 @@ def warp_placed(
 
 
 def _made_bytes(target: Target) -> int:
-    """What a tile takes in its last form: ``Made`` in ``cuda/warp_bytes_placed.cuh``."""
+    """Bytes of a tile in its last form: ``Made`` in ``cuda/warp_bytes_placed.cuh``."""
     size, channels = target.dtype.itemsize, int(target.layout["channels"][0])
     return 32 + _TILE_ROWS * (channels * _TILE_WIDTH + 4) * size
 
@@ -277,7 +277,7 @@ def _describe(
 def _fills(
     source: DeviceBatch, dtype: np.dtype, fill: float | None, *, nearest: bool
 ) -> tuple[float, float]:
-    """What elements outside have, in a sample and in one without elements."""
+    """Values of elements outside, in a sample and in one without elements."""
     if fill is None:
         return 0.0, 0.0
     value = float(saturated_number(fill, dtype))

@@ -1,4 +1,4 @@
-"""What is asked of a warp: how samples are warped, and what of that is wanted."""
+"""Requests for a warp: the maps of samples, and the windows wanted of the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WarpWindows:
-    """What of warps is wanted; rows of one sample each, or one row for all.
+    """Windows wanted of warps; rows of one sample each, or one row for all.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class WarpWindows:
 
 @dataclass(frozen=True, slots=True)
 class Warp:
-    """How samples are warped: what `warp` takes, without memory for an output.
+    """Warp of samples: the arguments of `warp`, without memory for an output.
 
     Attributes
     ----------

@@ -104,7 +104,7 @@ class _Axes:
         return cls(ones, np.zeros_like(ones), ones, np.zeros_like(ones))
 
     def whole(self, axis: int) -> bool:
-        """Whether all windows have all of an axis."""
+        """True if all windows span the whole axis."""
         return bool(
             (self.anchors[:, axis] == 0).all()
             and (self.extents[:, axis] == self.data[:, axis]).all()

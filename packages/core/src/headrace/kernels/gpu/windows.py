@@ -56,7 +56,7 @@ def lay_outputs(
 
 @compiled
 def same_outside(shapes: np.ndarray, others: np.ndarray, begin: int, end: int) -> bool:
-    """Whether shapes differ along the axes from number `begin` to `end` only.
+    """True if shapes differ along the axes from number `begin` to `end` only.
 
     Both are int64 ``(samples, ndim)``; either may have one row for all.
     """

@@ -13,7 +13,7 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 def scales_and_offsets(
     numbers: np.ndarray, shift_unit: float, keeps: bool, table: np.ndarray
 ) -> None:
-    """What elements are multiplied with, and what is added then."""
+    """Factors of elements, and offsets added then."""
     for i in range(len(table)):
         by, added, factor, middle = numbers[i, 0], numbers[i, 1], numbers[i, 2], numbers[i, 3]
         # One product and one sum for each element, as DALI does it: rounding follows.

@@ -7,7 +7,7 @@ import numpy as np
 from headrace.kernels.plan.compiled import compiled
 
 POINTS, RAGGED, MATRIX, NUMBERS, ROWS, OFFSET = -1, -2, -3, -4, -5, -6
-"""What may be wrong; see `affine_maps`."""
+"""Faults that `affine_maps` may find."""
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""How long resampled audio is, and how far apart its samples are, for several signals."""
+"""Length and spacing of resampled audio, for several signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the spatial axes of several samples are resampled: output sizes and source regions."""
+"""Resampling of the spatial axes of several samples: output sizes and source regions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headrace.kernels.cpu.resample_taps import Filter
 from headrace.kernels.plan.compiled import compiled
 
 SIZE, START, END, REGION, OUTPUT = 1, 2, 3, 4, 5
-"""What is wrong with a sample: a number that is not finite, or an output that is too large."""
+"""Faults of a sample: a number that is not finite, or an output that is too large."""
 
 NEAREST, DOWN, UP = 0, 1, 2
-"""How sizes are rounded to whole pixels; halves go up."""
+"""Rounding of sizes to whole pixels; halves go up."""
 
 _DEFAULT, _NOT_LARGER = 0, 2
 _MAX_EXTENT = 1 << 30

@@ -9,9 +9,9 @@ import numpy as np
 from headrace.kernels.plan.compiled import compiled
 
 BEGINS = {"": 0, "start": 1, "rel_start": 2}
-"""What may tell where windows begin, and its number for `slice_spans`."""
+"""Ways to give the start of a window, with their numbers for `slice_spans`."""
 ENDS = {"": 0, "end": 1, "rel_end": 2, "shape": 3, "rel_shape": 4}
-"""What may tell where they end."""
+"""Ways to give its end."""
 
 
 @compiled
@@ -48,7 +48,9 @@ def cut_windows(
 def leaves(
     anchors: np.ndarray, shapes: np.ndarray, extents: np.ndarray, outside: np.ndarray
 ) -> bool:
-    """Whether any window leaves its sample; which do goes to `outside`, ``(samples,)``."""
+    """True if any window leaves its sample; the samples with such windows go to `outside`,
+    ``(samples,)``.
+    """
     some = False
     for i in range(len(anchors)):
         outside[i] = False

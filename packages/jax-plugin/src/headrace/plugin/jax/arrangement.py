@@ -1,4 +1,4 @@
-"""Which way of making arrays suits the pipelines of an iterator and where its arrays go."""
+"""Choice of the way to make arrays, by the pipelines of an iterator and the arrays' devices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make_assembly(
     devices: Sequence[jax.Device] | None,
     pmap_compatible: bool | None,
 ) -> Assembly:
-    """What makes arrays of the batches of these pipelines."""
+    """Make the object that turns the batches of these pipelines into arrays."""
     stacked = bool(devices) if pmap_compatible is None else pmap_compatible
     if devices is not None:
         sharding = over_devices(devices)

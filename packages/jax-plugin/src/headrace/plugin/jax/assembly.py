@@ -1,4 +1,4 @@
-"""How the batches of one step become what the user gets: a dictionary of JAX's arrays."""
+"""Assembly of a step's batches into a dictionary of JAX's arrays for the user."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Assembly(Protocol):
 
 
 def count_of(batch: PipelineBatch) -> int:
-    """How many samples of it are handed out."""
+    """Number of its samples that are handed out."""
     return batch.kept if isinstance(batch.kept, int) else len(batch.kept)
 
 

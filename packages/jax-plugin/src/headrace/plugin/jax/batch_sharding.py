@@ -1,4 +1,4 @@
-"""How a sharding cuts a batch: into which parts, and which devices want which of them."""
+"""Partition of a batch by a sharding: its parts, and the devices of each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class BatchSharding:
 
     @property
     def is_local(self) -> bool:
-        """Whether no other process takes part."""
+        """True if no other process takes part."""
         return self.sharding.is_fully_addressable
 
     def for_ndim(self, ndim: int) -> Sharding:
@@ -71,7 +71,7 @@ class BatchSharding:
         return self.sharding
 
     def target(self, device: jax.Device) -> Any:
-        """Where the part of `device` is put: the device, or another memory than its usual one."""
+        """Target of the part of `device`: the device, or another memory than its usual one."""
         kind = self.sharding.memory_kind
         if kind is None or kind == device.default_memory().kind:
             return device
@@ -85,7 +85,7 @@ class BatchSharding:
         return NamedSharding(Mesh(np.array(self.devices), (PMAP_AXIS,)), _spec())
 
     def cuts_like(self, other: BatchSharding) -> bool:
-        """Whether all devices get the same part as with `other`."""
+        """True if all devices get the same part as with `other`."""
         return self.count == other.count and self.parts == other.parts
 
 

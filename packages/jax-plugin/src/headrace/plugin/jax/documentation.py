@@ -1,4 +1,4 @@
-"""What iterators and decorators say of the parameters that they share."""
+"""Documentation of the parameters that iterators and decorators share."""
 
 from __future__ import annotations
 

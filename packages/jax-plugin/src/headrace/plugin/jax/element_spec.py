@@ -1,4 +1,4 @@
-"""What CLU (Common Loop Utils) knows iterators by, whether it is installed or not."""
+"""Element specs of CLU (Common Loop Utils), whether it is installed or not."""
 
 from __future__ import annotations
 

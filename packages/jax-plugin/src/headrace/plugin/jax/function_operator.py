@@ -149,7 +149,7 @@ class JaxFunction(BatchOperator):
     def _late(
         self, found: Sequence[Any], types: list[DALIDataType]
     ) -> tuple[RuntimeTypedBatch, ...]:
-        """What the engine takes over."""
+        """Outputs for the engine, of element types known only now."""
         late = []
         for number, (values, dtype) in enumerate(zip(found, types, strict=True)):
             # The first axis of an array counts the samples.

@@ -190,7 +190,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
             return self._assembly.flags(rows)
 
     def checkpoints(self) -> list[bytes]:
-        """What each pipeline needs to know to go on behind the batches that were handed out.
+        """State that each pipeline needs to go on after the batches that were handed out.
 
         A batch that was only shown is the first one of an iterator that goes on from here. See
         `DALIGenericIterator.checkpoints`.

@@ -1,4 +1,4 @@
-"""Where the pipelines of an iterator run, and which part of the data each of them reads."""
+"""Devices of an iterator's pipelines, and the part of the data that each reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHARD_ARGUMENTS = ("num_shards", "shard_id")
 
 @dataclass(frozen=True)
 class PipelinePlace:
-    """Where one of the pipelines runs, and which part of the data set it reads.
+    """Device of one pipeline, and the part of the data set that it reads.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class PipelinePlace:
 
 
 class Placement:
-    """Where the pipelines of an iterator run, and how they are made."""
+    """Devices and shards of an iterator's pipelines."""
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ def unpickled(data: bytes, *, allowed: bool) -> Any:
 
 
 def as_tensor(value: Any, field: str) -> np.ndarray:
-    """What a field holds, as an array of numbers.
+    """Convert a field to an array of numbers.
 
     Arrays stay what they are. Bytes become uint8 ``(size,)``, so that encoded images can be
     decoded; Python's numbers become int64, float64 and bool, as they do in NumPy.

@@ -1,4 +1,4 @@
-"""What comes behind a driver: Squirrel's steps, put on top of a faster reader of the shards.
+"""Streams on top of a driver: Squirrel's steps, moved onto a faster reader of the shards.
 
 ``driver.get_iter().map(f).filter(g).batched(n)`` is a chain of objects, each of which knows the one
 before it as its `source`. At its head are the keys, a step that opens each shard, and one that
@@ -106,7 +106,7 @@ def steps_of(stream: Any) -> Iterator[Any]:
 
 
 def is_batched(stream: Any) -> bool:
-    """Whether the last step of `stream` makes batches."""
+    """True if the last step of `stream` makes batches."""
     return _does(stream, "batched_")
 
 
@@ -121,7 +121,7 @@ def _on_top_of(step: Any, source: Any) -> Any:
 
 
 def _does(node: Any, function: str) -> bool:
-    """Whether `node` is Squirrel's step that applies `function`."""
+    """True if `node` is Squirrel's step that applies `function`."""
     own = getattr(sys.modules.get("squirrel.iterstream.iterators"), function, None)
     return _is_step(node) and own is not None and getattr(node, "f", None) is own
 
@@ -129,7 +129,7 @@ def _does(node: Any, function: str) -> bool:
 def _head(
     node: Any, workers: int, readahead_bytes: int, allow_pickle: bool
 ) -> ParallelShards | None:
-    """What reads the shards in place of `node`, if that joins what comes out of them."""
+    """Make the reader that replaces `node`, if `node` joins the contents of shards."""
     if not _does(node, "flatten_"):
         return None
     opener = node.source

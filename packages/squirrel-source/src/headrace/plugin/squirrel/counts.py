@@ -1,4 +1,4 @@
-"""How many samples each shard has: counted once, and remembered between runs."""
+"""Number of samples in each shard: counted once, and remembered between runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def count_samples(folder: ShardFolder, workers: int) -> tuple[list[str], list[in
 
 
 def remembered_counts(folder: ShardFolder, keys: Sequence[str]) -> list[int] | None:
-    """How many samples each of the shards `keys` has; `None` where that was not counted yet."""
+    """Remembered number of samples in each of the shards `keys`; `None` where it was not counted
+    yet.
+    """
     listing = folder.listing()
     if [name.removesuffix(".gz") for name, _ in listing] != list(keys):
         return None

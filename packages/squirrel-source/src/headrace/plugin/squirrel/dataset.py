@@ -168,7 +168,7 @@ class ShardFolder:
         ]
 
     def path(self, key: str) -> str:
-        """Where the shard `key` is."""
+        """Path of the shard `key`."""
         return f"{self.url.rstrip('/')}/{key}{_ENDING}"
 
     def open(
@@ -195,7 +195,9 @@ class ShardFolder:
         return opened
 
     def count(self, key: str) -> tuple[int, BadSampleError | None]:
-        """How many samples of the shard `key` can be read, and why no more than these."""
+        """Count the samples of the shard `key` that can be read; also returns the reason if there
+        are more.
+        """
         try:
             samples = self.open(key)
         except BadSampleError as error:

@@ -14,7 +14,7 @@ from headrace.plugin.squirrel.read_ahead import ReadAhead
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a data set is read; the same in every epoch."""
+    """Settings for reading a data set; the same in every epoch."""
 
     folder: ShardFolder
     keys: Sequence[str]
@@ -25,7 +25,7 @@ class Reading:
     allow_pickle: bool = False
     lanes: int = 1
     shuffled: bool = False
-    """Whether shards are permuted for every epoch."""
+    """True if shards are permuted for every epoch."""
     buffer: int = 1
     """Size of the shuffle buffer."""
     keys_seed: int = 0
@@ -39,7 +39,7 @@ class Reading:
     def segments(
         self, epoch: int, part: int, parts: int, counts: Sequence[int] | None
     ) -> list[Segment]:
-        """What part number `part` of `parts` reads in `epoch`, by numbers of shards."""
+        """Segments that part number `part` of `parts` reads in `epoch`, by numbers of shards."""
         shards: Sequence[int] = range(len(self.keys))
         if self.shuffled:
             shards = permutation(len(self.keys), self.keys_seed, epoch)
@@ -60,7 +60,7 @@ class Reading:
 
     @property
     def in_order(self) -> bool:
-        """Whether segments are read one after the other."""
+        """True if segments are read one after the other."""
         return self.lanes == 1 and self.buffer <= 1
 
     def emission(self, known: Any, epoch: int, part: int) -> Iterator[tuple[int, int]]:
@@ -124,7 +124,7 @@ class Pass:
         self._order = iter(entries[position:])
 
     def __iter__(self) -> Iterator[Any]:
-        """What the samples were converted to, `SKIPPED` included."""
+        """Yield the converted samples, `SKIPPED` included."""
         return itertools.starmap(self._reader.take, self._order)
 
     def close(self) -> None:

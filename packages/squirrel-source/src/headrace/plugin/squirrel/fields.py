@@ -29,7 +29,7 @@ class MismatchError(BadSampleError, DataTypeError, ShapeError):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a field has to be."""
+    """Required properties of a field."""
 
     dtype: np.dtype[Any] | None = None
     ndim: int | None = None

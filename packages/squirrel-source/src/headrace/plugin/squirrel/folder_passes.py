@@ -62,7 +62,7 @@ class FolderPasses:
         )
 
     def counts(self) -> list[int]:
-        """How many samples each shard has."""
+        """Number of samples in each shard."""
         if self._counts is None:
             keys, counts = count_samples(self._reading.folder, self._reading.workers)
             if keys != self._reading.keys:

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 READ_BYTES = 128 * 1024
-"""How much compressed data is taken at a time: what comes out of it fits into the second-level
-cache, from which it is copied to where it belongs."""
+"""Bytes of compressed data taken at a time: their inflated data fits into the second-level cache,
+from which it is copied to where it belongs.
+"""
 MOST_BYTES = 1024 * 1024
-"""How much one step may inflate to, whatever the data claims."""
+"""Largest number of bytes that one step may inflate to, whatever the data claims."""
 _GZIP_WBITS = 31
 
 
@@ -37,7 +38,7 @@ class _Inflater(Protocol):
 
 
 def _inflaters() -> tuple[Callable[[], Any], tuple[type[Exception], ...], str]:
-    """What makes decompressors, what they raise, and the library they come from.
+    """Decompressor factory, exceptions it raises, and the name of its library.
 
     ISA-L inflates close to twice as fast as zlib, with the same result.
     """
@@ -90,7 +91,7 @@ class GzipStream:
                 return out
 
     def _next_member(self) -> bool:
-        """Whether another member follows; zeros behind the last one are padding."""
+        """True if another member follows; zeros after the last one are padding."""
         data = self._pending.lstrip(b"\0")
         while not data:
             read = self._read()

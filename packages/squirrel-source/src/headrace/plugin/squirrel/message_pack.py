@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headrace.plugin.squirrel.inflate import ByteWindow
 
 _HEADER_BYTES = 512
-"""How far an array's header is looked ahead for, in one go."""
+"""Number of bytes searched at once for an array's header."""
 _DEEPEST = 100
 _NUMBERS: dict[int, struct.Struct] = {
     0xCA: struct.Struct(">f"),

@@ -1,5 +1,5 @@
-"""Which sample comes when: shards permuted for each epoch, split among ranks, read side by side,
-and shuffled by a buffer.
+"""Order of samples: shards permuted for each epoch, split among ranks, read side by side, and
+shuffled by a buffer.
 
 All of it follows from the seeds, the epoch, and how many samples each shard has. It never
 depends on threads, and a position in it is one number.
@@ -30,13 +30,13 @@ class Segment:
 
 
 class Known(Protocol):
-    """What there is to read, as far as anybody has asked."""
+    """Segments to read, as far as they are known."""
 
     def segment(self, slot: int) -> Segment | None:
         """Segment number `slot`; `None` behind the last."""
 
     def has(self, slot: int, number: int) -> bool:
-        """Whether segment `slot` has sample `number` of its shard."""
+        """True if segment `slot` has sample `number` of its shard."""
 
 
 class Counted:
@@ -50,7 +50,7 @@ class Counted:
         return self._segments[slot] if slot < len(self._segments) else None
 
     def has(self, slot: int, number: int) -> bool:
-        """Whether segment `slot` has sample `number` of its shard."""
+        """True if segment `slot` has sample `number` of its shard."""
         stop = self._segments[slot].stop
         assert stop is not None
         return number < stop

@@ -35,7 +35,7 @@ class _Stream:
     def __init__(self, segment: Segment, rank: int) -> None:
         self.segment = segment
         self.rank = rank
-        """Where its samples belong among those of other streams: low numbers are needed first."""
+        """Rank of its samples among those of other streams: low numbers are needed first."""
         self.next = segment.start
         self.busy = False
         self.done = segment.stop is not None and segment.stop <= segment.start
@@ -47,7 +47,7 @@ class _Stream:
 
 
 class _Shared:
-    """What the threads and their owner have in common; the threads do not know the owner."""
+    """State shared by the threads and their owner; the threads do not refer to the owner."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -61,7 +61,9 @@ class _Shared:
         self.segments: Iterator[Segment] = iter(())
         self.exhausted = False
         self.wanted: dict[tuple[int, int], int] = {}
-        """Who waits for what: these come first, and no limit holds them up."""
+        """Numbers of waiters for each sample: these samples come first, and no limit delays
+        them.
+        """
         self.bytes = 0
         self.count = 0
         self.total = 0
@@ -177,7 +179,7 @@ class ReadAhead:
             return shared.streams[slot].segment
 
     def has(self, slot: int, number: int) -> bool:
-        """Whether segment `slot` has sample `number` of its shard; waits until that is known."""
+        """True if segment `slot` has sample `number` of its shard; waits until that is known."""
         shared = self._shared
         with shared.lock:
             stream = shared.streams[slot]
@@ -234,7 +236,7 @@ class ReadAhead:
 
     @property
     def bytes_ahead(self) -> int:
-        """How much is decoded and was not asked for."""
+        """Bytes that are decoded and not taken yet."""
         return self._shared.bytes
 
     def close(self) -> None:
@@ -271,7 +273,7 @@ def _close(shared: _Shared) -> None:
 
 
 def _work(shared: _Shared) -> None:
-    """What a thread does until the reader is closed."""
+    """Loop of a thread until the reader is closed."""
     while True:
         with shared.lock:
             while not shared.closed:

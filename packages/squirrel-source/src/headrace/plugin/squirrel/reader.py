@@ -66,7 +66,7 @@ def _folder(args: Mapping[str, Any]) -> ShardFolder:
 
 
 def _output_count(args: Mapping[str, Any]) -> int:
-    """How many fields there are; looks into the data set where they are not named."""
+    """Number of fields; looks into the data set if they are not named."""
     fields = args["fields"]
     if fields is not None:
         return len(field_names(fields, None))
@@ -269,7 +269,9 @@ class SquirrelReader(Reader):
         return [Spec(to_dali_type(dtype), ndim) for dtype, ndim in outputs]
 
     def epoch_plan(self, epoch: int, shard: int) -> tuple[list[Segment], array[int]]:
-        """What part `shard` reads in `epoch`: its segments, and the numbers of its samples."""
+        """Plan of what part `shard` reads in `epoch`: its segments, and the numbers of its
+        samples.
+        """
         if self._planned is None or self._planned[:2] != (epoch, shard):
             segments = self._reading.segments(epoch, shard, self._order.num_shards, self._counts)
             first = [self._starts[s.shard] for s in segments]

@@ -15,16 +15,18 @@ _DRIVERS = {
     "JsonlDriver": "squirrel.driver.jsonl",
 }
 _OVERRIDABLE = ("get", "keys", "store", "get_iter")
-"""What a class derived from these must have left alone for its shards to be read without it."""
+"""Methods that a class derived from these must not override for its shards to be read
+without it.
+"""
 
 
 def is_squirrel(value: Any) -> bool:
-    """Whether `value` is an object of Squirrel's, or of a class derived from one of its classes."""
+    """True if `value` is an object of Squirrel's, or of a class derived from one of its classes."""
     return any(cls.__module__.partition(".")[0] == "squirrel" for cls in type(value).__mro__)
 
 
 def is_composable(value: Any) -> bool:
-    """Whether `value` is a Composable."""
+    """True if `value` is a Composable."""
     base = _known("squirrel.iterstream.base", "Composable")
     return base is not None and isinstance(value, base)
 

@@ -1,4 +1,4 @@
-"""How much is done at once where nobody says it."""
+"""Limits on concurrent work, where the user sets none."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import os
 from headrace.errors import ArgumentValueError
 
 LANES = 8
-"""How many shards are read side by side for "interleave" and "shuffle". It is part of the order of
-the samples, so it depends on nothing."""
+"""Number of shards read side by side for "interleave" and "shuffle". It is part of the order of the
+samples, so it depends on nothing.
+"""
 READAHEAD_BYTES = 512 << 20
-"""How much is decoded ahead."""
+"""Number of bytes decoded ahead."""
 SHUFFLE_BUFFER = 1024
 """Size of the shuffle buffer, in samples."""
 _MOST_WORKERS = 16

@@ -197,7 +197,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class SquirrelSource:
-    """What `source` makes; call it with a position, or have `fn.external_source` do so."""
+    """External source made by `source`; call it with a position, or pass it to
+    `fn.external_source`.
+    """
 
     def __init__(
         self, passes: Any, *, last_batch: str, length: int | None, batch_size: int | None
@@ -411,7 +413,7 @@ class SquirrelSource:
         return batches is not None and iteration >= batches
 
     def _batches(self, size: int) -> int | None:
-        """How many batches every part has; `None` if it is not the same for all, or not known."""
+        """Number of batches in every part; `None` if it is not the same for all, or not known."""
         if self._last_batch == "partial":
             return None
         if self._length is not None:

@@ -97,7 +97,7 @@ class Stream:
 
 
 def plain(composable: Any) -> Any:
-    """What `external_source` uses in place of a Composable given to it; others as they are."""
+    """Replacement for a Composable given to `external_source`; other sources as they are."""
     return _Plain(composable) if is_composable(composable) else composable
 
 

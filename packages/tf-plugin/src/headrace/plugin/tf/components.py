@@ -56,7 +56,7 @@ class Component:
 
     @property
     def spec(self) -> Any:
-        """What elements of the dataset have here."""
+        """Type spec of this component in the dataset's elements."""
         return tf.TensorSpec(self.shape, self.dtype)
 
     def arrays(self, batch: Batch, kept: int | list[int]) -> list[np.ndarray]:
@@ -102,7 +102,7 @@ class Component:
         return parts[0]
 
     def has_type_of(self, batch: Batch) -> bool:
-        """Whether `batch` has the element type that was given."""
+        """True if `batch` has the element type that was given."""
         return not len(batch) or storage_dtype(batch.dtype) == self._numpy_dtype
 
     def _check_type(self, batch: Batch) -> None:
@@ -181,7 +181,7 @@ class RaggedComponent(Component):
 
     @property
     def spec(self) -> Any:
-        """What elements of the dataset have here."""
+        """Type spec of this component in the dataset's elements."""
         return self._spec
 
     def arrays(self, batch: Batch, kept: int | list[int]) -> list[np.ndarray]:

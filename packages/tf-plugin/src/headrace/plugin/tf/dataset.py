@@ -208,12 +208,14 @@ def _renamed(name: str, deprecated: Any, given: Any) -> Any:
 
 
 def needs_gpu(pipeline: Pipeline, nodes: list[OpNode]) -> bool:
-    """Whether a GPU has work: some operator is there, or hands over to it."""
+    """True if some operator runs on a GPU, or copies its output there."""
     return asks_for_gpu(nodes, list(pipeline._definition.outputs or ()))
 
 
 def components_of(stepper: Stepper, dtypes: list[Any], shapes: list[Any]) -> list[Component]:
-    """What becomes of the outputs; a first batch is made where too little is said about them."""
+    """Make the components of the outputs; runs a first batch where their types or shapes are not
+    given.
+    """
     said = [
         isinstance(shape, tf.RaggedTensorSpec) or (dtype is not None and shape is not None)
         for dtype, shape in zip(dtypes, shapes, strict=True)

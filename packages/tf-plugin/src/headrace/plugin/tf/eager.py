@@ -25,7 +25,7 @@ from headrace.tensors import TensorGPU
 from headrace.tensors.gpu.access import Access
 
 _given_up: deque[Any] = deque()
-"""What owns memory on GPUs of which TensorFlow has let go."""
+"""Owners of GPU memory that TensorFlow has released."""
 
 
 class _Lent:
@@ -84,7 +84,7 @@ def take_back() -> None:
 
 
 def has_gpu(number: int) -> bool:
-    """Whether TensorFlow has GPU `number` of this machine."""
+    """True if TensorFlow has GPU `number` of this machine."""
     return number in _gpus()
 
 

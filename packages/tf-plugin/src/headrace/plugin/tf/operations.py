@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from headrace.plugin.base_iterator import PipelineBatch
 
 _eager: weakref.WeakKeyDictionary[Pipeline, _Operation] = weakref.WeakKeyDictionary()
-"""What the pipelines of eager calls have begun."""
+"""Sessions begun by eager calls."""
 
 
 def DALIIterator() -> Callable[..., list[Any]]:  # noqa: N802
@@ -147,7 +147,7 @@ def DALIIteratorWrapper(  # noqa: N802
 
 
 def _session(pipeline: Pipeline, settings: dict[str, Any]) -> Session:
-    """What runs a copy of `pipeline`."""
+    """Make a session that runs a copy of `pipeline`."""
     nodes = pipeline._definition.complete(pipeline.define_graph)
     if not needs_gpu(pipeline, nodes):
         settings = {**settings, "device_id": None}
@@ -211,7 +211,7 @@ def _batch_size(given: int, shapes: Sequence[Any], pipeline: Pipeline) -> int:
 def _made(
     session: Session, sparse: Sequence[bool], shapes: Sequence[Any], dtypes: Sequence[tf.DType]
 ) -> list[Component]:
-    """What becomes of the outputs."""
+    """Make the components of the outputs."""
     pipeline = session._pipes[0]
     count = pipeline.num_outputs
     for name, given in (("shapes", shapes), ("dtypes", dtypes)):

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from typing import Any
 
 WAIT_SECONDS = 5.0
-"""How long the end of the program waits for calls that are under way."""
+"""Seconds that the end of the program waits for calls that are under way."""
 _BETWEEN_CALLS_SECONDS = 0.02
-"""How long TensorFlow may take from the end of a call to the next one."""
+"""Seconds that TensorFlow may take from the end of a call to the next one."""
 
 _steppers: weakref.WeakSet[Any] = weakref.WeakSet()
 _changed = threading.Condition()

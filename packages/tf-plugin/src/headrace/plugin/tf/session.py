@@ -81,7 +81,7 @@ class Session(_DaliBaseIterator):
 
 
 class Token(NamedTuple):
-    """What a session leaves with its iterator, as the state of the iterator.
+    """Token that a session leaves with its iterator, as the state of the iterator.
 
     Attributes
     ----------

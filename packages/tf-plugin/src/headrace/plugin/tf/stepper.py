@@ -192,7 +192,7 @@ class Stepper:
             self._idle.append(session)
 
     def is_in_use(self) -> bool:
-        """Whether there are iterators."""
+        """True if there are iterators."""
         return bool(self._by_key)
 
     def close(self) -> None:

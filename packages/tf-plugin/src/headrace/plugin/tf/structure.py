@@ -1,4 +1,4 @@
-"""How the outputs of a pipeline are arranged in the elements of a dataset."""
+"""Structure of a dataset's elements: the nesting of a pipeline's outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ORDER = "Outputs of the pipeline are assigned to them in the order in which the
 
 
 def leaves(structure: Any) -> list[Any]:
-    """What is in nested tuples and dictionaries, in the order in which it is written.
+    """Leaves of nested tuples and dictionaries, in the order in which they are written.
 
     ``tf.nest.flatten`` sorts the keys of dictionaries.
     """

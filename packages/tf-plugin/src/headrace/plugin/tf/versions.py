@@ -1,18 +1,18 @@
-"""What DALI's programs ask about the version of TensorFlow."""
+"""Checks of TensorFlow's version that DALI's programs make."""
 
 from __future__ import annotations
 
 
 def dataset_compatible_tensorflow() -> bool:
-    """Whether there is `DALIDataset`: with every TensorFlow that this package installs with."""
+    """True if there is `DALIDataset`: with every TensorFlow that this package installs with."""
     return True
 
 
 def dataset_inputs_compatible_tensorflow() -> bool:
-    """Whether there is `experimental.DALIDatasetWithInputs`: as `dataset_compatible_tensorflow`."""
+    """True if there is `experimental.DALIDatasetWithInputs`: as `dataset_compatible_tensorflow`."""
     return True
 
 
 def dataset_distributed_compatible_tensorflow() -> bool:
-    """Whether datasets can be distributed: as `dataset_compatible_tensorflow`."""
+    """True if datasets can be distributed: as `dataset_compatible_tensorflow`."""
     return True

@@ -27,7 +27,7 @@ _AHEAD = 2
 
 
 class Root(Protocol):
-    """What a captured loop iterates over: it gives the data that each step begins with."""
+    """Iterable of a captured loop: it gives the data that each step begins with."""
 
     def __next__(self) -> Any:
         """The outputs for the next step."""
@@ -281,7 +281,7 @@ class Recorder:
         )
 
     def _origin(self, reference: ValueReference) -> Origin | ValueReference | None:
-        """Where a value comes from: this step, or before the loop; `None` if that is not clear."""
+        """Origin of a value: this step, or before the loop; `None` if that is ambiguous."""
         found = self._origins.get(id(reference))
         if found is not None:
             return found

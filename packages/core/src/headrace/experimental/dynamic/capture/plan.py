@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headrace.experimental.dynamic.values import ValueReference
 
 Origin = tuple[int, int]
-"""Which output of which call of a step; the call is -1 for what the step began with."""
+"""Output of a call of a step, as (call, output); the call is -1 for what the step began with."""
 
 
 @dataclass(slots=True, eq=False)
@@ -179,7 +179,9 @@ def _translated(call: RecordedCall, numbers: dict[int, int]) -> Any:
 def _draws(
     calls: list[RecordedCall], places: list[int]
 ) -> tuple[list[Draws], list[tuple[int, int]], set[int]]:
-    """How each generator is used in a step, and the generators that both steps use differently."""
+    """Draws from each generator in a step, and the generators that the two steps use
+    differently.
+    """
     draws: list[Draws] = []
     number_of: dict[int, int] = {}
     offsets: list[tuple[int, int]] = []

@@ -60,7 +60,7 @@ class LoopStep:
             id(reference): (-1, k) for k, reference in enumerate(root)
         }
         self._handed: list[ValueReference] = []
-        """What was handed out, so that no other object is mistaken for it."""
+        """Values that were handed out, kept so that no other object gets their `id`."""
 
     def _invocation(self, number: int, outputs: dict[Origin, ValueReference]) -> Invocation:
         call = self._plan.calls[number]
@@ -93,7 +93,7 @@ class LoopStep:
         references: Iterable[ValueReference],
         tensors: Iterable[tuple[str, ValueReference]],
     ) -> bool:
-        """Whether a call has the inputs and arguments of call `number` of the plan."""
+        """True if a call has the inputs and arguments of call `number` of the plan."""
         call = self._plan.calls[number]
         known = self._origins
         wanted = call.inputs
@@ -117,7 +117,7 @@ class LoopStep:
         )
 
     def results(self, number: int) -> Any:
-        """What the program gets for call `number`."""
+        """Results of call `number` for the program."""
         found = []
         for k, reference in enumerate(self.invocations[number].references):
             handed = reference

@@ -24,7 +24,7 @@ from headrace.experimental.dynamic.tensors import torch_module
 if TYPE_CHECKING:
 
     class BaseNode:
-        """What type checkers need to know of torchdata's class, which may not be there."""
+        """Declaration of torchdata's class for type checkers, as it may not be installed."""
 
         def __init__(self) -> None: ...
         def reset(self, initial_state: dict[str, Any] | None = None) -> None: ...
@@ -100,7 +100,7 @@ class Reader(BaseNode):
         return dict(zip(self._names, next(self._epoch), strict=True))
 
     def get_state(self) -> dict[str, Any]:
-        """Where the node stands, for `reset`; empty before the first step."""
+        """Get the node's position, for `reset`; empty before the first step."""
         if self._epoch is None or not self._epoch.has_begun:
             return {}
         return {"reader": str(self._reader.get_state()), "left": self._epoch.left}
@@ -125,7 +125,7 @@ class _Behind(BaseNode):
         self._source.reset((initial_state or {}).get("source"))
 
     def get_state(self) -> dict[str, Any]:
-        """Where the node stands."""
+        """Get the node's position."""
         return {"source": self._source.state_dict()}
 
 

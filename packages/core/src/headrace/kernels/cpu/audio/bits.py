@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from headrace.kernels.cpu.simd import call_llvm
 
 PADDING_BYTES = 16
-"""What must follow a stream in memory: words are read whole."""
+"""Bytes that must follow a stream in memory: words are read whole."""
 
 
 @intrinsic  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What stands before the first number of a signal."""
+"""Samples assumed before the first one of a signal."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _STORED: dict[tuple[int, bool], np.dtype] = {
 }
 _FLOAT = np.dtype(np.float32)
 _HEADER_BYTES = 4096
-"""Where a header that is longer ends does not matter: libsndfile reads it again."""
+"""Bytes of a header that are read at first; libsndfile reads longer ones again."""
 
 
 class Clip:

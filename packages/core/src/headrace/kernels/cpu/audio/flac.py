@@ -26,7 +26,7 @@ _INT = np.dtype(np.int32)
 
 
 class FlacHeader(NamedTuple):
-    """What the first block of a file says.
+    """Stream information of a FLAC file, from its first block.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class FlacHeader(NamedTuple):
 
 
 def read_flac_header(data: np.ndarray) -> FlacHeader | None:
-    """What a FLAC file has; `None` for anything that is to be left to libsndfile."""
+    """Read the header of a FLAC file; `None` for files that are left to libsndfile."""
     if data.size < 42 or bytes(data[:4]) != b"fLaC" or data[4] & 0x7F:
         return None
     at, last = 4, False

@@ -1,4 +1,6 @@
-"""Where a signal is not silent: its short-term power against a threshold."""
+"""Detection of the part of a signal that is not silent: its short-term power against a
+threshold.
+"""
 
 from __future__ import annotations
 

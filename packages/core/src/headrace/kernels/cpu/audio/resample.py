@@ -16,7 +16,7 @@ _FLOAT = np.dtype(np.float32)
 
 
 def resampled_length(length: int, in_rate: float, out_rate: float) -> int:
-    """How many samples `length` samples become."""
+    """Number of samples after resampling `length` samples."""
     return int(np.ceil(length * out_rate / in_rate))
 
 

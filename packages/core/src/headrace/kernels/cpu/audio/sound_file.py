@@ -137,7 +137,7 @@ class SoundFile:
 
 
 def _has_ogg_samples(source: np.ndarray | str) -> bool:
-    """Whether the last page of an Ogg file ends behind the first sample. Source: RFC 3533."""
+    """True if the last page of an Ogg file ends after the first sample. Source: RFC 3533."""
     data = np.fromfile(source, np.uint8) if isinstance(source, str) else source
     content = data.tobytes()
     last = content.rfind(b"OggS")

@@ -27,7 +27,7 @@ _MOST_CHANNELS = 1024
 
 
 class WaveHeader(NamedTuple):
-    """Where the samples of a WAV file are.
+    """Format of a WAV file, and extent of its samples.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class WaveHeader(NamedTuple):
 
 
 def read_wave_header(data: np.ndarray, size: int | None = None) -> WaveHeader | None:
-    """What a WAV file has; `None` for anything that is to be left to libsndfile."""
+    """Read the header of a WAV file; `None` for files that are left to libsndfile."""
     found, *rest = _read(data, data.size if size is None else size)
     return WaveHeader(*rest) if found else None
 

@@ -1,4 +1,4 @@
-"""Which library decodes on the CPU: chosen once for the process."""
+"""Library that decodes on the CPU: chosen once for the process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.errors import MissingDependencyError
 
 @cache
 def has_nvimagecodec() -> bool:
-    """Whether nvImageCodec decodes; otherwise OpenCV does. See `headrace.config.DECODER`."""
+    """True if nvImageCodec decodes; otherwise OpenCV does. See `headrace.config.DECODER`."""
     choice = DECODER.value()
     if choice == "opencv":
         return False

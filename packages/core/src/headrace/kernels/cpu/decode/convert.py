@@ -26,7 +26,7 @@ _YCBCR_BLACK = np.array([1 / 16, 1 / 2, 1 / 2], np.float32)
 
 
 def largest(dtype: np.dtype) -> float:
-    """What stands for full intensity in `dtype`."""
+    """Value of full intensity in `dtype`."""
     return 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
 
 
@@ -64,7 +64,9 @@ def _store(values: np.ndarray, out: np.ndarray) -> None:
 
 
 def ycbcr_matrix(source: np.dtype, target: np.dtype) -> np.ndarray:
-    """What makes RGB of type `source` YCbCr of type `target`: float32 (3, 4), added values last."""
+    """Matrix that converts RGB of type `source` to YCbCr of type `target`: float32 (3, 4), offsets
+    last.
+    """
     full = largest(target)
     matrix = np.empty((3, 4), np.float32)
     matrix[:, :3] = _YCBCR * np.float32(full / largest(source))

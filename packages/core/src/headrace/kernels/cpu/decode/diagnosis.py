@@ -10,7 +10,7 @@ _TAIL = 1 << 16
 
 
 def has_end_of_image(data: memoryview) -> bool:
-    """Whether the JPEG file in `data` has an end-of-image marker at or near its end."""
+    """True if the JPEG file in `data` has an end-of-image marker at or near its end."""
     return data[-2:] == _END_OF_IMAGE or _END_OF_IMAGE in bytes(data[-_TAIL:])
 
 

@@ -45,12 +45,12 @@ def orientation_of(exif: bytes | memoryview) -> int:
 
 
 def turned(orientation: int) -> bool:
-    """Whether `orientation` exchanges height and width."""
+    """True if `orientation` exchanges height and width."""
     return orientation >= 5
 
 
 def mirrored(orientation: int) -> tuple[bool, bool]:
-    """Whether rows and whether columns change their order, after the exchange of the axes."""
+    """Flips of rows and of columns, after the exchange of the axes."""
     return orientation in (3, 4, 7, 8), orientation in (2, 3, 6, 7)
 
 
@@ -65,7 +65,7 @@ def upright(image: np.ndarray, orientation: int) -> np.ndarray:
 def stored_region(
     region: tuple[int, int, int, int], height: int, width: int, orientation: int
 ) -> tuple[int, int, int, int]:
-    """Where `region` of the upright image lies in the image as it is stored.
+    """Part of the stored image that `region` of the upright image comes from.
 
     Regions are first row and column, and one past the last; `height` and `width` are those of the
     upright image.

@@ -72,7 +72,7 @@ def read_header(data: memoryview) -> ImageHeader:
 
 
 def _unknown(start: bytes, size: int) -> str:
-    """Why data that begins with `start` is no image we take."""
+    """Reason why data that begins with `start` is no image that can be decoded."""
     if not size:
         return "The data is empty."
     if start[4:8] == b"ftyp":

@@ -1,4 +1,4 @@
-"""What is known of an encoded image before a pixel is decoded."""
+"""Facts about an encoded image that are known before a pixel is decoded."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class ImageHeader(NamedTuple):
     orientation: int = 1
     """EXIF orientation, 1 to 8."""
     variant: str = ""
-    """What else the decoders must know: of a JPEG ``"cmyk"`` (or YCCK), ``"rgb"`` (components that
+    """Other facts that decoders need: of a JPEG ``"cmyk"`` (or YCCK), ``"rgb"`` (components that
     are no YCbCr) or ``"lossless"``; of a JPEG 2000 ``"special"`` unless it has 8 or 16 bits a
     sample, no subsampling, no palette or alpha, and the colour space sRGB or gray.
     """
     unsupported: str = ""
-    """What it is that no decoder takes, such as ``"a JPEG of 12 bits a sample"``."""
+    """Kind of a file that no decoder takes, such as ``"a JPEG of 12 bits a sample"``, or ""."""
 
     sampling: str = ""
     """Of a baseline JPEG that is all in one scan, how densely chroma is sampled: ``"4:4:4"``,

@@ -37,7 +37,7 @@ def read_file(data: memoryview) -> ImageHeader:
 
 
 def _is_plain(boxes: bytes) -> bool:
-    """Whether the header boxes describe pixels that are gray or sRGB values as they are."""
+    """True if the header boxes describe plain gray or sRGB pixels."""
     color = boxes.find(b"colr")
     if (
         b"pclr" in boxes

@@ -106,7 +106,7 @@ def read(data: memoryview) -> ImageHeader:
 
 
 def _is_rgb(data: memoryview, frame_at: int, adobe_color: int | None) -> bool:
-    """Whether the three components are red, green and blue, by the rules of libjpeg.
+    """True if the three components are red, green and blue, by the rules of libjpeg.
 
     They are if Adobe's segment says so, or, where there is none, if that is what they are called;
     but never in a JFIF file.

@@ -26,14 +26,14 @@ from headrace.kernels.cpu.pointers import pointer
 from headrace.tensors.addresses import addresses_of
 
 SAMPLINGS = ("", "gray", "4:4:4", "4:2:2", "4:2:0", "4:4:0")
-"""What `ImageHeader.sampling` says, by the numbers that stand for it here."""
+"""Values of `ImageHeader.sampling`, by the numbers that stand for them here."""
 _GRAY, _444, _422, _420, _440 = range(1, 6)
 _E, _X, _I, _F = b"Exif"
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedJpegs:
-    """What is known of a batch of files.
+    """Headers of a batch of JPEG files.
 
     Attributes
     ----------
@@ -105,12 +105,12 @@ def scan_jpegs(rows: list[np.ndarray]) -> ScannedJpegs:
 
 
 _HEAD_BYTES = object.__basicsize__
-"""What a Python object begins with."""
+"""Layout of a Python object's first fields."""
 
 
 @cache
 def _arrays_are_known() -> bool:
-    """Whether arrays look in memory as NumPy's `PyArrayObject_fields` says, from C.
+    """True if arrays are laid out in memory as NumPy's `PyArrayObject_fields`, in C.
 
     To ask 64 arrays where they are takes 50 microseconds of the interpreter's time; to look, two.
     """

@@ -67,14 +67,14 @@ _CALL = np.dtype(
     ],
     align=True,
 )
-"""What a call works with: handles that it makes, what it is told, and records for the library."""
+"""Scratch of a call: handles that it makes, its settings, and records for the library."""
 (_STREAM, _PART, _IMAGE, _FUTURE, _AT_STATUS, _STATUSES, _PARAMS, _SELECTED, _STORED, _WANTED) = (
     place for _, place, *_ in (_CALL.fields or {}).values()
 )
 
 
 class _Thread(threading.local):
-    """What one thread decodes with."""
+    """Decoder of one thread."""
 
     def __init__(self) -> None:
         self._decoders: dict[bool, Decoder] = {}
@@ -123,7 +123,7 @@ def decode_into(
 def prepared(
     dtype: np.dtype, color: str, fast_idct: bool
 ) -> tuple[np.ndarray, tuple[int, int], tuple[int, int, int]]:
-    """What `decode_region` is given first, as `handles` and as `kinds`, in this thread."""
+    """Sequences `handles` and `kinds` that `decode_region` needs first, in this thread."""
     handles = (library().instance, _thread.decoder(fast_idct))
     return _thread.call, handles, (SAMPLE_TYPES[dtype], *COLORS[color])
 

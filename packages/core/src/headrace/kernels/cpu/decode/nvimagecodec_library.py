@@ -234,7 +234,7 @@ class Decoder:
 
 
 def _folder() -> Path:
-    """Where the Python package of nvImageCodec lies."""
+    """Folder of nvImageCodec's Python package."""
     spec = importlib.util.find_spec("nvidia.nvimgcodec")
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("No module named 'nvidia.nvimgcodec'", name="nvidia.nvimgcodec")

@@ -102,7 +102,7 @@ def _in_color(image: np.ndarray, color: str) -> np.ndarray | None:
 
 
 def _imdecode(data: np.ndarray, flags: int) -> np.ndarray | None:
-    """What OpenCV makes of `data`, always HWC."""
+    """Decode `data` by OpenCV, always HWC."""
     cv = cv2()
     with _silence():
         try:

@@ -17,7 +17,7 @@ from headrace.kernels.cpu.decode.stored import Allocator, Region, decode_stored
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What decoded pixels are to be like."""
+    """Format that decoded pixels are wanted in."""
 
     color: str
     """``"RGB"``, ``"BGR"``, ``"GRAY"``, ``"YCbCr"`` or, for the image's own, ``"ANY_DATA"``."""
@@ -33,7 +33,7 @@ class Wanted:
         return height, width, 1 if self.color == "GRAY" else 3
 
     def stored_color(self, channels: int) -> str:
-        """What to decode an image to in order to get there: ``"RGB"``, ``"BGR"``, ``"GRAY"``, or
+        """Colours to decode an image to, before conversion: ``"RGB"``, ``"BGR"``, ``"GRAY"``, or
         ``"NATIVE"`` for its channels as they are.
         """
         if self.color == "ANY_DATA":
@@ -41,7 +41,7 @@ class Wanted:
         return "RGB" if self.color == "YCbCr" else self.color
 
     def is_as_stored(self, header: ImageHeader) -> bool:
-        """Whether nvImageCodec makes these pixels of a JPEG file by itself."""
+        """True if nvImageCodec makes these pixels of a JPEG file by itself."""
         return (
             header.codec == "jpeg"
             and self.dtype == U8 == header.dtype

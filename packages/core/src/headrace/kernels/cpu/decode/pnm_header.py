@@ -15,7 +15,7 @@ _LONGEST = 65536
 
 
 def is_pnm(start: bytes) -> bool:
-    """Whether data that begins with `start` is a Netpbm image of the kinds P1 to P6."""
+    """True if data that begins with `start` is a Netpbm image of the kinds P1 to P6."""
     return len(start) > 2 and start[0] == 0x50 and 0x31 <= start[1] <= 0x36 and start[2:3].isspace()
 
 

@@ -12,7 +12,7 @@ _chunk = struct.Struct("<4sI")
 
 
 def is_webp(start: bytes) -> bool:
-    """Whether data that begins with `start` is a WebP file."""
+    """True if data that begins with `start` is a WebP file."""
     return start[:4] == b"RIFF" and start[8:12] == b"WEBP"
 
 

@@ -24,7 +24,7 @@ from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.queue import Queue
 
 Finish = Callable[["Queue"], dict[int, Exception]]
-"""What ends the decoding of a batch; see `begin_decoding`."""
+"""Function that completes the decoding of a batch; see `begin_decoding`."""
 
 
 def begin_decoding(
@@ -84,7 +84,7 @@ def begin_decoding(
 
 
 class _Work(NamedTuple):
-    """Who decodes what on the device."""
+    """Assignment of images to the device's decoders."""
 
     engines: JpegEngines | None
     for_engines: list[Job | PlainJob]

@@ -26,7 +26,7 @@ _BYTE = np.dtype(np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class CacheOptions:
-    """What is cached, and how."""
+    """Options of the cache for decoded images."""
 
     size_bytes: int
     threshold_bytes: int = 0

@@ -20,7 +20,7 @@ _FILE = "decode_convert.cu"
 _TURNED_FILE = "decode_convert_turned.cu"
 _PIXELS_EACH = constant(__name__, "PIXELS_EACH", 8)
 _BYTES_EACH = constant(__name__, "BYTES_EACH", 16)
-"""What a thread converts at once, in the larger type."""
+"""Pixels, and bytes of the larger type, that a thread converts at a time."""
 _TILE = constant(__name__, "TILE", 32)
 _TILE_ROWS = constant(__name__, "TILE_ROWS", 8)
 _MOST_IMAGES = 65535
@@ -47,7 +47,7 @@ class Decoded(NamedTuple):
     orientation: int
     """EXIF orientation to be undone, 1 to 8."""
     row_pixels: int
-    """How many pixels lie between the begins of two rows: at least `columns`."""
+    """Number of pixels from the start of one row to that of the next: at least `columns`."""
 
 
 def convert(

@@ -55,7 +55,7 @@ class Decoders:
         return engines, chosen
 
     def choose(self, sample: Sample, color: str) -> JpegEngines | DeviceDecoder | None:
-        """Who decodes the next sample of the batch to `color`; `None` for the CPU.
+        """Choose the decoder of the batch's next sample, to `color`; `None` for the CPU.
 
         It depends on the batch alone: the share of the engines is spread evenly over those of its
         images that they could decode.
@@ -106,7 +106,7 @@ def make_engines(runtime: Runtime, options: DecoderOptions, batch_size: int) -> 
 
 
 class _OfThread(threading.local):
-    """What decodes for one thread."""
+    """Decoders of one thread."""
 
     def __init__(self) -> None:
         self.decoders: WeakKeyDictionary[Runtime, dict[Any, Decoders]] = WeakKeyDictionary()

@@ -25,7 +25,7 @@ from headrace.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, post, wait
 from headrace.kernels.gpu.decode.turns import begin_turn, end_turn
 
 RING = 1024
-"""How many jobs may wait."""
+"""Largest number of waiting jobs."""
 
 (
     KIND,
@@ -44,11 +44,12 @@ RING = 1024
     STATUS,
     DONE,
 ) = range(15)
-"""What the numbers of a job are: `BATCH` or `OTHER`; the address of an array of the functions'
-addresses; nvJPEG's handle and state; number of images and output format; addresses of the tables
-that are nvJPEG's arguments; 0, or the address of the images' parameters, and of a region for each
-of them (int64: offsets to the right and down, width, height); the stream; 0, or an event behind
-what the state was used for before; what nvJPEG said; and a semaphore."""
+"""Fields of a job: `BATCH` or `OTHER`; the address of an array of the functions' addresses;
+nvJPEG's handle and state; number of images and output format; addresses of the tables that are
+nvJPEG's arguments; 0, or the address of the images' parameters, and of a region for each of them
+(int64: offsets to the right and down, width, height); the stream; 0, or an event that follows the
+earlier use of the state; nvJPEG's status; and a semaphore.
+"""
 JOB_NUMBERS = DONE + SEMAPHORE_NUMBERS
 BATCH, OTHER = 0, 1
 """Kinds of jobs: a batch to decode, or something that takes the interpreter."""

@@ -40,7 +40,7 @@ class Running:
         self._status: int | None = None
 
     def wait(self) -> int:
-        """What nvJPEG said to it; waits, without the interpreter, until it is queued."""
+        """Wait, without the interpreter, until it is queued; returns nvJPEG's status."""
         if self._status is None:
             semaphores().wait(self._job.ctypes.data + 8 * DONE)
             self._owner.ended(self._job)
@@ -53,7 +53,7 @@ class Running:
 
 
 class _Shared:
-    """What the thread and those that have work for it share."""
+    """State shared by the thread and those that give it work."""
 
     def __init__(self, lock: np.ndarray) -> None:
         self.ring = np.zeros(RING, np.uint64)
@@ -61,7 +61,7 @@ class _Shared:
         semaphores().make(self.wake.ctypes.data)
         self.lock = lock
         self.calls: deque[tuple[Future[Any], Callable[[], Any]] | None] = deque()
-        """What jobs of another kind are to find; `None` ends the thread."""
+        """Queue of the functions that jobs of another kind call; `None` ends the thread."""
         self.abandoned: deque[np.ndarray] = deque()
         """Jobs that nobody will wait for."""
         self._kept: dict[int, Any] = {}
@@ -174,7 +174,7 @@ def engine_thread(runtime: Runtime) -> EngineThread:
 
 
 def _name(runtime: Runtime) -> str | None:
-    """What the device is called in all processes, since numbers of devices are a process's own.
+    """Name of the device in all processes, since each process numbers devices by itself.
 
     `None` for what is no device of CUDA's, which other processes do not see.
     """

@@ -70,7 +70,7 @@ class JpegEngines:
         )
 
     def takes(self, data: np.ndarray, header: ImageHeader) -> bool:
-        """Whether the engines decode this JPEG image, which `jpeg_for_gpu` has let pass."""
+        """True if the engines decode this JPEG image, which `jpeg_for_gpu` has accepted."""
         if not header.sampling:
             return self._ask(data)
         sampling = SAMPLINGS.index(header.sampling)
@@ -153,7 +153,7 @@ class BeingDecoded:
         return found
 
     def _result(self, tables: Tables, color: str, running: Running) -> np.ndarray:
-        """What became of a batch; where it failed, look for the culprits."""
+        """Result of a batch; if it failed, find the images that failed."""
         count = len(tables.sources)
         if not running.wait():
             return np.ones(count, bool)

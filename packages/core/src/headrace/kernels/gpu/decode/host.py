@@ -27,7 +27,7 @@ class Sample(NamedTuple):
     """The encoded image: contiguous 1-D uint8."""
     header: ImageHeader
     region: Region | None
-    """What to decode of the upright image; `None` for all of it."""
+    """Region of the upright image to decode; `None` for all of it."""
     shape: tuple[int, int, int]
     """Of the output, HWC."""
 

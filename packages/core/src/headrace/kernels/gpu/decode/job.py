@@ -1,4 +1,4 @@
-"""How images get from a decoder of the device to their places in a batch."""
+"""Transfer of images from a decoder of the device to their places in a batch."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _ALIGNMENT = 64
 
 
 class DecodePlan(NamedTuple):
-    """How one image reaches its place."""
+    """Steps from one encoded image to its place in the batch."""
 
     region: Region | None
-    """What to decode of the image as it is stored; `None` for all of it."""
+    """Region of the stored image to decode; `None` for all of it."""
     shape: tuple[int, int, int]
     """Of what is decoded, HWC."""
     dtype: np.dtype
     """Of what is decoded."""
     window: Region
-    """What is wanted of what is decoded."""
+    """Part of the decoded pixels that is wanted."""
     orientation: int
-    """What is still to be undone."""
+    """Orientation that is still to be undone."""
     is_final: bool
-    """Whether decoded pixels need no conversion."""
+    """True if decoded pixels need no conversion."""
 
     @property
     def size_bytes(self) -> int:
@@ -42,7 +42,7 @@ class DecodePlan(NamedTuple):
 
 
 def plan(sample: Sample, wanted: Wanted, channels: int, *, cuts: bool) -> DecodePlan:
-    """How an image of so many decoded channels reaches its place."""
+    """Plan the steps of an image of so many decoded channels to its place."""
     _, _, header, region, (height, width, _) = sample
     native = header.dtype
     assert native is not None

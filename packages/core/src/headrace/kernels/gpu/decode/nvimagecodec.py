@@ -38,7 +38,7 @@ chroma is to be interpolated: by up to 27 levels.
 
 
 def jpeg_for_gpu(data: np.ndarray, header: ImageHeader, options: DecoderOptions) -> bool:
-    """Whether `data` is a JPEG image that decoders of a GPU decode rightly if they take it."""
+    """True if `data` is a JPEG image that decoders of a GPU decode correctly if they accept it."""
     return (
         header.codec == "jpeg"
         and not header.variant
@@ -105,7 +105,9 @@ class DeviceDecoder:
     def takes(
         self, data: np.ndarray, header: ImageHeader, color: str, region: Region | None
     ) -> bool:
-        """Whether to try this image, to be decoded to `color`, here rather than on the CPU."""
+        """True if this decoder should be tried on the image, to be decoded to `color`, before the
+        CPU.
+        """
         if header.codec == "jpeg":
             if self.on_host and region is not None and region[3] - region[1] < 32:
                 return False  # libjpeg-turbo would decode more columns; see the CPU's `stored`

@@ -66,7 +66,7 @@ them, the engines need not rest between batches.
 
 
 class Tables(NamedTuple):
-    """What a batch is made of."""
+    """Arguments of nvJPEG for a batch."""
 
     sources: np.ndarray
     """uint64 ``(samples,)``: addresses of encoded images on the host."""
@@ -196,7 +196,7 @@ class Engines:
         return made
 
     def take(self, address: int, size_bytes: int) -> bool:
-        """Whether the engines decode the JPEG file at an address of the host."""
+        """True if the engines decode the JPEG file at an address of the host."""
         do, stream, answer = self._do, self._stream, c_int(-1)
         return (
             not do.nvjpegJpegStreamParseHeader(self._handle, address, size_bytes, stream)

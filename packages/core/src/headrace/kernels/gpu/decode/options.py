@@ -1,4 +1,4 @@
-"""How the decoders of a device are asked to work."""
+"""Options of the device's decoders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DecoderOptions:
-    """How the device decodes."""
+    """Options of the device's decoders."""
 
     hardware_load: float | None = None
     """Share of the images that the JPEG engines could decode and that they get, 0 to 1; `None` for

@@ -1,4 +1,4 @@
-"""What may still change: pipelines as transforms of data sets."""
+"""Unstable interfaces: pipelines as transforms of data sets."""
 
 from __future__ import annotations
 

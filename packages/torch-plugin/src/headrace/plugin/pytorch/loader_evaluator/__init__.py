@@ -1,4 +1,4 @@
-"""How long a training waits for its data, and how fast it were if it did not."""
+"""Measurement of the time that a training waits for its data, and of its speed without the wait."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class LoaderEvaluator:
         self.batch_times: list[float] = []
         self._seconds = 0.0
         self._count = 0
-        """How many batches the loader had when they were cached."""
+        """Number of batches that the loader had when they were cached."""
         if mode == "replay":
             for batch in dataloader:
                 self.cached_batches.append(batch)
@@ -82,7 +82,7 @@ class LoaderEvaluator:
 
     @property
     def cache_ready(self) -> bool:
-        """Whether there are batches in memory."""
+        """True if there are batches in memory."""
         return bool(self.cached_batches)
 
     def __len__(self) -> int:
@@ -111,7 +111,7 @@ class LoaderEvaluator:
             yield batch
 
     def get_metrics(self) -> dict[str, Any]:
-        """What was measured in the last epoch, times in seconds; empty before one.
+        """Measurements of the last epoch, times in seconds; empty before one.
 
         ``batch_times`` is how long each batch was waited for, ``total_time`` includes what was done
         between batches, and is 0 until the epoch has ended.

@@ -1,4 +1,4 @@
-"""What stands for outputs of a pipeline until they are there, and how it is made in workers."""
+"""References to a pipeline's later outputs, and how worker processes collate them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class DALIPipelineRunRef:
         self.size = size
         self.call_args = call_args
         self.is_scheduled = False
-        """Whether it has been sent to the server."""
+        """True once it has been sent to the server."""
 
     def __repr__(self) -> str:
         return f"DALIPipelineRunRef({self.batch_id!r}, is_scheduled={self.is_scheduled})"
@@ -138,7 +138,7 @@ def _as_array(value: Any) -> Any:
 def _collate_dali_output_sample_ref_fn(
     samples: list[DALIOutputSampleRef], *, collate_fn_map: Any = None
 ) -> DALIOutputBatchRef:
-    """What PyTorch's collation makes of outputs: schedules the batch, once for all outputs."""
+    """Collate outputs for PyTorch: schedules the batch, once for all outputs."""
     first = samples[0].call
     run = first.run
     runs = {id(sample.call.run) for sample in samples}

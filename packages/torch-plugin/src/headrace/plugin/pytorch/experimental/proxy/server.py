@@ -28,7 +28,7 @@ _POLL_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it; a server that was dropped
 looks for that as often."""
 _STOP = None
-"""What is put into the queue to wake the thread, which then looks whether it is to stop."""
+"""Item that wakes the queue's thread, which then checks whether it is to stop."""
 
 
 @public_methods
@@ -76,7 +76,7 @@ class DALIServer:
 
     @property
     def proxy(self) -> Any:
-        """What takes the place of a transform: a function of the inputs of one sample."""
+        """Replacement for a transform: a function of the inputs of one sample."""
         return self._proxy
 
     # -- the thread ------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class DALIServer:
 
 
 class _Work:
-    """What the thread of a server does; it does not keep the server alive."""
+    """Loop of a server's thread; it does not keep the server alive."""
 
     def __init__(
         self,
