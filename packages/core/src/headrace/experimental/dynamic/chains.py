@@ -140,7 +140,7 @@ _chains = Recent(_MOST_CHAINS)
 def chain_of(
     invocations: Sequence[Invocation], wanted: Sequence[Origin]
 ) -> tuple[Chain, list[ValueReference]]:
-    """The chain for some calls, each behind those it reads, and the references it reads itself."""
+    """The chain for some calls, each after those it reads, and the references it reads itself."""
     inner: dict[int, Origin] = {}
     outer: dict[int, int] = {}
     given: list[ValueReference] = []

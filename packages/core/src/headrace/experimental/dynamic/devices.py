@@ -69,7 +69,7 @@ class Device:
                 device_id = int(number)
             except ValueError:
                 raise ArgumentValueError(
-                    f"`name`={name!r} must have a number behind the colon."
+                    f"`name`={name!r} must have a number after the colon."
                 ) from None
         if device_id is None:
             device_id = Device.default_device_id(self.device_type)

@@ -82,7 +82,7 @@ class Evaluator:
             self._start()
 
     def run_all(self, invocations: Sequence[Invocation]) -> None:
-        """Do calls in this thread, each behind those that it reads."""
+        """Do calls in this thread, each after those that it reads."""
         for invocation in invocations:
             invocation.state = RUNNING
         self._do(invocations)
@@ -201,7 +201,7 @@ class Evaluator:
             self._do(claimed)
 
     def _claim(self, invocation: Invocation, claimed: list[Invocation]) -> None:
-        """Add a call and the unstarted ones it reads to `claimed`, each behind what it reads."""
+        """Add a call and the unstarted ones it reads to `claimed`, each after what it reads."""
         stack: list[tuple[Invocation, bool]] = [(invocation, False)]
         while stack:
             found, sources_done = stack.pop()
@@ -229,7 +229,7 @@ class Evaluator:
         latch.release()  # for the next one who waits
 
     def _do(self, invocations: Sequence[Invocation]) -> None:
-        """Do calls, each behind those that it reads."""
+        """Do calls, each after those that it reads."""
         self._active.append(invocations)
         try:
             self._do_in_groups(invocations)

@@ -239,7 +239,7 @@ class ExternalSource:
         """The outputs of an element that is still to come, with errors in their place."""
         while len(self._pulled) <= ahead:
             if self._pulled and isinstance(self._pulled[-1], BaseException):
-                return self._pulled[-1]  # whatever comes behind an error comes after it
+                return self._pulled[-1]  # whatever comes after an error comes after it
             try:
                 self._pulled.append(self._next())
             except BaseException as error:

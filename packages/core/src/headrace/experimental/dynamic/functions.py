@@ -70,7 +70,7 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
 def _refuse_unfit(schema: OpSchema, inputs: Sequence[Any], arguments: dict[str, Any]) -> None:
     """Raise for a call that does not fit the signature, before all else that is wrong with it.
 
-    Calls are checked where they are new, behind what is looked at in each.
+    Calls are checked where they are new, after what is looked at in each.
     """
     try:
         check_fit(schema, sum(value is not None for value in inputs), arguments)

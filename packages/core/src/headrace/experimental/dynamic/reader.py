@@ -156,7 +156,7 @@ class Reader:
         -------
         An iterator over tuples of `Batch`, or of `Tensor` for samples: one for each output. There
         are as many batches as it takes for all samples of the shard. Without `pad_last_batch` the
-        last one goes on with samples of the next epoch, which then begins behind them.
+        last one goes on with samples of the next epoch, which then begins after them.
 
         Raises
         ------

@@ -149,7 +149,7 @@ class ReadAhead:
 
     @property
     def state(self) -> dict[str, Any]:
-        """The position of the reader as its consumer sees it: behind the last batch taken."""
+        """The position of the reader as its consumer sees it: after the last batch taken."""
         if self._ahead:
             state = self._ahead[0][0].state
             assert state is not None

@@ -1,4 +1,4 @@
-"""Affine maps as matrices ``(n, n + 1)``: made, placed about a centre, put one behind the other.
+"""Affine maps as matrices ``(n, n + 1)``: made, placed about a centre, put one after the other.
 
 Everything is float32, and sums run from the first term to the last, as DALI's do. Stacks of
 matrices have a frame a row; where a stack has one row, that serves all frames. The loops do not let
@@ -39,7 +39,7 @@ def placed(
     reverse: bool,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with maps about a centre, put behind other maps."""
+    """Fill `out` with maps about a centre, put after other maps."""
     n = out.shape[1]
     own = np.empty((n, n + 1), np.float32)
     for f in range(len(out)):

@@ -31,7 +31,7 @@ def find_blobs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Labels and bounding boxes of all objects.
 
-    Elements belong together if they have the same label and one is behind the other along an axis.
+    Elements belong together if they have the same label and one is after the other along an axis.
     """
     ndim = len(shape)
     strides = np.ones(ndim, np.int64)

@@ -22,7 +22,7 @@ _INSTRUCTIONS = {"+sse4.2": "llvm.x86.sse42.crc32.64.64", "+crc": "llvm.aarch64.
 
 
 def _make_tables() -> np.ndarray:
-    """uint64 ``(8, 256)``: what a byte adds that has that many behind it."""
+    """uint64 ``(8, 256)``: what a byte adds that has that many after it."""
     tables = np.empty((8, 256), np.uint64)
     rest = np.arange(256, dtype=np.uint64)
     for _ in range(8):
@@ -50,7 +50,7 @@ def eight_bytes(typing: Any, data: Any, at: Any) -> Any:
 
 @njit(nogil=True)
 def with_eight_by_table(rest: Any, data: Any) -> Any:
-    """The remainder behind eight more bytes."""
+    """The remainder after eight more bytes."""
     data ^= rest
     rest = np.uint64(0)
     for k in range(8):

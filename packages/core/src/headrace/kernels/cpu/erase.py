@@ -8,7 +8,7 @@ from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.copy_rows import copy_bytes
 
 _RUN = 1024
-"""Elements behind one another that are worth a loop of their own."""
+"""Elements one after another that are worth a loop of their own."""
 
 
 @njit(nogil=True)

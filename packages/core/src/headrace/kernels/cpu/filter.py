@@ -24,7 +24,7 @@ _DIRECT = (np.dtype(np.uint8), _SINGLE)
 
 
 Windows = tuple[tuple[np.ndarray, int], ...]
-"""Windows as compiled loops take them, one pair a pass: the weights of two axes behind one another,
+"""Windows as compiled loops take them, one pair a pass: the weights of two axes one after another,
 and how many elements the first of them reaches to either side."""
 
 

@@ -17,7 +17,7 @@ _FEW_RUNS = 64
 
 
 def join_into(pieces: Sequence[np.ndarray], axis: int, out: np.ndarray) -> None:
-    """Fill `out` with `pieces`, one behind the other along `axis`."""
+    """Fill `out` with `pieces`, one after the other along `axis`."""
     runs = math.prod(out.shape[:axis])
     length = math.prod(out.shape[axis:])
     if runs > _FEW_RUNS and 0 < length <= min(MAX_CHANNELS, _SHORT_RUN * len(pieces)):

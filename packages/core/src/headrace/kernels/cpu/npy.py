@@ -22,7 +22,7 @@ _ENTRY = re.compile(
     \s*(?:,|$)""",
     re.VERBOSE | re.ASCII,
 )
-"""One of the three items of the dictionary that a header is; Python 2 put an L behind integers."""
+"""One of the three items of the dictionary that a header is; Python 2 put an L after integers."""
 _TYPE = re.compile(r"[<>=|]?[biuf]\d\d?")
 _MOST_BYTES = 1 << 62
 
@@ -54,7 +54,7 @@ class NpyHeader(NamedTuple):
         """The error for data that do not have as many bytes as the header announces."""
         return BadSampleError(
             f"Expected data numpy size {self.end - self.offset} bytes, as the header announces, "
-            f"got {data.size - self.offset}: the file is cut, or has something behind its end."
+            f"got {data.size - self.offset}: the file is cut, or has something after its end."
         )
 
     def array(self, data: np.ndarray) -> np.ndarray:

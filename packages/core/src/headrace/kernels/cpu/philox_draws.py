@@ -14,7 +14,7 @@ and how words become numbers, were found by comparison with its values:
   in an interval", ACM TOMACS 29(1), 2019).
 
 Every element can so be computed alone, at the price of a whole block of words for each. Only
-``choice`` of slices of an array draws one element behind the other.
+``choice`` of slices of an array draws one element after the other.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def unit(out: np.ndarray, stride: np.uint64, place: Place) -> None:
 
 @njit(nogil=True)
 def units_behind(out: np.ndarray, samples: np.ndarray, numbers: np.ndarray, place: Place) -> None:
-    """Fill float64 (samples, elements) from [0, 1): a word each, one behind the other.
+    """Fill float64 (samples, elements) from [0, 1): a word each, one after the other.
 
     `samples` and `numbers` are int64: which samples, and how many words of each came before.
     """
@@ -196,7 +196,7 @@ def bernoulli(out: np.ndarray, threshold: int, place: Place) -> None:
 
 @njit(nogil=True)
 def below(out: np.ndarray, bounds: np.ndarray, place: Place) -> None:
-    """Fill int64 (samples, elements): each from 0 ... bound - 1, one element behind the other.
+    """Fill int64 (samples, elements): each from 0 ... bound - 1, one element after the other.
 
     `bounds` are uint64 of the same shape, at most 2**32. Where the bound is 1, no word is taken.
     """
@@ -216,7 +216,7 @@ def below(out: np.ndarray, bounds: np.ndarray, place: Place) -> None:
 def index(out: np.ndarray, choices: np.uint64, packed: bool, place: Place) -> None:
     """Fill int64 (samples, elements) from 0 ... choices - 1, of which there are at most 2**32.
 
-    `packed` draws an element behind the other, without a gap.
+    `packed` draws an element after the other, without a gap.
     """
     first_sample, key, sequence, offset, phase = place
     samples, count = out.shape

@@ -1,4 +1,4 @@
-"""Messages of protocol buffers: fields one behind the other, a number with kind and its content."""
+"""Messages of protocol buffers: fields one after the other, a number with kind and its content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEEPEST = 100
 
 @njit(nogil=True)
 def read_varint(data: np.ndarray, at: int, stop: int, longest: int = _LONGEST) -> tuple[Any, Any]:
-    """The integer of variable length at a place, int64, and the place behind it, or -1."""
+    """The integer of variable length at a place, int64, and the place after it, or -1."""
     value = np.uint64(0)
     for k in range(min(longest, stop - at)):
         byte = np.uint64(data[at + k])
@@ -32,7 +32,7 @@ def read_varint(data: np.ndarray, at: int, stop: int, longest: int = _LONGEST) -
 
 @njit(nogil=True)
 def _read_head(data: np.ndarray, at: int, stop: int) -> tuple[Any, Any, Any]:
-    """Number and kind of the field at a place, and the place behind these; number 0: damaged."""
+    """Number and kind of the field at a place, and the place after these; number 0: damaged."""
     head, at = read_varint(data, at, stop, _LONGEST_SIZE)
     number = head >> 3
     return (number if at >= 0 and number < _MOST_NUMBER else 0), head & 7, at
@@ -55,7 +55,7 @@ def _span(data: np.ndarray, at: int, stop: int, kind: int) -> tuple[Any, Any]:
 
 @njit(nogil=True)
 def _group_end(data: np.ndarray, at: int, stop: int, number: int) -> Any:
-    """The place behind the group of this number whose content begins at a place, or -1."""
+    """The place after the group of this number whose content begins at a place, or -1."""
     opened = np.empty(_DEEPEST, np.int64)
     opened[0], depth = number, 1
     while depth:

@@ -171,7 +171,7 @@ def fill_index(
 def sample_words(
     seed: DrawSeed, iteration: int, sample: int, count: int, offset: int = 0
 ) -> np.ndarray:
-    """The `count` words, as uint64, of a sample's stream behind the first `offset` ones."""
+    """The `count` words, as uint64, of a sample's stream after the first `offset` ones."""
     state = seed.at(iteration)
     stream = (state.sequence + sample * int(philox_draws.SAMPLE_STRIDE)) & (1 << 64) - 1
     state = state._replace(sequence=stream).advanced(offset)

@@ -35,7 +35,7 @@ class Extents:
     Attributes
     ----------
     text
-        uint8: the names of all files, each with a NUL behind it.
+        uint8: the names of all files, each with a NUL after it.
     begins
         int64: where in `text` each begins.
     root
@@ -92,7 +92,7 @@ class Extents:
 
 
 class BeingRead:
-    """Extents that are being read, one behind the other, into memory that they share."""
+    """Extents that are being read, one after the other, into memory that they share."""
 
     def __init__(
         self,

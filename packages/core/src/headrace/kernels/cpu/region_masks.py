@@ -18,7 +18,7 @@ def paint(
     labels: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write the labels of regions into their pixels, one behind the other."""
+    """Write the labels of regions into their pixels, one after the other."""
     height = out.shape[0]
     pixels = out.size
     begin = 0

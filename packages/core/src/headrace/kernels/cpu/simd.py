@@ -265,7 +265,7 @@ def store(typing: Any, array: Any, offset: Any, value: Any) -> Any:
 
 @intrinsic  # type: ignore[misc]
 def store_first(typing: Any, array: Any, offset: Any, value: Any, count: Any) -> Any:
-    """Write the first `count` lanes of a vector; the memory behind them is not touched."""
+    """Write the first `count` lanes of a vector; the memory after them is not touched."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         given = _from_floats(builder, args[2], array.dtype)

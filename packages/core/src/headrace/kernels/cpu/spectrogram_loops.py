@@ -150,7 +150,7 @@ def _spectrogram(
         straight = not time_first and lanes == LANES
         to = first * 4
         pitch = frame_count * 4
-        # Nothing is to be done to whole rows of frequencies behind one another.
+        # Nothing is to be done to whole rows of frequencies one after another.
         direct = straight and band_count == 0
         spectra, at, apart = powers, 0, VECTOR_BYTES
         if direct:

@@ -22,7 +22,7 @@ KIND, COUNT, BEGIN, END, ENTRY, ENTRY_END = range(6)
 record, and of its entry of the map, for `read_numbers`."""
 
 HEAD_BYTES, TAIL_BYTES = 12, 4
-"""Before a message its length and a checksum of that; behind it one of the message."""
+"""Before a message its length and a checksum of that; after it one of the message."""
 WHOLE, OTHER_LENGTH, WRONG_LENGTH_SUM, WRONG_SUM, DAMAGED, SEQUENCE = range(6)
 """States of a record."""
 
@@ -191,7 +191,7 @@ def _read_list(
     integers: np.ndarray,
     floats: np.ndarray,
 ) -> bool:
-    """Read a piece of a list, behind what is in the row already; False if it is damaged."""
+    """Read a piece of a list, after what is in the row already; False if it is damaged."""
     of, count = row[KIND], row[COUNT]
     while at < stop:
         number, kind, begin, at = read_field(data, at, stop)

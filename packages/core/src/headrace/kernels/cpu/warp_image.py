@@ -99,7 +99,7 @@ def blend_pixel(
     clamp: bool,
     fill: np.float32,
 ) -> None:
-    """One pixel of `linear`, to element number `place` of `to` and those behind it."""
+    """One pixel of `linear`, to element number `place` of `to` and those after it."""
     x, y = x - np.float32(0.5), y - np.float32(0.5)
     floor_x, floor_y = np.floor(x), np.floor(y)
     right, low = x - floor_x, y - floor_y

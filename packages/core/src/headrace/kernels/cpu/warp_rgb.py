@@ -157,7 +157,7 @@ def _blend_two(
     """Blend two pixels, whose top left neighbours are at bytes `one` and `two`, into `to` at `at`.
 
     Weights are elements ``first`` and ``first + 1`` of `right` and `low`. Reads 8 bytes at either
-    offset and `pitch` bytes behind it; writes 8, of which the last two are to be overwritten.
+    offset and `pitch` bytes after it; writes 8, of which the last two are to be overwritten.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> None:

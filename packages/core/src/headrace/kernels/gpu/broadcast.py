@@ -42,7 +42,7 @@ def merged_axes(shapes: np.ndarray, strides: Sequence[np.ndarray]) -> Merged:
 
     Notes
     -----
-    An axis joins the one behind it where its stride is that of the other times the other's extent.
+    An axis joins the one after it where its stride is that of the other times the other's extent.
     Where one of the two has a single element, it does anyway, but all samples must agree.
     """
     extents, steps = [shapes[:, -1]], [[s[:, -1]] for s in strides]

@@ -39,7 +39,7 @@ _PLACE = record("""color:ColorPlace {
     int64 row;
     int32 pixel, channel, height, width;
     int32 turns;  // tiles of a block
-    int32 padding;  // so that numbers begin behind the record in C++, too
+    int32 padding;  // so that numbers begin after the record in C++, too
 }""")
 
 

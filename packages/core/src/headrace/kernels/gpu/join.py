@@ -23,7 +23,7 @@ _PIECE = record("""join:Piece {
 
 
 def join(queue: Queue, pieces: Sequence[DeviceBatch], axis: int, out: DeviceBatch) -> None:
-    """Fill `out` with `pieces`, one behind the other along `axis`."""
+    """Fill `out` with `pieces`, one after the other along `axis`."""
     runs = out.shapes[:, :axis].prod(axis=1)
     sizes = np.stack([piece.sizes() for piece in pieces], axis=1) * out.dtype.itemsize
     records = np.empty(sizes.shape, _PIECE)

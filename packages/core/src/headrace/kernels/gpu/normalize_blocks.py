@@ -42,7 +42,7 @@ class Blocks:
     runs: tuple[tuple[np.ndarray, bool], ...]
     """Extents that make up `outer`, and whether they are reduced; empty where none are."""
     axes: tuple[int, int]
-    """First of the axes of `reduced`, and the one behind the last."""
+    """First of the axes of `reduced`, and the one after the last."""
 
     @cached_property
     def groups(self) -> np.ndarray:

@@ -14,7 +14,7 @@ FRAMES = np.dtype(
     [(name, np.int64) for name in ("outer", "inner", "row", "outers", "inners", "channels")]
 )
 """Images that are read: each sample has two axes of frames, `outer` and `inner`. Strides, in bytes,
-may be negative; the elements of a row lie side by side. Behind them are the extents of the two axes
+may be negative; the elements of a row lie side by side. After them are the extents of the two axes
 and the number of channels.
 """
 

@@ -78,7 +78,7 @@ def _name(key: str) -> str:
 
 
 def followed(base: np.dtype, *fields: tuple[Any, ...]) -> np.dtype:
-    """A record with further fields behind it, of which C++ knows nothing but where they begin."""
+    """A record with further fields after it, of which C++ knows nothing but where they begin."""
     return np.dtype([*_fields_of(base), *fields], align=True)
 
 

@@ -86,7 +86,7 @@ _ROWS = record("""strided_copy:Rows {
 
 @cache
 def _record(outer: int) -> np.dtype:
-    """A sample with its axes behind it: at least one, which may stand still."""
+    """A sample with its axes after it: at least one, which may stand still."""
     return followed(_ROWS, ("axes", AXIS, (max(outer, 1),)))
 
 

@@ -48,7 +48,7 @@ def color_matrices(
     to_yiq: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Find the matrix, and what is added behind it, for each sample."""
+    """Find the matrix, and what is added after it, for each sample."""
     middle = np.float32(center)
     left, turn, scale = np.empty_like(to_yiq), np.zeros_like(to_yiq), np.zeros_like(to_yiq)
     other = np.empty_like(to_yiq)

@@ -256,7 +256,7 @@ def _column(rows: Rows) -> np.ndarray | None:
 
 
 def _with_axes(column: np.ndarray, ndim: int) -> np.ndarray:
-    """`column`, ``(samples, ...)``, with so many axes: new ones stand behind the first."""
+    """`column`, ``(samples, ...)``, with so many axes: new ones stand after the first."""
     if column.ndim == ndim:
         return column
     found: np.ndarray = column.reshape(len(column), *[1] * (ndim - column.ndim), *column.shape[1:])

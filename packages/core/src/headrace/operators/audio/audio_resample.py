@@ -80,7 +80,7 @@ class AudioResample(SampleOperator):
     """Changes the sampling rate of audio.
 
     Each output is a sum of the inputs around its place, weighted by a sinc function that a Hann
-    window shortens. Before the beginning and behind the end there are zeros. Nothing is filtered
+    window shortens. Before the beginning and after the end there are zeros. Nothing is filtered
     out when the rate becomes lower: what the lower rate cannot hold shows up as other tones.
 
     The output has ``ceil(n * out_rate / in_rate)`` samples.

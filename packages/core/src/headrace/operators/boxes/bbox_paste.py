@@ -82,7 +82,7 @@ class BBoxPaste(SampleOperator):
         ratio = numbers_of(c, "ratio", np.float32)
         with np.errstate(divide="ignore", invalid="ignore"):
             margin = np.float32(1) - np.float32(1) / ratio
-            # As in DALI, an image that would begin behind the last place begins there.
+            # As in DALI, an image that would begin after the last place begins there.
             offsets = [
                 np.minimum(numbers_of(c, name, np.float32) * margin, margin)
                 for name in ("paste_x", "paste_y")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Join(SampleOperator):
-    """Base of the operators that put samples of their inputs one behind the other."""
+    """Base of the operators that put samples of their inputs one after the other."""
 
     new_axes: int
     """Number of axes that the output has beyond those of the inputs."""
@@ -184,7 +184,7 @@ class Cat(Join):
             "axis",
             IntArg,
             None,
-            "Place of the new axis, 0 if not given. -1 puts it behind all others, other negative "
+            "Place of the new axis, 0 if not given. -1 puts it after all others, other negative "
             "numbers count from there.",
         ),
         Arg(

@@ -153,7 +153,7 @@ class Normalize(SampleOperator):
         if args.dtype not in _TYPES:
             allowed = ", ".join(t.name for t in _TYPES)
             raise DataTypeError(
-                f"`dtype` is {args.dtype.name}; allowed are {allowed}. Use `fn.cast` behind the "
+                f"`dtype` is {args.dtype.name}; allowed are {allowed}. Use `fn.cast` after the "
                 "operator for others."
             )
         self._dtype = np.dtype(to_numpy_type(args.dtype))

@@ -46,7 +46,7 @@ _TYPES = data_types("UINT8 UINT16 UINT32 UINT64 INT8 INT16 INT32 INT64 FLOAT FLO
             "axis",
             IntArg,
             None,
-            "Place of the new axis; -1 puts it behind all others. Not given, that is where it is, "
+            "Place of the new axis; -1 puts it after all others. Not given, that is where it is, "
             "but it is the only one where all samples of the batch have a single element.",
         ),
         Arg(

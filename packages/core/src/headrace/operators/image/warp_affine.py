@@ -47,7 +47,7 @@ from headrace.types import DALIDataType
             FrameFloatListArg,
             (),
             "The map of coordinates (x, y) or (x, y, z), in elements: the rows of a matrix, with "
-            "what is added behind the others. The centre of the first element is at 0.5.",
+            "what is added after the others. The centre of the first element is at 0.5.",
             per_frame=True,
             shape_of="(2, 3) or (3, 4)",
         ),

@@ -34,7 +34,7 @@ class PythonFunction(FunctionCaller):
     may write to; what it returns is copied before the next call.
 
     On the GPU its work goes to the operator's stream, which is CuPy's current one, and nobody waits
-    for it. There it must not write to what it gets, and what it returns is copied behind the calls
+    for it. There it must not write to what it gets, and what it returns is copied after the calls
     for all samples.
 
     The operator is kept in the pipeline also where nothing uses what it returns, and outputs carry

@@ -50,7 +50,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
             "label_type",
             IntArg,
             _SINGLE,
-            "What is behind it: 0 for one label; 1 for the numbers of labels, which become a "
+            "What is after it: 0 for one label; 1 for the numbers of labels, which become a "
             "vector with ones at their places; 2 for a vector; 3 for numbers of labels and their "
             "weights, which become a vector with the weights at their places; 4 for no label.",
         ),
@@ -59,7 +59,7 @@ def _count_outputs(args: dict[str, Any]) -> int:
             "additional_inputs",
             IntArg,
             0,
-            "How many tensors behind the label are outputs. The weights of `label_type` 3 are the "
+            "How many tensors after the label are outputs. The weights of `label_type` 3 are the "
             "first of them.",
         ),
         Arg("bbox", BoolArg, False, "Whether a box follows these: four values, int32."),
@@ -167,7 +167,7 @@ class Caffe2Reader(Reader):
         return found
 
     def _label(self, label: _Tensor, rest: list[_Tensor]) -> np.ndarray:
-        """The label as an output; `rest` is what is behind it, the next one last."""
+        """The label as an output; `rest` is what is after it, the next one last."""
         kind, count = self.args.label_type, self.args.num_labels
         if label.kind not in (_FLOAT, _INT32):
             raise BadSampleError(
@@ -189,7 +189,7 @@ class Caffe2Reader(Reader):
             return vector
         vector = np.zeros(count, np.float32)
         if not rest or rest[-1].kind != _FLOAT:
-            raise BadSampleError("The record of Caffe2 has no weights, float32, behind its labels.")
+            raise BadSampleError("The record of Caffe2 has no weights, float32, after its labels.")
         vector[places] = rest[-1].numbers("list of weights", len(places))
         return vector
 

@@ -2,7 +2,7 @@
 
 Where an epoch was under way on so many readers, and goes on with another number of them, the
 samples that none of the former has drawn become one last, shorter epoch of the latter, each of
-whom gets an equal part. Behind it epochs are cut into shards as ever.
+whom gets an equal part. After it epochs are cut into shards as ever.
 """
 
 from __future__ import annotations

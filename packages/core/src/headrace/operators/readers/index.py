@@ -30,7 +30,7 @@ class RaggedColumn:
     Parameters
     ----------
     values
-        Those of all entries behind one another, ``(all, ...)``.
+        Those of all entries one after another, ``(all, ...)``.
     ends
         int64 ``(entries,)``: where in `values` those of each entry end.
     """
@@ -96,7 +96,7 @@ class Index:
         Arrays ``(entries, ...)``, `RaggedColumn` or `ComputedColumn`, that become the last outputs
         of the reader.
     details
-        The same for what the parser is handed behind the pieces.
+        The same for what the parser is handed after the pieces.
 
     Raises
     ------

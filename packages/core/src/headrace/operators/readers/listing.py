@@ -108,7 +108,7 @@ def list_classes(
 def read_file_list(path: str, root: str | None = None) -> FileListing:
     """The files that a text file lists, one line "name label" each.
 
-    Blank lines are skipped. Spaces in front belong to a name, spaces behind a label are ignored.
+    Blank lines are skipped. Spaces in front belong to a name, spaces after a label are ignored.
     """
     names = []
     labels = []

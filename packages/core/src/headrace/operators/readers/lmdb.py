@@ -13,7 +13,7 @@ from headrace.operators.readers.storage import is_remote, join
 
 
 class LmdbIndex(FileIndex):
-    """The entries of data bases, one data base behind the other, in the order of their keys."""
+    """The entries of data bases, one data base after the other, in the order of their keys."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self._folders = list(folders)

@@ -40,7 +40,7 @@ image.
             PathListArg,
             REQUIRED,
             "Its index (.idx), with the number of a record and the place of its first byte in each "
-            "line; of several files one index, with places in all of them behind one another.",
+            "line; of several files one index, with places in all of them one after another.",
         ),
     ),
     num_outputs=2,

@@ -124,7 +124,7 @@ def indexed_samples(path: str) -> Iterator[list[Component]]:
     if head[0] not in _FIELDS:
         raise wrong(1, f"Unsupported version of the index file ({head[0]}). {known} are known")
     if len(head) != 2:
-        raise wrong(1, "no sample count found behind the version, or more than that")
+        raise wrong(1, "no sample count found after the version, or more than that")
     if not _is_number(head[1]) or not int(head[1]):
         raise wrong(1, f"sample count must be positive, got {head[1]}")
     step = _FIELDS[head[0]]

@@ -92,7 +92,7 @@ def _some(paths: Sequence[str]) -> str:
             "ext",
             StringListArg,
             REQUIRED,
-            "For each output the extension of its component, which is all behind the first dot of "
+            "For each output the extension of its component, which is all after the first dot of "
             "a name; or several, separated by ``;``, of which the first in the archive is taken.",
         ),
         Arg(
@@ -196,7 +196,7 @@ class WebdatasetReader(Reader):
         for number, those in sorted(lacking.items()):
             warnings.warn(
                 f"`{self.schema.name}`: no sample of {_some(those)} has a component "
-                f"{args.ext[number]!r} (`ext`), which is all that is behind the first dot of a "
+                f"{args.ext[number]!r} (`ext`), which is all that is after the first dot of a "
                 f"name; samples there are {'left out' if behavior == 'skip' else 'empty'}.",
                 UserWarning,
                 stacklevel=2,

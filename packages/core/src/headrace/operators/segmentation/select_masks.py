@@ -18,7 +18,7 @@ from headrace.types import DALIDataType
         Input(
             "polygons",
             "A row for each polygon, ``(polygons, 3)``: number of its mask, its first vertex, and "
-            "the one behind its last.",
+            "the one after its last.",
             dtypes=(DALIDataType.INT32,),
         ),
         Input("vertices", "Vertices, ``(vertices, coordinates)``, of any type."),
@@ -34,7 +34,7 @@ from headrace.types import DALIDataType
     num_outputs=2,
     output_docs=(
         "The selected polygons, in the order of `mask_ids`.",
-        "Their vertices, one polygon behind the other.",
+        "Their vertices, one polygon after the other.",
     ),
     devices=("cpu",),
 )

@@ -35,7 +35,7 @@ def filtered_type(dtype: DALIDataType | None, data: DALIDataType) -> DALIDataTyp
     if dtype not in (None, data, DALIDataType.FLOAT):
         raise DataTypeError(
             "Output data type must be same as input, FLOAT or skipped: `dtype` is "
-            f"{dtype.name}, the input {data.name}. Use `fn.cast` behind the operator for others."
+            f"{dtype.name}, the input {data.name}. Use `fn.cast` after the operator for others."
         )
     return data if dtype is None else dtype
 

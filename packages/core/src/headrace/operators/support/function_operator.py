@@ -96,7 +96,7 @@ def check_parameters(
         first = f"`{positional[0].name}`" if positional else "no parameter"
         wrong = f"its first parameter must be `xp`, the array module, but is {first}"
     elif not traits.get("variadic") and len(positional) < 1 + count:
-        wrong = f"{count} inputs are declared, and it takes {len(positional) - 1} behind `xp`"
+        wrong = f"{count} inputs are declared, and it takes {len(positional) - 1} after `xp`"
     elif not traits.get("variadic"):
         others = [p for p in parameters if p not in positional[: 1 + count]]
         unknown = [

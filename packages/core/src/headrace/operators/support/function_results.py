@@ -32,7 +32,7 @@ class GpuArray(NamedTuple):
 
     @classmethod
     def of(cls, value: Any, queue: Queue) -> GpuArray:
-        """The memory of an array of any library, behind whose work the queue's stream comes."""
+        """The memory of an array of any library, after whose work the queue's stream comes."""
         from headrace.tensors.gpu.foreign import on_gpu
 
         found = on_gpu(value, queue.stream)

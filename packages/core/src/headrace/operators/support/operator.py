@@ -110,7 +110,7 @@ class Operator:
         return found
 
     def suspect(self, *inputs: Spec) -> str:
-        """A warning, said once behind `infer`, that `inputs` or arguments are hardly meant."""
+        """A warning, said once after `infer`, that `inputs` or arguments are hardly meant."""
         return ""
 
     plan: ClassVar[Callable[..., Planned | None] | None] = None

@@ -1,6 +1,6 @@
 """Shared code of operators that call a user's function with arrays.
 
-One iteration comes behind the other, and the samples of a batch in their order: so functions may
+One iteration comes after the other, and the samples of a batch in their order: so functions may
 remember something, and a result never depends on threads.
 """
 

@@ -22,7 +22,7 @@ MOST_AXES = 6
 
 TRANSFORM = Input(
     "transform",
-    "Transforms to go on from, ``(n, n + 1)``: the columns of a matrix, and behind them what is "
+    "Transforms to go on from, ``(n, n + 1)``: the columns of a matrix, and after them what is "
     "added. With frames (F) in front, one for each frame.",
     dtypes=(DALIDataType.FLOAT,),
     optional=True,
@@ -31,7 +31,7 @@ REVERSE_ORDER = Arg(
     "reverse_order",
     BoolArg,
     False,
-    "Whether this transform is done before the one that is the input, and not behind it.",
+    "Whether this transform is done before the one that is the input, and not after it.",
 )
 CENTER = Arg(
     "center",
@@ -109,7 +109,7 @@ def in_samples(found: np.ndarray, size: int, *, frames: bool) -> np.ndarray:
 
 
 class Transform(SampleOperator):
-    """Base of operators that make a transform of arguments, and put it behind another one.
+    """Base of operators that make a transform of arguments, and put it after another one.
 
     A sub-class names the arguments that its transform is made of, and makes it in `parts`.
     """

@@ -87,7 +87,7 @@ class CoordTransform(SampleOperator):
         if dtype not in (DALIDataType.FLOAT, data.dtype):
             raise DataTypeError(
                 f"`dtype` is {dtype.name}; allowed are FLOAT and the input's {data.dtype.name}. "
-                "Use `fn.cast` behind the operator for others."
+                "Use `fn.cast` after the operator for others."
             )
         if self.given("MT") and (self.given("M") or self.given("T")):
             raise UsageError("`MT` is `M` and `T` in one; give it, or these.")
@@ -100,7 +100,7 @@ class CoordTransform(SampleOperator):
         return data._replace(dtype=dtype)
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
-        """The maps, float32 ``(samples, 6, 7)``: rows, and columns with what is added behind."""
+        """The maps, float32 ``(samples, 6, 7)``: rows, and columns with what is added after."""
         shapes = data.shapes.copy()
         maps = np.empty((len(shapes), MOST_AXES, MOST_AXES + 1), np.float32)
         factors, shape = self._numbers(c, self._matrix, len(shapes))

@@ -40,7 +40,7 @@ def _corner(name: str, default: float, what: str) -> Arg:
     ),
 )
 class TransformCrop(Transform):
-    """Makes an affine transform that maps a region to another, or puts it behind another transform.
+    """Makes an affine transform that maps a region to another, or puts it after another transform.
 
     Where the start of a region is also its end, the transform has infinite numbers.
 

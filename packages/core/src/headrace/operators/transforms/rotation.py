@@ -43,7 +43,7 @@ from headrace.operators.support.transform import (
     ),
 )
 class Rotation(Transform):
-    """Makes an affine transform that rotates points, or puts it behind another transform.
+    """Makes an affine transform that rotates points, or puts it after another transform.
 
     Examples
     --------

@@ -41,7 +41,7 @@ from headrace.operators.support.transform import (
     ),
 )
 class Scale(Transform):
-    """Makes an affine transform that scales points, or puts it behind another transform.
+    """Makes an affine transform that scales points, or puts it after another transform.
 
     Examples
     --------

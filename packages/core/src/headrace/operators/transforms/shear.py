@@ -44,7 +44,7 @@ _ORDER = "(xy, yx), or in space (xy, xz, yx, yz, zx, zy): of the first axis by t
     ),
 )
 class Shear(Transform):
-    """Makes an affine transform that shears, or puts it behind another transform.
+    """Makes an affine transform that shears, or puts it after another transform.
 
     Examples
     --------

@@ -23,7 +23,7 @@ from headrace.operators.support.transform import Parts, Transform, Values, ident
     ),
 )
 class Translation(Transform):
-    """Makes an affine transform that moves points, or puts it behind another transform.
+    """Makes an affine transform that moves points, or puts it after another transform.
 
     Examples
     --------

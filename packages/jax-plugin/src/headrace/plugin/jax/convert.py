@@ -83,7 +83,7 @@ def only_on(device: jax.Device) -> SingleDeviceSharding:
 
 
 def joined(parts: list[Any]) -> np.ndarray | jax.Array:
-    """Parts of a batch in one piece, one behind the other; on the host, or on the first's device.
+    """Parts of a batch in one piece, one after the other; on the host, or on the first's device.
 
     A copy.
     """

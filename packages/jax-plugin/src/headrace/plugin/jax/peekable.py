@@ -140,7 +140,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
         Returns
         -------
         A future of what `peek` returns or raises. All calls until the next step return the same.
-        If the next step comes before the thread does, the future has the batch behind it.
+        If the next step comes before the thread does, the future has the batch after it.
         """
         with self._lock:
             if self._peeking is None:
@@ -232,7 +232,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
     load = restore
 
     def _shown(self) -> dict[str, jax.Array]:
-        if self._end_was_shown:  # with `auto_reset` the next epoch has begun behind it
+        if self._end_was_shown:  # with `auto_reset` the next epoch has begun after it
             raise StopIteration
         if self._peeked is None:
             try:

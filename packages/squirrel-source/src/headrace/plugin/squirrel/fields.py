@@ -116,7 +116,7 @@ class FieldReader:
                 "Composable, with a `map` that makes arrays of it, to `external_source`."
             )
         if name not in sample:
-            # Of samples behind the first, only what was asked for is read.
+            # Of samples after the first, only what was asked for is read.
             others = ", ".join(repr(key) for key in sample if key not in self.names)
             raise MismatchError(
                 f"There is no field {name!r}.{f' Others are {others}.' if others else ''}"

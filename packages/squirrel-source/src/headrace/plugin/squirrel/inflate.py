@@ -151,7 +151,7 @@ class ByteWindow:
     def look_ahead(self, count: int) -> None:
         """Get up to `count` bytes together in `chunk`.
 
-        That nothing can be read behind them is not an error yet: they may be all that is needed.
+        That nothing can be read after them is not an error yet: they may be all that is needed.
         """
         try:
             self.have(count)

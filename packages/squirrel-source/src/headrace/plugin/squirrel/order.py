@@ -26,14 +26,14 @@ class Segment:
     """Its key, or its number."""
     start: int = 0
     stop: int | None = None
-    """Number of the sample behind the last; the end of the shard when not given."""
+    """Number of the sample after the last; the end of the shard when not given."""
 
 
 class Known(Protocol):
     """Segments to read, as far as they are known."""
 
     def segment(self, slot: int) -> Segment | None:
-        """Segment number `slot`; `None` behind the last."""
+        """Segment number `slot`; `None` after the last."""
 
     def has(self, slot: int, number: int) -> bool:
         """True if segment `slot` has sample `number` of its shard."""
@@ -46,7 +46,7 @@ class Counted:
         self._segments = segments
 
     def segment(self, slot: int) -> Segment | None:
-        """Segment number `slot`; `None` behind the last."""
+        """Segment number `slot`; `None` after the last."""
         return self._segments[slot] if slot < len(self._segments) else None
 
     def has(self, slot: int, number: int) -> bool:
@@ -69,7 +69,7 @@ def permutation(count: int, seed: int, epoch: int) -> list[int]:
 
 
 def split(shards: Sequence[int], counts: Sequence[int], part: int, parts: int) -> list[Segment]:
-    """Part number `part` of all samples of `shards`, put one behind the other in this order.
+    """Part number `part` of all samples of `shards`, put one after the other in this order.
 
     Part ``k`` of ``S`` holds samples ``floor(k N / S)`` to ``floor((k + 1) N / S)`` of them: the
     parts are as equal as can be, hold everything between them, and share nothing.

@@ -40,7 +40,7 @@ class _Stream:
         self.busy = False
         self.done = segment.stop is not None and segment.stop <= segment.start
         self.error: BaseException | None = None
-        """Instead of sample number `next`, behind which there is nothing more."""
+        """Instead of sample number `next`, after which there is nothing more."""
         self.samples: dict[int, tuple[Any, int]] = {}
         self.bytes = 0
         self.shard: ShardSamples | None = None
@@ -169,7 +169,7 @@ class ReadAhead:
             _threads.add(thread)
 
     def segment(self, slot: int) -> Segment | None:
-        """Segment number `slot`; `None` behind the last."""
+        """Segment number `slot`; `None` after the last."""
         shared = self._shared
         with shared.lock:
             while len(shared.streams) <= slot:

@@ -206,7 +206,7 @@ class _Samples(Index):
 class SquirrelReader(Reader):
     """Reads a data set that Squirrel has written, one output for each field.
 
-    Shards are files of samples behind each other, each a dictionary in MessagePack or JSON,
+    Shards are files of samples one after another, each a dictionary in MessagePack or JSON,
     compressed by gzip. They are read natively, without Squirrel, by threads of their own that work
     ahead. Arrays keep their element type and may differ in shape; bytes become uint8, so that
     encoded images can be decoded.

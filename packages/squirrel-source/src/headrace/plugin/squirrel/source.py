@@ -360,7 +360,7 @@ class SquirrelSource:
                 if self._failed is not None:
                     raise self._failed
                 return
-            if self._ended and start > self._position:  # behind a last batch that was not full
+            if self._ended and start > self._position:  # after a last batch that was not full
                 raise EndOfData("the end of the data set")
         self.close()
         self._samples = self._run(epoch, start)
@@ -402,7 +402,7 @@ class SquirrelSource:
         return batch
 
     def _last_sample(self) -> Any:
-        if self._last is None:  # the first call asked for what is behind the end
+        if self._last is None:  # the first call asked for what is after the end
             opened = self._passes.open(self._epoch, int(self._passes.size()) - 1)
             self._last = next(iter(opened))
             opened.close()

@@ -91,7 +91,7 @@ class Stream:
                 return error
             return ArgumentValueError(
                 f"The data set at {head.folder.url!r} is empty: nothing comes out of its shards, "
-                "or past what is behind them."
+                "or past what is after them."
             )
         return ArgumentValueError("The Composable is empty: it gave not a single item.")
 

@@ -185,7 +185,7 @@ class RaggedComponent(Component):
         return self._spec
 
     def arrays(self, batch: Batch, kept: int | list[int]) -> list[np.ndarray]:
-        """Values of the kept samples of `batch`, one behind the other, and row splits, outer first.
+        """Values of the kept samples of `batch`, one after the other, and row splits, outer first.
 
         Raises
         ------

@@ -177,7 +177,7 @@ class DALIDataset(tf.data.Dataset):  # type: ignore[misc]
         Raises
         ------
         UsageError
-            In a process that was forked behind the dataset's making: TensorFlow has no threads
+            In a process that was forked after the dataset's making: TensorFlow has no threads
             there, and would wait for them for ever.
         """
         self._stepper.check_process()

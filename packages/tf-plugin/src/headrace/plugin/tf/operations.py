@@ -73,7 +73,7 @@ def DALIIteratorWrapper(  # noqa: N802
         In its place, what `serialize_pipeline` returned. Not in eager execution.
     sparse
         For each output, whether it is a sparse tensor, which has all elements of all samples;
-        those behind the end of the list are dense.
+        those after the end of the list are dense.
     shapes
         Shapes of the outputs, the batch axis included; ``()`` or `None` for any. Sparse ones are
         not looked at.
@@ -313,7 +313,7 @@ def serialize_pipeline(pipeline: Pipeline) -> bytes:
 def dataset_options() -> Any:
     """Options for ``Dataset.with_options`` that DALI gives its datasets.
 
-    TensorFlow then neither rewrites the transformations behind a dataset nor tunes its buffers and
+    TensorFlow then neither rewrites the transformations after a dataset nor tunes its buffers and
     threads. `DALIDataset` does not need them.
 
     Returns

@@ -96,7 +96,7 @@ class Token(NamedTuple):
 
     @classmethod
     def of(cls, session: Session, number: int) -> Token:
-        """The token behind the last batch of `session`, step `number` of all."""
+        """The token after the last batch of `session`, step `number` of all."""
         key = number.to_bytes(16, "little")
         if not session._pipes[0]._settings.enable_checkpointing:
             return cls(key)

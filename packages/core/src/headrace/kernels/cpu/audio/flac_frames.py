@@ -36,7 +36,7 @@ UNUSUAL, GOOD, CONTRADICTORY = range(3)
 
 @numba.njit(nogil=True)
 def _subframe(data: np.ndarray, size: int, bit: int, bits: int, samples: np.ndarray) -> Any:
-    """One channel of a frame; the bit behind it, or `FAILED`."""
+    """One channel of a frame; the bit after it, or `FAILED`."""
     head = unsigned(data, bit, 8)
     bit += 8
     kind = head >> 1

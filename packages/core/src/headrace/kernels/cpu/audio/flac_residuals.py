@@ -18,9 +18,9 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from headrace.kernels.cpu.audio.bits import PADDING_BYTES, leading_zeros, signed, unsigned, window
 
 _MOST_CODED = 25
-"""Zeros in front of a code that, with 30 bits behind them, still lie within one window."""
+"""Zeros in front of a code that, with 30 bits after them, still lie within one window."""
 FAILED = -1
-"""In place of the bit behind something that is not as it should be."""
+"""In place of the bit after something that is not as it should be."""
 
 
 def _weighted(w: Any, x: Any) -> Any:
@@ -60,7 +60,7 @@ def _restore(
 ) -> Any:
     """Read the residuals of samples `begin` to `end` and add what the samples before predict.
 
-    Stops where the file ends, with a bit behind it.
+    Stops where the file ends, with a bit after it.
     """
     last = 8 * (data.size - PADDING_BYTES)
     for i in range(begin, end):
@@ -118,7 +118,7 @@ def predicted(
     weights: np.ndarray,
     shift: int,
 ) -> Any:
-    """All samples behind the first `order`; the bit behind them, or `FAILED`."""
+    """All samples after the first `order`; the bit after them, or `FAILED`."""
     method = unsigned(data, bit, 2)
     if method > 1:
         return FAILED

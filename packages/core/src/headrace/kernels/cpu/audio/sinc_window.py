@@ -29,7 +29,7 @@ class SincWindow(NamedTuple):
         How many weights a place has, with the zeros at the end.
     weights
         float32 ``(PHASES + 1) * taps`` in one row: those number p are for places ``p / PHASES``
-        behind a sample, and begin with the neighbour `lobes` before that sample.
+        after a sample, and begin with the neighbour `lobes` before that sample.
     steps
         float32, as large: what each weight gains if the place moves by ``1 / PHASES`` *back*.
     """

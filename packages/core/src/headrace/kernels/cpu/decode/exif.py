@@ -15,7 +15,7 @@ def orientation_of(exif: bytes | memoryview) -> int:
     """Orientation, 1 to 8, that a TIFF-structured EXIF block asks for; 0 where it says none.
 
     Takes what DALI takes: the value may be of any integer type, its count is ignored, values out
-    of range count as upright, and a block that is cut off behind the value is good enough.
+    of range count as upright, and a block that is cut off after the value is good enough.
 
     Source: CIPA DC-008 (Exif 2.32), section 4.5; the values are those of TIFF 6.0, tag 274.
     """

@@ -67,7 +67,7 @@ def read(data: memoryview) -> ImageHeader:
             if position + 16 <= size and data[position + 4 : position + 9] == _ADOBE:
                 adobe_color = data[position + 15]
         elif bytes(data[position + 4 : position + 10]) == _EXIF:
-            # The last block that has an orientation counts, also behind the frame header.
+            # The last block that has an orientation counts, also after the frame header.
             block = data[position + 10 : position + 2 + length]
             orientation = orientation_of(block) or orientation
         position += 2 + length

@@ -138,7 +138,7 @@ def _number_at(typing: Any, address: Any) -> Any:
 def _find(objects: np.ndarray, head_bytes: int, places: np.ndarray) -> None:
     """Addresses and lengths of one-dimensional arrays of bytes, given as objects.
 
-    Behind the head come the address of the elements, the number of dimensions (an ``int``), and the
+    After the head come the address of the elements, the number of dimensions (an ``int``), and the
     addresses of extents and strides.
     """
     for i in range(objects.size):

@@ -63,7 +63,7 @@ def _decoded(data: np.ndarray, header: ImageHeader, color: str) -> np.ndarray | 
     if image is None or color != "NATIVE" or image.shape[2] == 1:
         return image
     if header.channels == 2 and image.shape[2] == 4:
-        return image[..., [0, 3]]  # OpenCV repeats gray three times to put alpha behind it
+        return image[..., [0, 3]]  # OpenCV repeats gray three times to put alpha after it
     return image[..., [2, 1, 0, *range(3, image.shape[2])]]
 
 

@@ -71,7 +71,7 @@ template <typename In, typename Out> constexpr float ROW_SCALE = IN_PLACE<In, Ou
 template <typename In, typename Out>
 constexpr float COLUMN_SCALE = IN_PLACE<In, Out> ? 0x1p23f : 1.0f;
 
-// Elements of a column, of rows that begin so many bytes behind its first one.
+// Elements of a column, of rows that begin so many bytes after its first one.
 template <typename In, typename Out, int From, int To, int Size>
 __device__ __forceinline__ void read_column(const uint8* column, const uint32* lines,
                                             float (&values)[Size]) {

@@ -2,7 +2,7 @@
 // kernels/cpu/fourier_loops.py, with the same arithmetic in the same order.
 //
 // `re` and `im` hold element j of signal `lane` at ``j * pitch + lane``. All threads of a block take
-// part, and wait for one another behind each step.
+// part, and wait for one another after each step.
 #pragma once
 #include "common.cuh"
 
@@ -98,7 +98,7 @@ __device__ __noinline__ void by_any_odd(float* re, float* im, int step, int fact
 }
 
 // Transforms `Lanes` signals in place. Their elements must have been written by then, and whoever
-// reads them finds them complete: there are barriers before and behind.
+// reads them finds them complete: there are barriers before and after.
 template <int Lanes, int Threads>
 __device__ __forceinline__ void transform(const Fourier& fourier, float* re, float* im, int pitch) {
   int length = fourier.size;

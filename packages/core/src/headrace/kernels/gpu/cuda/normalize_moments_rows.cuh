@@ -64,7 +64,7 @@ __device__ __forceinline__ void write_moments(const T* elements, const Row<Colum
     }
   }
 
-  // What is left before the first vector and behind the last.
+  // What is left before the first vector and after the last.
   const int behind = row.head + row.vectors * length;
   const int left = thread < row.head ? thread : behind + thread - row.head;
   if (left < row.count) {

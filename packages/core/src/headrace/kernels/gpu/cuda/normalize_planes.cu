@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(Threads, RESIDENT / Threads)
                                      to + head + 4 * v);
     }
   }
-  // What is left of each plane before the first four and behind the last.
+  // What is left of each plane before the first four and after the last.
   for (int i = threadIdx.x; i < 8 * G; i += Threads) {
     const int c = i / 8, slot = i % 8;
     Out* const to = out + c * out_channel;

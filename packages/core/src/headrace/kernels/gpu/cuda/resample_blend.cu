@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(THREADS)
   if (counted == 1) begin = single, end = single + 1;
 
   const char* source = s.source + outer * s.outer + (__ldg(s.first + z) + begin) * s.slice;
-  // The CPU rounds twice in what is left of a slice behind its vectors of 16 elements.
+  // The CPU rounds twice in what is left of a slice after its vectors of 16 elements.
   const int64 in_vectors = s.elements & ~int64(15);
   float sums[ITEMS] = {};
   for (int k = begin; k < end; ++k, source += s.slice) {

@@ -47,9 +47,9 @@ template <int N> struct LineSums {
   }
 };
 
-// Sums for one warp's rows of lines in shared memory that are `pitch` bytes apart. What is behind the
+// Sums for one warp's rows of lines in shared memory that are `pitch` bytes apart. What is after the
 // ends of lines becomes sums that nobody uses.
-// `lines`: how far behind byte number `begin` the first line of each row begins. `weights`: four for each tap. EVEN: all lines
+// `lines`: how far after byte number `begin` the first line of each row begins. `weights`: four for each tap. EVEN: all lines
 // begin where a word does, so that `skipped` elements stand in front of the wanted ones.
 template <typename In, int G, int N, bool EVEN>
 __device__ __forceinline__ void sum_staged(const uint8* stage, int begin, const int4& lines, int pitch,

@@ -20,9 +20,9 @@ constexpr int WARPS = THREADS / 32;
 static_assert(PASS_UNITS == 4 * WARPS, "four units a warp");
 // What a thread makes of a tile, at most: units of one element, or of more.
 template <int G> constexpr int PASSES_OF = G == 1 ? PASSES : PASSES_OF_GROUPS;
-// Behind what is staged, as much is read without being used.
+// After what is staged, as much is read without being used.
 constexpr int STAGE_MARGIN = 544;
-// Elements of a band where there are several; behind them are the sums of the bands before.
+// Elements of a band where there are several; after them are the sums of the bands before.
 constexpr int SHORT_BAND = 128;
 // What is kept in shared memory, of the weights if there are no more.
 constexpr int MOST_ROW_TAPS = 16, MOST_COLUMN_WEIGHTS = 384;

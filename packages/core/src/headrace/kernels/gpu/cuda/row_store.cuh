@@ -2,7 +2,7 @@
 #pragma once
 #include "common.cuh"
 
-// Where a row that belongs at `to` has to begin in shared memory, behind a multiple of 4 bytes.
+// Where a row that belongs at `to` has to begin in shared memory, after a multiple of 4 bytes.
 __device__ __forceinline__ int row_phase(const uint8* to) {
   return static_cast<int>(reinterpret_cast<uint64>(to) & 3);
 }
@@ -10,7 +10,7 @@ __device__ __forceinline__ int row_phase(const uint8* to) {
 // Bytes of shared memory for a row: it may begin anywhere in a word.
 __device__ constexpr int row_pitch(int bytes) { return (bytes + 3 + 3) / 4 * 4; }
 
-// Stores `size` bytes at `to`, which lie in shared memory behind `row_phase(to)` bytes at `staged`.
+// Stores `size` bytes at `to`, which lie in shared memory after `row_phase(to)` bytes at `staged`.
 // `lane` is the caller's number among the `lanes` threads that store the row.
 __device__ __forceinline__ void store_row(uint8* to, const uint8* staged, int size, int lane,
                                           int lanes) {

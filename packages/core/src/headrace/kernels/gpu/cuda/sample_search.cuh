@@ -2,7 +2,7 @@
 #pragma once
 #include "common.cuh"
 
-// The last of `samples` samples whose first block, `first_of(sample)`, is not behind `block`; those
+// The last of `samples` samples whose first block, `first_of(sample)`, is not after `block`; those
 // without blocks come before the one that is looked for. Whole warps search together: in 32 parts,
 // then in 32 parts of the right one.
 template <typename FirstOf>

@@ -156,7 +156,7 @@ __device__ __forceinline__ uint4 window(const uint8* memory, uint32 place) {
 
 __global__ void __launch_bounds__(THREADS, BLOCKS)
 copy_rows(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32 axis_count) {
-  // A window may begin in front of its row, and end behind it.
+  // A window may begin in front of its row, and end after it.
   __shared__ __align__(16) uint8 memory[BYTES + STAGE_BYTES + 2 * BYTES];
   __shared__ uint32 places[MOST_ROWS];  // where rows are
   __shared__ Work shared_work;

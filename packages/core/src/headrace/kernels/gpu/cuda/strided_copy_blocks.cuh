@@ -2,7 +2,7 @@
 // any rank.
 //
 // A batch is a table of records, one a sample, `pitch` bytes apart. The first member of each is the
-// number of the sample's first block; axes follow behind the members.
+// number of the sample's first block; axes follow after the members.
 #pragma once
 #include "sample_search.cuh"
 

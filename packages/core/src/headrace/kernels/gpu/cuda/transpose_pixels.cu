@@ -32,7 +32,7 @@ __device__ __forceinline__ uint32 slot_of(uint32 number, uint32 pitch) {
 
 // Has the spans of a tile copied, by as many threads each as there are vectors in it, and notes where
 // their first bytes are: number `i` in the low half of `places[i]` and in the high one of that before.
-// Behind the last, the same spans follow, a pixel further on.
+// After the last, the same spans follow, a pixel further on.
 __device__ __forceinline__ void stage(uint8* memory, uint32* places, const Tile& tile) {
   // Taken out of shared memory, where copies might change it, as the compiler sees it.
   const SpanTable spans = tile.spans;
@@ -162,7 +162,7 @@ transpose_pixels(const uint8* records, uint32 pitch, uint32 samples, uint32 unif
       if (row < a_count) write(row, i - four * lines);
     }
   }
-  // What is left in front of the first vector of a row, or of all, and behind the last.
+  // What is left in front of the first vector of a row, or of all, and after the last.
   for (uint32 i = threadIdx.x; i < rows * 2 * VECTOR; i += THREADS) {
     const uint32 row = i / (2 * VECTOR), slot = i % (2 * VECTOR);
     const uint64 begin = target + int64(row) * target_step;

@@ -190,7 +190,7 @@ __device__ __forceinline__ void blend_in_box(const uint32* pixels, const Box& bo
 }
 
 // Coordinates of row number `line` of the canvas, of the first pixel of each of `runs` runs and of
-// the one behind them.
+// the one after them.
 __device__ __forceinline__ void locate_runs(const Sample& sample, int axis, int line, int strip,
                                             int runs, float (&at)[RUNS + 1]) {
   const float step = sample.matrix[axis][0];

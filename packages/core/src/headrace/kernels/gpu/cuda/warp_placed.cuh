@@ -1,5 +1,5 @@
 // Windows of affine warps, mirrored, converted, normalised and laid out on the way: the values that
-// warp.cu and whatever is behind it would give one after the other.
+// warp.cu and whatever is after it would give one after the other.
 //
 // A block makes a tile of one sample's canvas, as far as it is in the window: coordinates depend on
 // where an element is on the canvas, to their last bit.

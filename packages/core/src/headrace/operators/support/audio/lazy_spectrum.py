@@ -1,6 +1,6 @@
 """Spectrograms that are not computed yet.
 
-`spectrogram`, `mel_filter_bank` and `to_decibels` behind one another, where nothing else reads
+`spectrogram`, `mel_filter_bank` and `to_decibels` one after another, where nothing else reads
 what lies between them, are one pass over the signal: each adds to a lazy value what it does, and
 whoever wants numbers has it computed. The numbers are those of one operator after the other,
 bit for bit.

@@ -196,7 +196,7 @@ class Callback:
         return has_begun(self._iterable)
 
     def resume(self, restarts: int, passes: int, taken: int) -> None:
-        """Take from an iterable what was taken before, to go on behind it."""
+        """Take from an iterable what was taken before, to go on after it."""
         self._restarts, self._passes, self._taken = restarts, passes, 0
         begin_at_pass = getattr(self._iterable, "begin_at_pass", None)
         if begin_at_pass is not None:

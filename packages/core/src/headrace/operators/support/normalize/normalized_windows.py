@@ -33,7 +33,7 @@ class AxisOrder:
         inner = "WHC" if columns_first else "HWC"
         outer = [letter for letter in layout if letter not in inner]
         self.inner = [layout.index(letter) for letter in (*outer, *inner)]
-        """The axes of the samples, those of pixels behind all others, neighbours in the output."""
+        """The axes of the samples, those of pixels after all others, neighbours in the output."""
         self.inner_columns = self.inner.index(self.columns)
         self.is_inner = self.inner == list(range(len(layout)))
         """True if they are in that order already."""

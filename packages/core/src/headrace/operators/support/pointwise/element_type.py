@@ -18,7 +18,7 @@ def element_type(args: Any, data: Spec, allowed: Sequence[DALIDataType]) -> DALI
     if dtype not in allowed:
         names = ", ".join(t.name for t in allowed)
         raise DataTypeError(
-            f"`dtype` is {dtype.name}; allowed are {names}. Use `fn.cast` behind the operator for "
+            f"`dtype` is {dtype.name}; allowed are {names}. Use `fn.cast` after the operator for "
             "others."
         )
     return dtype

@@ -82,7 +82,7 @@ RESIZE_ARGS: tuple[Arg, ...] = (
         FloatListArg,
         None,
         "Where the region of the source that is shown begins, in the order of `size`; needs "
-        "`roi_end`. Where it lies behind the end, the axis is flipped.",
+        "`roi_end`. Where it lies after the end, the axis is flipped.",
         per_sample=True,
         shape_of="(2,) or (3,)",
     ),

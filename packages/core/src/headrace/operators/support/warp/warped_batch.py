@@ -33,7 +33,7 @@ class WarpedBatch(MappedBatch):
     in the end is computed by one kernel, with the bits of one operator after the other: a window
     keeps where it is on the canvas, and elements are rounded to every type that they would have had
     in memory. A warp of a warp is no such batch: elements in between are rounded, and blended
-    anew. So it is computed behind this one.
+    anew. So it is computed after this one.
 
     Attributes
     ----------

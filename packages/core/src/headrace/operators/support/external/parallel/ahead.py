@@ -60,7 +60,7 @@ class IndexedAhead:
             self._ask(size, iteration, epoch)
             found = [self._workers.wait(ticket) for ticket in asked[0].tickets]
         except Exception:
-            # What comes behind an error is asked for again, as without workers.
+            # What comes after an error is asked for again, as without workers.
             self._forget()
             raise
         asked.popleft()

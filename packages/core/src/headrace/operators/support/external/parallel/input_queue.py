@@ -152,7 +152,7 @@ class ParallelInputQueue(InputQueue):
 
 
 def _joined(parts: list[Part]) -> TensorListGPU:
-    """Batches on a GPU, one behind the other."""
+    """Batches on a GPU, one after the other."""
     if len(parts) == 1:
         whole: TensorListGPU = parts[0].on_gpu
         return whole
