@@ -315,7 +315,7 @@ class Batch(calling.TensorHandle):
 
 
 def _restored(found: TensorListCPU) -> Batch:
-    """The batch over memory that nobody else has."""
+    """Batch that owns its memory alone."""
     value = HostValue.of_list(found)
     return Batch._of(ValueReference(value.spec, len(value), value))
 

@@ -306,7 +306,7 @@ def _done_at_once(
 ) -> Any:
     """The outputs for a single sample that is there; `None` if that fails.
 
-    What goes wrong is found out again, and told with its place, by whoever does it then.
+    An error is not raised here: the regular call that follows meets it again and names its place.
     """
     try:
         if tensors:

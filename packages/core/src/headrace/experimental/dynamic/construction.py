@@ -105,7 +105,7 @@ def _handle_reference(data: Any, pad: bool) -> ValueReference | None:
 
 
 def _data_reference(data: Any, wanted: DType | None, copy: bool) -> tuple[ValueReference, bool]:
-    """The reference of data that is no tensor yet, and whether nobody else has its memory."""
+    """Reference of data that is no tensor yet; True if it owns the memory alone."""
     if isinstance(data, TensorCPU):
         spec = Spec(data._dtype, data._array.ndim, data._layout)
         sources = [data._source] if data._source else None

@@ -137,7 +137,7 @@ class EvalContext:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The checkpoint of this context, for whoever wants one that can be found from anywhere."""
+        """Checkpoint that belongs to this context, for programs that keep none of their own."""
         if self._checkpoint is None:
             self._checkpoint = Checkpoint()
         return self._checkpoint
@@ -145,7 +145,7 @@ class EvalContext:
     def evaluate_all(self) -> None:
         """Do all work that is left to do, that of calls in deferred mode included.
 
-        What goes wrong there is left to whoever looks at the results.
+        Errors are raised where the results are read.
         """
         for invocation in list(self._deferred):
             self._evaluator.finish(invocation)

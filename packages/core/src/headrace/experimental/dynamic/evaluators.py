@@ -170,7 +170,7 @@ class Evaluator:
                     if self._closed:
                         break
                     self._idle = True
-                if self._queue:  # it came before anybody could see that this thread is idle
+                if self._queue:  # it came before this thread was seen to be idle
                     self._wake_thread()
                 self._wake.acquire()
                 continue
@@ -192,7 +192,7 @@ class Evaluator:
         return taken
 
     def _run_deferred(self, invocation: Invocation) -> None:
-        """Do a call that nobody has started, and those it needs."""
+        """Do a call that has not been started, and those it needs."""
         claimed: list[Invocation] = []
         with self._lock:
             if invocation.state == NEW:

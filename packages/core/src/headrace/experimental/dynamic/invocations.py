@@ -167,7 +167,7 @@ class Invocation:
 def callers_of(frame: FrameType) -> Sequence[tuple[CodeType, int]]:
     """Call sites of the function of `frame`, innermost first: code and instruction.
 
-    Which lines these are is found out if somebody asks.
+    Line numbers are computed on demand.
     """
     found: list[tuple[CodeType, int]] = []
     code = frame.f_code

@@ -42,7 +42,7 @@ class PendingRead:
     entries
         What is to be loaded.
     state
-        Where the reader stood before it drew the entries, if anybody may ask.
+        Position of the reader before it drew the entries, if it may be asked for.
     references
         Where the outputs go, until they are there.
     error
@@ -260,7 +260,7 @@ class _Task:
                     columns = [column[first : first + count] for column in loaded[0]]
                     sources = loaded[1][first : first + count]
                 values = loading.values(reading, columns, sources, self.pool)
-            except BaseException as problem:  # whatever it is, somebody waits for the batch
+            except BaseException as problem:  # whatever it is, a thread waits for the batch
                 error = problem
             first += count
             reading.complete(values, error)

@@ -18,7 +18,7 @@ _THREAD = threading.local()
 _WORD_64 = (1 << 64) - 1
 _BLOCKS = 256
 _JUMP = 1 << 80
-"""More words than anybody takes: what was counted before setting the state is far away."""
+"""More words than a program takes: counts from before the state was set stay far away."""
 
 
 class State(str):

@@ -306,7 +306,7 @@ class Tensor(calling.TensorHandle):
 
 
 def _restored(found: TensorCPU) -> Tensor:
-    """The tensor over memory that nobody else has."""
+    """Tensor that owns its memory alone."""
     array = found._array
     spec = Spec(found._dtype, array.ndim, found._layout)
     sources = [found._source] if found._source else None

@@ -31,7 +31,7 @@ class HostValue:
     dense
         The whole batch as one array ``(samples, ...)``, if it is one.
     external
-        Whether somebody else may write to the memory: it was wrapped and not copied.
+        True if others may write to the memory: it was wrapped and not copied.
     """
 
     __slots__ = ("dense", "external", "rows", "sources", "spec")
@@ -41,9 +41,9 @@ class HostValue:
     batch = None
     """There is no batch in device memory."""
     scanned = None
-    """Nobody has looked at headers of encoded images."""
+    """Headers of encoded images have not been read."""
     segments = None
-    """Nobody knows of page-locked memory that all samples are in."""
+    """No page-locked memory is known to hold all samples."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class ValueReference:
     uses
         One entry for each call that reads the reference.
     handle
-        Weak reference to the user's `Tensor` or `Batch`. What nobody holds need not be kept.
+        Weak reference to the user's `Tensor` or `Batch`. A value without a holder need not be kept.
     """
 
     __slots__ = ("__weakref__", "device", "handle", "owner", "size", "spec", "uses", "value")

@@ -3,8 +3,8 @@
 A signal's elements lie below one another, so that a transform of sixteen needs no shuffles and no
 vectorisation of its own. It works in place and by decimation in frequency, with any factors:
 Cooley and Tukey, *An algorithm for the machine calculation of complex Fourier series* (1965), in
-the arrangement of Gentleman and Sande (1966). What comes out is in the order of the factors'
-digits; whoever reads it looks positions up in a table, which costs nothing, as neighbours are
+the arrangement of Gentleman and Sande (1966). The result is in the order of the factors'
+digits; readers look positions up in a table, which costs nothing, as neighbours are
 vectors.
 
 Buffers are float32 arrays of rows of 16 numbers: row ``2 * j`` is the real part of element j, the

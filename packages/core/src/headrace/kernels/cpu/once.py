@@ -1,4 +1,4 @@
-"""Things that are made on first use, once, whoever asks first."""
+"""Values made once, on first use, by whichever thread asks first."""
 
 from __future__ import annotations
 

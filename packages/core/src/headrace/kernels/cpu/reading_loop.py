@@ -191,7 +191,7 @@ def sum_up(
 
 @njit()
 def call_all(board: np.ndarray, address: int) -> None:
-    """Call all threads to a job, which may be done by now, of which somebody keeps the numbers."""
+    """Wake all threads for a job, which may be done by now and whose numbers the caller keeps."""
     job = numba.carray(pointer(address), (JOB_NUMBERS,), np.int64)
     for _ in range(min(board[THREADS], job[COUNT]) - 1):
         if fetch_add(address + 8 * CALLED, np.int64(1)) < board[THREADS]:
@@ -230,7 +230,7 @@ def close(board: np.ndarray) -> None:
 
 @njit(nogil=True)
 def _job_to_read(board: np.ndarray) -> Any:
-    """The oldest job with files that nobody has taken. Holds the mutex."""
+    """Find the oldest job with untaken files. The caller holds the mutex."""
     for k in range(SLOTS):
         address = board[_JOBS + k]
         if not address:

@@ -1,7 +1,7 @@
 """Colour conversions of a batch's pixels on the GPU, step by step.
 
-Steps are compared by what they do: whoever makes them anew gets the kernel that was generated and
-compiled for equal ones.
+Steps are compared by value: equal ones, even if made anew, get the kernel that was generated and
+compiled before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Terms computed for each element: a tree of calls of device functions.
 
-Terms are compared by identity: whoever makes one keeps it and uses it again, so that what was
-generated and compiled for it is found without looking at the tree.
+Terms are compared by identity: their maker keeps and reuses them, so that the kernel generated
+and compiled for one is found without walking the tree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Matrices of warps that are on the GPU: nobody waits for them on the host."""
+"""Matrices of warps that are on the GPU: the host does not wait for them."""
 
 from __future__ import annotations
 

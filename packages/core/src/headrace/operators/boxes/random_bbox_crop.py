@@ -32,7 +32,7 @@ from headrace.types import DALIDataType
 _FIRST_BLOCK, _BLOCK = 12, 64
 """Attempts that are drawn at once, for a sample, and then for those that have no window yet."""
 _LAZY_BLOCK = 4096
-"""Attempts between which somebody may interrupt, where numbers are drawn as they are needed."""
+"""Attempts between checks for an interrupt, where numbers are drawn as they are needed."""
 
 
 @operator(

@@ -154,8 +154,8 @@ class ExternalSource(SampleOperator):
     batch, or a list of arrays that may differ in shape. With ``device="gpu"`` arrays of the host
     are uploaded, and those on the GPU (CuPy's, PyTorch's, anything with ``__dlpack__`` or
     ``__cuda_array_interface__``) stay there. The pipeline's work comes after the work that writes
-    them, on the GPU; nobody waits. Without `no_copy` they are copied at once, and what their owner
-    queues after that may overwrite them.
+    them, on the GPU; the host does not wait. Without `no_copy` they are copied at once, and what
+    their owner queues after that may overwrite them.
     """
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:

@@ -34,8 +34,8 @@ from headrace.types import DALIDataType
         Input(
             "transform",
             "In place of the argument `matrix`: ``(2, 3)``, or ``(3, 4)`` for volumes, of each "
-            "sample, or with frames (F) in front. On the GPU it may be on either device; nobody "
-            "waits for one there.",
+            "sample, or with frames (F) in front. On the GPU it may be on either device; the "
+            "host does not wait for one there.",
             dtypes=(DALIDataType.FLOAT,),
             device="any",
             optional=True,

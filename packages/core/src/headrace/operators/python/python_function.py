@@ -33,9 +33,9 @@ class PythonFunction(FunctionCaller):
     sample to sample; types and numbers of axes may not. What the function gets is its own, which it
     may write to; what it returns is copied before the next call.
 
-    On the GPU its work goes to the operator's stream, which is CuPy's current one, and nobody waits
-    for it. There it must not write to what it gets, and what it returns is copied after the calls
-    for all samples.
+    On the GPU its work goes to the operator's stream, which is CuPy's current one; the host
+    does not wait for it. There it must not write to what it gets, and what it returns is copied
+    after the calls for all samples.
 
     The operator is kept in the pipeline also where nothing uses what it returns, and outputs carry
     on the source information of the first input.

@@ -35,7 +35,7 @@ class BatchContext(PlanContext):
     sources
         Where each sample came from, if known.
     threads
-        How many threads of the CPU the operator may use; 0 where nobody said.
+        Number of CPU threads that the operator may use; 0 if not set.
     """
 
     of_frames = False

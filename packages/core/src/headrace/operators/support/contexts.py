@@ -227,7 +227,7 @@ class ChunkContext:
         """
         try:
             return function(self.sample(k), *args)
-        except BaseException as error:  # whatever it is, somebody waits for the batch
+        except BaseException as error:  # whatever it is, a thread waits for the batch
             self.failures[k] = error
             return None
 

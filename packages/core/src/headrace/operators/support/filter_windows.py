@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.operators.support.planning import PlanContext
 
 _HUGE = 1e9
-"""Standard deviations whose windows nobody could hold."""
+"""Standard deviations whose windows are too large for any memory."""
 
 FILTERED_DTYPE = Arg(
     "dtype",

@@ -46,7 +46,7 @@ def operator_class(
             constants = vars(c.args)
             each = {name: c.values(name) for name in self.tensor_args}
             made: list[tuple[Any, ...]] = []
-            # CuPy's work goes to the stream of all other operators, so nobody has to wait.
+            # CuPy's work goes to the stream of all other operators, so nothing has to wait.
             with runtime.using(c.queue.stream):
                 for i in range(c.size):
                     values = {**constants, **{name: v[i] for name, v in each.items()}}

@@ -22,7 +22,7 @@ _LIBRARY = "headrace.operators"
 _schemas: dict[str, OpSchema] = {}
 _on_replacement: list[Callable[[OpSchema], None]] = []
 _not_imported = {name: f"{_LIBRARY}.{entry.code}" for name, entry in OPERATORS.items()}
-"""Modules of the library's operators that nobody has asked for, by the operators' names."""
+"""Modules of the library's operators that are not imported yet, by the operators' names."""
 
 
 def register(schema: OpSchema) -> None:

@@ -169,7 +169,7 @@ class OpSchema:
     calls_user: bool = False
     """Calls a function of the user's, whose time is counted by itself."""
     is_kept: bool = False
-    """Never left out of a graph, also where nobody reads its outputs."""
+    """Never left out of a graph, also where its outputs are not used."""
     merges: bool = False
     """Joins branches: it is given its first input for samples with a true predicate, which is the
     third, and its second one for the others.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headrace.pipeline import Pipeline
 
 DEFAULT_THREADS = 4
-"""Worker threads of a pipeline that nobody gave a number; DALI's default here."""
+"""Number of a pipeline's worker threads, unless given; DALI's default here."""
 _SHARD_ARGUMENTS = ("num_shards", "shard_id")
 
 

@@ -23,7 +23,7 @@ def count_samples(folder: ShardFolder, workers: int) -> tuple[list[str], list[in
     """Keys of the shards and how many samples each has.
 
     A shard that cannot be read to its end counts one more than it has good samples, so that
-    whoever comes to the bad one learns of it. What is counted is remembered, until the files
+    readers meet the error of the bad one. What is counted is remembered, until the files
     change; those of memory are not, as nothing tells when they do.
     """
     listing = folder.listing()

@@ -295,7 +295,7 @@ def _work(shared: _Shared) -> None:
         error: BaseException | None = None
         try:
             value, size = _read_one(shared, stream, number, needed=needed)
-        except BaseException as failed:  # whatever it is, somebody waits for the sample
+        except BaseException as failed:  # whatever it is, a thread waits for the sample
             error = failed
         with shared.lock:
             stream.busy = False
@@ -341,7 +341,7 @@ def _read_one(shared: _Shared, stream: _Stream, number: int, *, needed: bool) ->
 
 
 def _fail_everything(shared: _Shared, error: Exception) -> None:
-    """Let whoever waits have `error`."""
+    """Raise `error` in all threads that wait."""
     shared.exhausted = True
     stream = _Stream(Segment(""), 1 << 62)
     stream.error, stream.done = error, True

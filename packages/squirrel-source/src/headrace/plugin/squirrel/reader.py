@@ -350,7 +350,7 @@ class SquirrelReader(Reader):
         return values
 
     def _load_alone(self, entry: int) -> tuple[np.ndarray, ...]:
-        """Sample `entry`, which nobody has read ahead: it was loaded before, or never drawn."""
+        """Load sample `entry`, which was not read ahead: it was loaded before, or never drawn."""
         shard = self._shard_of(entry)
         number = entry - self._starts[shard]
         key = self._keys[shard]

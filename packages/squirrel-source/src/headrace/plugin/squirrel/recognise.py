@@ -75,5 +75,5 @@ def folder_of_driver(driver: Any) -> ShardFolder | None:
 
 
 def _known(module: str, name: str) -> Any:
-    """A class of Squirrel's, if it is imported: else nobody can have objects of it."""
+    """A class of Squirrel's, if it is imported: otherwise no object of it can exist."""
     return getattr(sys.modules.get(module), name, None)

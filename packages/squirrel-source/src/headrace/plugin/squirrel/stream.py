@@ -188,7 +188,7 @@ class StreamPasses:
         return {**self.__dict__, "_first": None, "_peeked": []}
 
     def known_size(self) -> None:
-        """Nobody knows."""
+        """Return None: the size is unknown."""
 
     def size(self) -> int:
         """Raises, as only the shards of a folder can be counted."""

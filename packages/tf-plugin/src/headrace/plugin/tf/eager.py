@@ -2,8 +2,8 @@
 
 Memory goes to TensorFlow through DLPack. TensorFlow aborts the process in the first operation that
 gets memory which is not aligned: such memory is copied. DLPack of TensorFlow's says nothing about
-streams either, and those of TensorFlow are its own business: nobody can make them wait for an
-event, or put one after their work. So:
+streams either, and those of TensorFlow are its own business: there is no way to make them wait for
+an event, or put one after their work. So:
 
 * the program waits until a batch on a GPU is written before TensorFlow gets it;
 * when TensorFlow lets go of memory, its streams may still have work to do with it. The memory is

@@ -244,7 +244,7 @@ class _Operation:
     Parameters
     ----------
     session
-        Nobody else uses it.
+        Used by nothing else.
     components
         What becomes of the outputs.
     """

@@ -28,7 +28,7 @@ class Session(_DaliBaseIterator):
     Parameters
     ----------
     pipeline
-        The pipeline; nobody else uses it.
+        The pipeline; used by nothing else.
     reader_name, last_batch_policy
         See `DALIDataset`.
     """

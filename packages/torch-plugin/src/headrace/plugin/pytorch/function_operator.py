@@ -35,7 +35,8 @@ class TorchFunction(FunctionCaller):
     """Calls a Python function with tensors of PyTorch, on the CPU or on the GPU.
 
     Order of calls, memory, shapes and sources are as with `fn.python_function`. On the GPU the
-    operator's stream is PyTorch's current one while the function runs, and nobody waits for it.
+    operator's stream is PyTorch's current one while the function runs, and the host does not wait
+    for it.
     """
 
     def shown(self, row: np.ndarray) -> torch.Tensor:

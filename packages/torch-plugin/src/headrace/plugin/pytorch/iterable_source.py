@@ -91,7 +91,9 @@ class IterableDatasetSource:
     def __len__(self) -> int:
         """Number of batches in an epoch, of a dataset with a length that is one part."""
         if self._total > 1:
-            raise UnknownLengthError("Nobody knows how many samples each part of the dataset has.")
+            raise UnknownLengthError(
+                "The number of samples in each part of the dataset is unknown."
+            )
         count, size = len(self._dataset), self._batch_size
         return count // size if self._drop else math.ceil(count / size)
 

@@ -51,7 +51,7 @@ def _indices(shapes: np.ndarray, size: int, device: torch.device) -> torch.Tenso
     """Coordinates of all elements, ``(1 + axes, size)``, computed where the elements are."""
     sizes = shapes.prod(axis=1)
     table = torch.from_numpy(np.vstack([sizes, np.cumsum(sizes) - sizes, shapes.T]))
-    if device.type == "cuda":  # page-locked, so that nobody waits for the copy
+    if device.type == "cuda":  # page-locked, so that the host does not wait for the copy
         table = table.pin_memory().to(device, non_blocking=True)
     samples = torch.arange(len(shapes), device=device)
     owner = torch.repeat_interleave(samples, table[0], output_size=size)

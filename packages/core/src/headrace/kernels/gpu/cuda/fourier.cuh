@@ -97,8 +97,8 @@ __device__ __noinline__ void by_any_odd(float* re, float* im, int step, int fact
   by_odd<MOST_FACTOR / 2, false>(re, im, step, factor, cosines, sines, root_cosines, root_sines);
 }
 
-// Transforms `Lanes` signals in place. Their elements must have been written by then, and whoever
-// reads them finds them complete: there are barriers before and after.
+// Transforms `Lanes` signals in place. Their elements must have been written by then, and the
+// results are complete for all readers: there are barriers before and after.
 template <int Lanes, int Threads>
 __device__ __forceinline__ void transform(const Fourier& fourier, float* re, float* im, int pitch) {
   int length = fourier.size;

@@ -48,7 +48,7 @@ template <int N> struct LineSums {
 };
 
 // Sums for one warp's rows of lines in shared memory that are `pitch` bytes apart. What is after the
-// ends of lines becomes sums that nobody uses.
+// ends of lines becomes sums that are not used.
 // `lines`: how far after byte number `begin` the first line of each row begins. `weights`: four for each tap. EVEN: all lines
 // begin where a word does, so that `skipped` elements stand in front of the wanted ones.
 template <typename In, int G, int N, bool EVEN>

@@ -1,6 +1,6 @@
 """The loop of the thread that decodes by JPEG engines: compiled, without the interpreter.
 
-The engines rest while nobody calls nvJPEG. Where threads that read files and queue kernels share
+The engines rest while nvJPEG is not called. Where threads that read files and queue kernels share
 the interpreter, getting it back takes longer than all that lies between two calls; so this loop
 takes batches that others have made ready, and needs the interpreter for none of it.
 

@@ -63,7 +63,7 @@ class _Shared:
         self.calls: deque[tuple[Future[Any], Callable[[], Any]] | None] = deque()
         """Queue of the functions that jobs of another kind call; `None` ends the thread."""
         self.abandoned: deque[np.ndarray] = deque()
-        """Jobs that nobody will wait for."""
+        """Jobs that no thread will wait for."""
         self._kept: dict[int, Any] = {}
         self._room = threading.BoundedSemaphore(RING)
         self._order = threading.Lock()
@@ -84,7 +84,7 @@ class _Shared:
             semaphores().post(self.wake.ctypes.data)
 
     def _sweep(self) -> None:
-        """End jobs that are done and that nobody waits for."""
+        """Release jobs that are done and that no thread waits for."""
         for _ in range(len(self.abandoned)):
             job = self.abandoned.popleft()
             if semaphores().take(job.ctypes.data + 8 * DONE):
@@ -154,7 +154,7 @@ def _run(shared: _Shared, runtime: weakref.ref[Runtime]) -> None:
 def _answer(future: Future[Any], function: Callable[[], Any]) -> None:
     try:
         future.set_result(function())
-    except BaseException as error:  # whatever it is, somebody waits for it
+    except BaseException as error:  # whatever it is, a thread waits for it
         future.set_exception(error)
 
 

@@ -5,9 +5,9 @@ three processes let the engines decode at once, whatever they own separately; an
 once is no faster than what decodes in turn. Threads of one process take turns because one thread
 decodes for all of them (see `headrace.kernels.gpu.decode.engine_thread`).
 
-Processes find each other by a file, which whoever decodes has locked. A lock that is let go and
-taken again at once would never be anybody else's, so who finds it taken says so in the file, and
-the owner then leaves a pause.
+Processes find each other by a file, which the decoding process locks. A lock that is released
+and taken again at once would never pass to another process, so one that finds it taken says so in
+the file, and the owner then leaves a pause.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAP_MICROSECONDS = 50
 _PAUSE_MICROSECONDS = 300
 """Long enough for who naps to find the lock free: naps last 50 microseconds longer than asked."""
 _PATIENCE_NANOSECONDS = 10_000_000_000
-"""A turn takes milliseconds. Whoever has it for so long is stopped, or hangs."""
+"""A turn takes milliseconds. A process that has it for so long is stopped, or hangs."""
 _MONOTONIC = 1  # CLOCK_MONOTONIC, of Linux
 
 _FILE, _PATIENCE, _BYTE, _SECONDS, _NANOSECONDS = range(5)

@@ -1,8 +1,8 @@
 """Spectrograms that are not computed yet.
 
 `spectrogram`, `mel_filter_bank` and `to_decibels` one after another, where nothing else reads
-what lies between them, are one pass over the signal: each adds to a lazy value what it does, and
-whoever wants numbers has it computed. The numbers are those of one operator after the other,
+what lies between them, are one pass over the signal: each adds its step to a lazy value, which
+is computed when its numbers are read. The numbers are those of one operator after the other,
 bit for bit.
 """
 

@@ -24,8 +24,8 @@ _LARGEST_ITEM_BYTES = 4
 class ColorBatch(LazyBatch):
     """A lazy batch: a chain of steps, each of which makes pixels out of pixels, done by one kernel.
 
-    Whoever takes it over does `steps` with the pixels that it would have read, which it finds in
-    `source`: extents are the same, but for the number of channels. Between steps pixels are rounded
+    An operator that takes it over does `steps` with the pixels of `source`, as it reads them:
+    extents are the same, but for the number of channels. Between steps pixels are rounded
     to the type that they would have had in memory.
 
     Attributes

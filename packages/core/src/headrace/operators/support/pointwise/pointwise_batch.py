@@ -25,9 +25,10 @@ _NEAR_BYTES = 32
 class PointwiseBatch(LazyBatch):
     """A lazy batch: one term, computed for every element by one kernel.
 
-    Whoever takes it over computes `term` where it would have read elements: `pointwise` does, and
-    so can any kernel that is generated around a term (see `headrace.kernels.gpu.pointwise_text`).
-    The term rounds to every type that the elements would have had in memory on the way.
+    An operator that takes it over computes `term` where it would have read elements: `pointwise`
+    does, and so can any kernel that is generated around a term (see
+    `headrace.kernels.gpu.pointwise_text`). The term rounds to every type that the elements would
+    have had in memory on the way.
 
     Attributes
     ----------

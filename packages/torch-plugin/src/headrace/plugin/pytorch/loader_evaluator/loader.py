@@ -159,7 +159,7 @@ class LoaderEvaluator:
         lines = ["Loader Evaluator Summary:", f"  Mode: {self.mode}"]
         dataset = getattr(self.dataloader, "dataset", None)
         for what, of in (("Dataset size", dataset), ("Number of batches", self)):
-            with contextlib.suppress(TypeError):  # nobody knows
+            with contextlib.suppress(TypeError):  # the length is unknown
                 lines.append(f"  {what}: {len(of)}")  # type: ignore[arg-type]
         lines += [
             f"  Cache size: {len(self.cached_batches)}/{self.num_cached_batches}",
