@@ -27,7 +27,7 @@ class NoFork:
         """Guards all else, and is held while the process is forked."""
         self._changed = threading.Condition(self._lock)
         self._inside: dict[int, int] = {}
-        """How often each thread has entered, by its number."""
+        """Number of blocks each thread has entered, by thread identifier."""
         self._forking: set[int] = set()
         """Threads that wait to fork."""
 
@@ -51,7 +51,7 @@ class NoFork:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a thread waits to fork."""
+        """True if a thread waits to fork."""
         return bool(self._forking)
 
     def _others_are_out(self) -> bool:

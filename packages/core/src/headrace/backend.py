@@ -101,7 +101,7 @@ def __dir__() -> list[str]:
 
 
 def _is_for_cpu(request: str) -> bool:
-    """Whether what is done for a GPU is left out, as the program runs on the CPU."""
+    """Return True if a GPU request is skipped because the program runs on the CPU."""
     reason = absence()
     if reason:
         tell(request, reason)
@@ -188,7 +188,7 @@ def _size(value: Any) -> int:
 
 @public
 def RestrictPinnedMemUsage() -> bool:
-    """Whether page-locked memory is avoided: never."""
+    """Return False: page-locked memory is never avoided."""
     return False
 
 
@@ -298,7 +298,7 @@ def CUDAStreamSynchronize(stream: Any) -> None:
 
 
 def IsDriverInitialized() -> bool:
-    """Whether CUDA answers."""
+    """Return True if the CUDA driver answers."""
     return is_available()
 
 
@@ -363,7 +363,7 @@ def GetOpenCVVersion() -> str:
 
 
 def CheckDLPackCapsule(ptr: Any) -> tuple[bool, bool]:
-    """Whether `ptr` is a DLPack capsule that can be used, and whether its data is on a GPU."""
+    """Return whether `ptr` is a usable DLPack capsule, and whether its data is on a GPU."""
     from headrace.tensors.gpu.dlpack import device_of_capsule
 
     if not is_dlpack_capsule(ptr):
@@ -379,17 +379,17 @@ def CheckDLPackCapsule(ptr: Any) -> tuple[bool, bool]:
 
 
 def RegisteredCPUOps(internal_ops: bool = False) -> list[str]:
-    """What DALI calls the operators that run on the CPU: ``"readers__File"``."""
+    """Return DALI's names of the operators that run on the CPU: ``"readers__File"``."""
     return [*names_on("cpu", internal=internal_ops)]
 
 
 def RegisteredGPUOps(internal_ops: bool = False) -> list[str]:
-    """What DALI calls the operators that run on the GPU."""
+    """Return DALI's names of the operators that run on the GPU."""
     return [*names_on("gpu", internal=internal_ops)]
 
 
 def RegisteredMixedOps(internal_ops: bool = False) -> list[str]:
-    """What DALI calls the operators that take data on the CPU and return it on the GPU."""
+    """Return DALI's names of the operators that take CPU data and return it on the GPU."""
     return [*names_on("mixed", internal=internal_ops)]
 
 

@@ -1,4 +1,4 @@
-"""What `headrace.backend` has, by the name of DALI's compiled module, which programs import too.
+"""Alias of `headrace.backend` under the name of DALI's compiled module, which programs import too.
 
 Its parts that run DALI's own engine (`Pipeline`, `OpSpec`, ...) have no counterpart.
 """

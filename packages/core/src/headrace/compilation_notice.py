@@ -22,7 +22,7 @@ class CompilationNotice:
     def __init__(self, patience_seconds: float = _NOTICE_AFTER_SECONDS) -> None:
         self._left = patience_seconds
         self.seconds = 0.0
-        """How long kernels have been compiled altogether, as far as that has ended."""
+        """Total time spent in finished compilations of kernels."""
         self._lock = threading.Lock()
         # Guarded by the lock.
         self._told = False

@@ -185,7 +185,8 @@ def chosen_cache_folder(kind: str) -> Path | None:
 
 
 def cache_folder(kind: str) -> Path | None:
-    """Where files of this kind are kept between runs; all of them may be deleted at any time.
+    """Return the folder for files of this kind between runs; all of them may be deleted at any
+    time.
 
     ``$HEADRACE_CACHE_DIR/<kind>``, by default below ``$XDG_CACHE_HOME/headrace`` or
     ``~/.cache/headrace``. `None` if the user has no home, as an arbitrary user of a container.

@@ -26,7 +26,7 @@ _WAY_OUT = "Set the environment variable HEADRACE_CACHE_DIR to a folder that can
 
 
 def folders(first: Path | None = None) -> list[Path]:
-    """Where compiled code may be, in the order in which it is looked for and written."""
+    """Return the folders of compiled code, in the order in which they are read and written."""
     chosen = chosen_cache_folder("kernels")
     if chosen is not None:
         return [chosen]
@@ -120,9 +120,9 @@ def _shared_temporary_folder() -> Path | None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether it is a folder that nobody but this user can have written to.
+    """Return True if only this user can have written to the folder.
 
-    Compiled code is run as it is found: a link, or a folder that another user made, is not taken.
+    Compiled code is run as it is found: a link, or a folder that another user made, is refused.
     """
     try:
         status = os.lstat(folder)

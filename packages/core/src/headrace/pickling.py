@@ -37,7 +37,7 @@ def pickle_by_value(fun: _F) -> _F:
 
 
 class Pickler:
-    """How sources are packed for processes that are started anew, and unpacked there."""
+    """Packs sources for processes that are started anew, and unpacks them there."""
 
     def __init__(self, given: Any = None) -> None:
         parts = list(given) if isinstance(given, (tuple, list)) else [given]
@@ -79,7 +79,7 @@ def dumps(value: Any) -> bytes:
 
 
 class _DaliPickle:
-    """What packs sources when no pickler is given, by the name that programs know it by."""
+    """Default pickler of sources, under the name that programs know."""
 
     dumps = staticmethod(dumps)
     loads = staticmethod(pickle.loads)
@@ -91,7 +91,7 @@ def _by_value() -> type[pickle.Pickler]:
 
     class ByValue(code_pickler()):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
-            """How to pickle `value`, or `NotImplemented` for by its name."""
+            """Return how to pickle `value`, or `NotImplemented` to pickle it by name."""
             if isinstance(value, types.FunctionType) and hasattr(value, _MARK):
                 return super().reducer_override(_copied(value))  # which no module has
             if isinstance(value, (types.FunctionType, type)) and _is_in_main_file(value):
@@ -102,9 +102,9 @@ def _by_value() -> type[pickle.Pickler]:
 
 
 def _is_in_main_file(value: Any) -> bool:
-    """Whether workers find `value` in the main module, which they import where it is a file.
+    """Return True if workers find `value` in the main module, which they import if it is a file.
 
-    cloudpickle takes all that is in the main module by value, with everything it refers to.
+    cloudpickle takes everything in the main module by value, with all it refers to.
     """
     found: Any = sys.modules["__main__"]
     if value.__module__ != "__main__" or not hasattr(found, "__file__"):

@@ -1,4 +1,4 @@
-"""What functions of `fn.python_function` and its relatives can ask of the pipeline."""
+"""Queries about the pipeline for functions of `fn.python_function` and its relatives."""
 
 from __future__ import annotations
 

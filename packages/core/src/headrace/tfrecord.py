@@ -1,4 +1,4 @@
-"""What is in TFRecord files: descriptions of features, for `fn.readers.tfrecord`."""
+"""Content of TFRecord files: descriptions of features, for `fn.readers.tfrecord`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DALI 2.4 has besides operators, and this installation or version has not.
+"""Features of DALI 2.4 besides operators that this installation or version lacks.
 
 One table feeds the errors of imports, the page ``docs/to-come.md`` and the README.
 """

@@ -1,4 +1,4 @@
-"""What a traceback shows: the user's frames, and not those of the library between them.
+"""Tracebacks with the user's frames only, without those of the library between them.
 
 Public functions and methods are marked with `public`. Where an error leaves one of them, the frames
 of the library are taken out of its traceback, and causes that say nothing new are left out.
@@ -28,11 +28,11 @@ _SPECIAL = (
 )
 """Special methods that users call, beside those of arithmetic, which `public` is applied to."""
 _EXPECTED = (HeadraceError, MemoryError, OSError)
-"""What operators of the library may fail with."""
+"""Errors that the library's operators may raise."""
 
 
 class WorkerTraceback(Exception):  # noqa: N818 - it is shown as the cause of an error
-    """Where in a worker an error came from, as text: the frames themselves stay there."""
+    """Traceback of an error in a worker, as text: the frames themselves stay there."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -44,7 +44,7 @@ class WorkerTraceback(Exception):  # noqa: N818 - it is shown as the cause of an
 
 @functools.cache
 def own_folders() -> tuple[str, ...]:
-    """Where the library is: its core and its plugins, which may lie elsewhere."""
+    """Return the folders of the library: its core and its plugins, which may lie elsewhere."""
     folders = sys.modules["headrace"].__path__
     return tuple({os.path.join(f(path), "") for path in folders for f in (str, os.path.realpath)})
 
@@ -156,7 +156,7 @@ def user_part(error: BaseException) -> TracebackType | None:
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether the library has raised `error` on purpose: its frames tell a user nothing."""
+    """Return True if the library raised `error` on purpose: its frames tell a user nothing."""
     return isinstance(error, _EXPECTED) and _is_all_ours(error.__traceback__)
 
 
@@ -168,7 +168,9 @@ def _shows_all() -> bool:
 
 
 def _is_deliberate(error: BaseException) -> bool:
-    """Whether the library raises `error` on purpose, or passes it on from the user's own code."""
+    """Return True if the library raised `error` on purpose, or passed it on from the user's own
+    code.
+    """
     if isinstance(error, HeadraceError):
         return True
     if isinstance(error.__cause__, WorkerTraceback):
@@ -182,7 +184,7 @@ def _is_deliberate(error: BaseException) -> bool:
 
 
 def _says_nothing_new(cause: BaseException, error: BaseException) -> bool:
-    """Whether `error` tells all that there is to know about its cause."""
+    """Return True if `error` says everything that its cause says."""
     if not isinstance(error, HeadraceError) or not _is_all_ours(cause.__traceback__):
         return False
     if isinstance(error, OperatorError) and not isinstance(cause, _EXPECTED):

@@ -1,4 +1,4 @@
-"""Which operators run where, by DALI's names: the lists that programs look operators up in."""
+"""Operators by device, under DALI's names, as programs look them up."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ _added: dict[str, set[str]] = {"cpu": set(), "gpu": set()}
 
 
 def cpu_ops() -> set[str]:
-    """What DALI calls the operators that run on the CPU, as ``"readers__File"``."""
+    """Return DALI's names of the operators that run on the CPU, as ``"readers__File"``."""
     return {*names_on("cpu"), *_added["cpu"]}
 
 
 def gpu_ops() -> set[str]:
-    """What DALI calls the operators that run on the GPU."""
+    """Return DALI's names of the operators that run on the GPU."""
     return {*names_on("gpu"), *_added["gpu"]}
 
 
 def mixed_ops() -> set[str]:
-    """What DALI calls the operators that take data on the CPU and return it on the GPU."""
+    """Return DALI's names of the operators that take CPU data and return GPU data."""
     return {*names_on("mixed")}
 
 

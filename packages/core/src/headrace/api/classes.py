@@ -25,7 +25,7 @@ class OperatorInstance:
     _schema: OpSchema
     _function: Any
     schema_name: str
-    """What DALI calls the operator: ``"readers__File"``."""
+    """DALI's name of the operator: ``"readers__File"``."""
     _generated: bool
 
     def __init__(self, *positional: Any, **arguments: Any) -> None:
@@ -45,7 +45,7 @@ class OperatorInstance:
 
     @property
     def preserve(self) -> bool:
-        """Whether the operator is kept when nothing uses its outputs."""
+        """True if the operator is kept even when its outputs are unused."""
         return bool(self._arguments.get("preserve", False))
 
     def __call__(self, *inputs: Any, **arguments: Any) -> Any:
@@ -98,7 +98,7 @@ class FunctionInstance(OperatorInstance):
 
 
 def base_of(schema: OpSchema) -> type[OperatorInstance]:
-    """What the class of operator `schema` is derived from."""
+    """Return the base class for the class of operator `schema`."""
     if schema.fed:
         return ExternalSourceInstance
     return FunctionInstance if schema.calls_user else OperatorInstance

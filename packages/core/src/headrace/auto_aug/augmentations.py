@@ -54,7 +54,7 @@ def poster_mask_uint8(magnitude: float) -> np.ndarray:
 
 
 def solarize_add_shift(shift: float) -> np.ndarray:
-    """What is added to dark pixels."""
+    """Return the number added to dark pixels, uint8."""
     return np.array(min(int(shift), 255), np.uint8)
 
 

@@ -134,7 +134,9 @@ def apply_auto_augment(
 def _sub_policy_to_augmentation_matrix_map(
     policy: Policy,
 ) -> tuple[np.ndarray, list[list[Augmentation]]]:
-    """What either stage of a policy chooses from, and what each sub-policy chooses."""
+    """Return the index table of sub-policies, and the augmentations that each of their two stages
+    uses.
+    """
     count = max(map(len, policy.sub_policies))
     places = np.zeros((len(policy.sub_policies), count), np.int32)
     lists = []

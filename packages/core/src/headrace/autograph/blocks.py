@@ -70,7 +70,7 @@ class DataBlocks:
         guard.__exit__(*error)  # type: ignore[arg-type]
 
     def __getitem__(self, name: str) -> Any:
-        """What the variable `name` is now."""
+        """Return the current value of variable `name`."""
         return self._values[name]
 
     def next_branch(self) -> None:
@@ -105,7 +105,7 @@ class DataBlocks:
         )
 
     def _state(self, frame: FrameType) -> dict[str, Any]:
-        """What variables are now."""
+        """Return the current values of the variables."""
         local, code = frame.f_locals, frame.f_code
         own = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
         found: dict[str, Any] = {}

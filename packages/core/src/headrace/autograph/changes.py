@@ -31,7 +31,7 @@ class Attribute:
         self.key: tuple[int, Any] = id(base), (name,)
 
     def get(self) -> Any:
-        """What is there."""
+        """Return the current value of the attribute."""
         return getattr(self.base, self._name, NOTHING)
 
     def set(self, value: Any) -> None:
@@ -42,7 +42,7 @@ class Attribute:
             delattr(self.base, self._name)
 
     def join(self, if_true: Any, if_false: Any, join: Join) -> Any:
-        """What it is behind both branches."""
+        """Join the values from the two branches."""
         return _known(join(if_true, if_false, repr(f"{self.text}.{self._name}")))
 
 
@@ -86,7 +86,7 @@ class Contents:
             self.base[:] = value
 
     def join(self, if_true: Any, if_false: Any, join: Join) -> Any:
-        """What the items are behind both branches."""
+        """Join the items from the two branches."""
         name = repr(self.text)
         if isinstance(if_true, dict):
             return {
@@ -111,7 +111,7 @@ Slot = Attribute | Contents
 
 
 class Changes:
-    """What one branch changes, in order of the first change."""
+    """Changes made by one branch, in order of the first change."""
 
     def __init__(self) -> None:
         self.slots: dict[tuple[int, Any], Slot] = {}

@@ -30,7 +30,7 @@ class _Choice:
         self._guard: contextlib.AbstractContextManager[Any, Any] | None = None
 
     def needs(self, holds: bool) -> bool:
-        """Whether the operand for a true or false value is needed; enter its branch if it is."""
+        """Return True if the operand for this truth value is needed, and enter its branch then."""
         if self.branches is None:
             return self.truth is holds
         self.leave()
@@ -70,12 +70,12 @@ def decide_logical(value: Any, operation: str) -> None:
 
 
 def if_true() -> bool:
-    """Whether the operand for a true value is to be evaluated."""
+    """Return True if the operand for a true condition must be evaluated."""
     return _open.choices[-1].needs(True)
 
 
 def if_false() -> bool:
-    """Whether the operand for a false value is to be evaluated."""
+    """Return True if the operand for a false condition must be evaluated."""
     return _open.choices[-1].needs(False)
 
 

@@ -28,7 +28,7 @@ _codes: dict[tuple[CodeType, str], CodeType | None] = {}
 
 
 def call(function: Any) -> Any:
-    """What to call in the place of `function`, so that conditions in it may be on data."""
+    """Return the function to call in place of `function`, so that its conditions may be on data."""
     if tracing.current() is None:
         return function
     return _converted(function)

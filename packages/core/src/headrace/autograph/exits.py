@@ -117,7 +117,7 @@ def _without_continue(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _always(block: list[ast.stmt], kind: type[ast.stmt]) -> bool:
-    """Whether `block` certainly ends in a statement of `kind`, or raises."""
+    """Return True if `block` always ends in a statement of `kind`, or raises."""
     if not block:
         return False
     last = block[-1]

@@ -140,7 +140,7 @@ class ExpressionRewriter(ast.NodeTransformer):
 
 
 def _leaves_alone(function: ast.expr) -> bool:
-    """Whether what is given to `function` stays as it is."""
+    """Return True if calling `function` leaves its arguments unchanged."""
     name = function.attr if isinstance(function, ast.Attribute) else function
     return (name.id if isinstance(name, ast.Name) else name) == "do_not_convert"
 

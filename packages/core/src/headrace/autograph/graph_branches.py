@@ -49,11 +49,11 @@ class GraphBranches:
     """Runs the branches of `DataNode`s: see `headrace.autograph.tracing.Branches`."""
 
     def is_data(self, value: object) -> bool:
-        """Whether `value` is an edge of the graph."""
+        """Return True if `value` is an edge of the graph."""
         return isinstance(value, DataNode)
 
     def is_constant(self, value: object) -> bool:
-        """Whether `value` is a number or an array."""
+        """Return True if `value` is a number or an array."""
         return isinstance(value, (bool, int, float, np.generic, ScalarConstant)) or is_array(value)
 
     def guarded(

@@ -45,7 +45,7 @@ def unset(name: str) -> Missing:
 def join(
     branches: Branches, condition: Any, if_true: Any, if_false: Any, name: str, line: str
 ) -> Any:
-    """What the variable `name` is behind an `if` at `line`, given what it is in either branch.
+    """Return variable `name` after an `if` at `line`, given its value in each branch.
 
     Tuples, lists and dictionaries of the same structure are joined element by element.
     """
@@ -134,7 +134,7 @@ def _join_nested(
 
 
 def _same(if_true: object, if_false: object) -> bool:
-    """Whether both are one plain value, which needs not become data."""
+    """Return True if both are the same plain value, which need not become data."""
     if type(if_true) is not type(if_false):
         return False
     try:

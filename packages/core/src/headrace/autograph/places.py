@@ -1,4 +1,4 @@
-"""What a block of statements assigns."""
+"""Places that a block of statements assigns to."""
 
 from __future__ import annotations
 
@@ -81,10 +81,9 @@ class _Finder(ast.NodeVisitor):
 
 
 def contains(block: list[ast.stmt], kind: type[ast.stmt]) -> bool:
-    """Whether a statement of `kind` is in `block` or in blocks within.
+    """Return True if `block` or a nested block has a statement of `kind`.
 
-    What is in functions and classes that the block defines does not count; nor does the
-    `continue` of loops in it.
+    Functions and classes defined in the block are skipped, and so is the `continue` of its loops.
     """
     outside: tuple[type[ast.stmt], ...] = _SCOPES
     if kind is ast.Continue:

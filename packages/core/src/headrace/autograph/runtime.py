@@ -1,4 +1,4 @@
-"""What rewritten functions call; they know this module as ``_headrace``."""
+"""Runtime functions called by rewritten code, which knows this module as ``_headrace``."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def changed(base: Any, text: str, *blocks: PlainBlocks | DataBlocks) -> Any:
 
 
 def not_(value: Any) -> Any:
-    """What ``not value`` is."""
+    """Return ``not value``."""
     branches = tracing.current()
     if branches is None or not branches.is_data(value):
         return not value
@@ -87,7 +87,7 @@ def plain(condition: Any, what: str) -> Any:
 
 
 def iterable(value: Any) -> Any:
-    """What a loop runs over, which must not be data."""
+    """Return the iterable of a loop; it must not be data."""
     branches = tracing.current()
     if branches is not None and branches.is_data(value):
         raise ArgumentTypeError(

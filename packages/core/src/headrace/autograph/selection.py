@@ -1,4 +1,4 @@
-"""Which functions are rewritten: the user's own, and not those of libraries."""
+"""Selection of the functions to rewrite: the user's own, not those of libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARK = "_headrace_do_not_convert"
 """The attribute of functions that users want left alone."""
 
 _INSTALLED = "-packages"
-"""What the folders that packages are installed in have in common: ``site-packages`` and so on."""
+"""Common suffix of the folders that packages are installed in: ``site-packages`` and so on."""
 _LEFT_ALONE = (
     inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
     # What iterates over a generator is Python's own code, outside of any branch.
@@ -24,7 +24,7 @@ _mentions: dict[int, bool] = {}
 
 
 def is_selected(function: FunctionType) -> bool:
-    """Whether conditions in `function` may be on data.
+    """Return True if conditions in `function` may be on data.
 
     A function of an installed package is selected where its package is that of the definition, or
     where its module uses Headrace.

@@ -1,4 +1,4 @@
-"""Whether conditions on data are being traced on this thread, and by what."""
+"""The tracer of conditions on data that is active on this thread, if any."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 
 class Branches(Protocol):
-    """What data is, and how branches of it are run and joined."""
+    """Interface of a tracer: recognises data, and runs and joins branches on it."""
 
     def is_data(self, value: object) -> bool:
-        """Whether `value` differs from sample to sample."""
+        """Return True if `value` differs from sample to sample."""
         ...
 
     def is_constant(self, value: object) -> bool:
-        """Whether `value` can be made data that is the same for all samples."""
+        """Return True if `value` can become data that is the same for all samples."""
         ...
 
     def guarded(
@@ -37,7 +37,7 @@ class Branches(Protocol):
         ...
 
     def negated(self, value: Any) -> Any:
-        """What ``not value`` is, for data."""
+        """Return ``not value`` for data."""
         ...
 
 
@@ -45,7 +45,7 @@ _local = threading.local()
 
 
 def current() -> Branches | None:
-    """What traces data on this thread now; `None` where nothing does."""
+    """Return the tracer that is active on this thread, or `None`."""
     return getattr(_local, "branches", None)
 
 

@@ -41,7 +41,7 @@ def rewrite(function: ast.FunctionDef | ast.Lambda) -> None:
 
 
 def is_generator(function: ast.FunctionDef) -> bool:
-    """Whether a function is a generator, which is left as it is."""
+    """Return True if `function` is a generator, which is left as it is."""
     pending: list[ast.AST] = list(function.body)
     while pending:
         node = pending.pop()
@@ -66,7 +66,7 @@ class _FunctionRewriter(ExpressionRewriter):
         self.assigned: list[tuple[str, ...]] = []
         """The variables that each of them assigns."""
         self.in_loop = 0
-        """How many of them are outside of the innermost loop."""
+        """Number of enclosing loops outside of the innermost loop."""
 
     def rewrite(self) -> None:
         self.function.body = self._block(self.function.body)
@@ -133,7 +133,9 @@ class _FunctionRewriter(ExpressionRewriter):
         return [*self._refusals("continue", self.open[self.in_loop :], node), node]
 
     def _refusals(self, what: str, conditionals: list[str], node: ast.stmt) -> list[ast.stmt]:
-        """What refuses that `node` leaves a branch whose condition is data."""
+        """Return statements that raise an error if `node` leaves a branch whose condition is
+        data.
+        """
         return [
             located(ast.Expr(_method(name, "refuse", _constant(what))), node)
             for name in reversed(conditionals)

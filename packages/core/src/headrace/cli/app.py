@@ -112,7 +112,7 @@ def _main(
 @app.command()
 @_command
 def doctor() -> None:
-    """What is installed, which devices, decoders and caches there are, and what to install."""
+    """Report installed packages, devices, decoders and caches, and suggest what to install."""
     from headrace.cli.doctor import examine
 
     found = examine()
@@ -235,7 +235,7 @@ def _other(against: str, threads: int | None, workers: str | None) -> dict[str, 
 
 
 def _names(settings: list[dict[str, Any]]) -> list[str]:
-    """What to call each, by the settings in which they differ."""
+    """Return a label for each run, from the settings in which they differ."""
     shown = []
     for one in settings:
         others = [other for other in settings if other is not one]

@@ -1,4 +1,4 @@
-"""What is installed, which devices there are, and what would help: facts, without any layout."""
+"""Facts for ``headrace doctor``, without layout: packages, devices, and suggestions."""
 
 from __future__ import annotations
 
@@ -119,7 +119,9 @@ def _libraries(to_do: list[str]) -> list[Line]:
 
 
 def _opencv(version: str, to_do: list[str]) -> Line:
-    """Whether it works, and is the only one: others have the same files."""
+    """Check that OpenCV works and is the only one: its distributions overwrite each other's
+    files.
+    """
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         opencv.cv2.cache_clear()  # which would say it once
@@ -209,7 +211,7 @@ def _caches(to_do: list[str]) -> list[Line]:
 
 
 def file_sizes(paths: Iterable[Path]) -> tuple[int, int]:
-    """How many of these are files, and their bytes; others may delete them meanwhile."""
+    """Return the number of `paths` that are files, and their bytes; files may vanish meanwhile."""
     sizes = []
     for path in paths:
         try:
@@ -221,7 +223,7 @@ def file_sizes(paths: Iterable[Path]) -> tuple[int, int]:
 
 
 def _can_write(folder: Path) -> bool:
-    """Whether the folder, or the first of those above it that is there, can be written."""
+    """Return True if the folder, or its nearest existing parent, is writable."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return os.access(folder, os.W_OK)
@@ -250,7 +252,7 @@ def _bound() -> None:
 
 
 def _variable(name: str, default: str, check: Callable[[], object], to_do: list[str]) -> Line:
-    """What a variable is set to; `check` raises, or warns, if that is not allowed."""
+    """Report the value of an environment variable; `check` raises or warns if it is invalid."""
     given = os.environ.get(name)
     if given is None:
         return Line(name, f"not set: {default}")

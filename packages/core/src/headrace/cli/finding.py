@@ -15,7 +15,7 @@ from headrace.pipeline import Pipeline
 
 
 class CommandError(Exception):
-    """What is wrong with what the user has typed, in a line."""
+    """Error in the command that the user typed, in one line."""
 
 
 class Found(NamedTuple):
@@ -60,9 +60,9 @@ class Found(NamedTuple):
 
 
 def find(spec: str) -> Found:
-    """What `spec`, like ``train.py:pipeline``, names.
+    """Return the pipeline source that `spec` names, as ``train.py:pipeline`` does.
 
-    Without a name, it is the only thing in the script that pipelines can be had from.
+    Without a name, the script must contain exactly one.
     """
     path, name = _split(spec)
     module = _imported(path)

@@ -24,7 +24,7 @@ class Box:
 
 @dataclass
 class Layout:
-    """Where boxes are.
+    """Positions of boxes.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ _WARM_UP_BATCHES = 2
 
 
 class Comparison(NamedTuple):
-    """How two settings of a pipeline compare."""
+    """Times of two settings of a pipeline, side by side."""
 
     first: list[float]
     """Samples a second in each round, ..."""
@@ -24,7 +24,7 @@ class Comparison(NamedTuple):
 
     @property
     def ratios(self) -> list[float]:
-        """How many times as fast the first is, round by round."""
+        """Return the speed of the first relative to the second, for each round."""
         return [a / b for a, b in zip(self.first, self.second, strict=True)]
 
     @property

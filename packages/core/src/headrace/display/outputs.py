@@ -1,4 +1,4 @@
-"""What users have in hand, brought to one form: named outputs, each a list of arrays."""
+"""Normalise user data for display: named outputs, each a list of arrays."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _is_batch(item: Any) -> bool:
 
 
 def _differ(items: Any) -> bool:
-    """Whether arrays have different numbers of axes, as samples of one batch have not."""
+    """Return True if the arrays differ in rank, which samples of one batch cannot."""
     return len({_axes(item) for item in items}) > 1
 
 
@@ -135,7 +135,7 @@ def _array(item: Any, name: str) -> tuple[np.ndarray, str]:
 
 
 def _is_one_sample(array: np.ndarray) -> bool:
-    """Whether an array of which nothing is known looks like one sample, and not like a batch."""
+    """Return True if an array without metadata looks like one sample rather than a batch."""
     if array.ndim == 2 and array.dtype.kind == "f":
         return bool(array.shape[1] < 16 * array.shape[0])  # else rows of signals
     if array.ndim == 3:

@@ -21,7 +21,7 @@ _FEW_NUMBERS = 8
 
 
 class Kind(enum.Enum):
-    """How samples are shown."""
+    """Form in which samples are shown."""
 
     FRAMES = "images"
     SIGNAL = "signals"
@@ -31,7 +31,7 @@ class Kind(enum.Enum):
 
 
 class Scale(NamedTuple):
-    """Which values are black and white; the same for all samples of an output."""
+    """Values shown as black and white; the same for all samples of an output."""
 
     low: float
     high: float
@@ -64,7 +64,9 @@ class Scale(NamedTuple):
 
 
 def kind_and_layout(sample: np.ndarray, layout: str) -> tuple[Kind, str]:
-    """How a sample is shown, and its layout, which is guessed from the shape where it has none."""
+    """Return the form in which a sample is shown, and its layout, guessed from the shape if
+    absent.
+    """
     if "f" in layout and sample.ndim == 2:
         return Kind.SPECTROGRAM, layout
     if layout[:1] == "t" and sample.ndim <= 2:

@@ -180,7 +180,7 @@ def _captions(
     kinds: Sequence[tuple[Kind, str]],
     labels: Sequence[Any] | None,
 ) -> list[str]:
-    """What stands below each sample."""
+    """Return the caption below each sample."""
     if labels is not None:
         return [str(label) for label in labels]
     count = max((len(output.samples) for output in outputs), default=0)

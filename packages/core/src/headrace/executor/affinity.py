@@ -1,4 +1,4 @@
-"""Which processors each worker of a pipeline may use, where it is bound to some."""
+"""Processors that each worker of a pipeline may use, if it is bound to some."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def bind(processors: tuple[int, ...]) -> None:
 
 
 def find_affinity(workers: int, device_id: int | None) -> Affinity | None:
-    """What ``set_affinity=True`` means now, in this process."""
+    """Resolve ``set_affinity=True`` for the current process."""
     if not hasattr(os, "sched_setaffinity"):
         warnings.warn(
             "`set_affinity` has no effect: this system lets no program bind its threads.",

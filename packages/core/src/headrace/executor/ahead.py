@@ -1,4 +1,6 @@
-"""How many iterations are worked on at a time: found out, where worker processes carry samples."""
+"""Number of iterations in progress at a time, tuned by measurement when worker processes are
+used.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,13 @@ class Ahead:
         self.least = least
         self.most = max(most, least)
         self.varies = self.most > self.least
-        """Whether there is anything to find out."""
+        """True if there is a choice to tune."""
         self.now = least
-        """How many may be in progress."""
+        """Number of iterations that may be in progress."""
         self._calm, self._enough = 0, _CALM
         """Iterations handed over since a worker was in need, and after how many fewer are tried."""
         self._is_try = False
-        """Whether that was done last."""
+        """True if the last step was a trial."""
         self._taken = 0
         """Iterations handed over since it was last seen how many are spare."""
         self._spare = self.most

@@ -1,4 +1,4 @@
-"""What to do with a sample that cannot be read or decoded, and the report of what was done."""
+"""Handling of samples that cannot be read or decoded, and the report about them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BadSample:
     operator: str
     """Operator that failed on it."""
     reason: str
-    """What that operator said."""
+    """Message of that operator."""
     iteration: int
     """Number of the iteration, counted from the pipeline's first."""
     index: int

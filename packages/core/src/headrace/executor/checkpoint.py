@@ -1,7 +1,7 @@
-"""What a checkpoint holds, and its bytes: JSON with a mark, a version and a checksum.
+"""Contents of a checkpoint, and its bytes: JSON with a mark, a version and a checksum.
 
-JSON, because bytes that somebody sends must not be able to run code, as a pickle can; and because
-all there is to say are a few numbers for each operator. Nothing of a batch is in it.
+JSON, because bytes from elsewhere must not be able to run code, as a pickle can, and because a few
+numbers for each operator are all there is to store. It contains no batch data.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Checkpoint:
     iteration: int
     """Number of the next iteration that the consumer will get: random streams count by it."""
     sources: dict[str, Any]
-    """Where the external sources stand: `InputQueues.state`."""
+    """Positions of the external sources: `InputQueues.state`."""
     operators: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By a name that says which operator it is: its kind, and what it has of a seed and a state."""
     iterator: dict[str, Any] | None = None
-    """Where the iterator stood that the pipeline was run by, if it was."""
+    """Position of the iterator that ran the pipeline, if one did."""
 
     def packed(self) -> bytes:
         """As bytes."""

@@ -60,7 +60,7 @@ class Executor:
     programs_class = Programs
     stages_class = Stages
     tasks_class = CpuTasks
-    """What the parts are made of; others in a profiled pipeline."""
+    """Classes of the parts; replaced in a profiled pipeline."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Executor:
         )
         self.consumer = self._schedule.consumer
         self._batch_reader: BatchReader | None = None
-        """What reads whole batches, where a stage on the GPU follows."""
+        """Reader of whole batches, if a stage on the GPU follows."""
         if reads_for_gpu(plan):
             self._batch_reader = BatchReader(
                 num_threads, affinity=affinity, scans=decodes_next(plan)
@@ -225,7 +225,7 @@ class Executor:
             self._schedule.add(iteration)
 
     def pending(self) -> int:
-        """How many iterations are scheduled and not yet handed over."""
+        """Number of iterations that are scheduled and not yet handed over."""
         return len(self._schedule.queue)
 
     def finish(self) -> None:
@@ -289,7 +289,7 @@ class Executor:
             raise UsageError("The pipeline was shut down while its outputs were awaited.")
 
     def _is_to_end(self) -> bool:
-        """Whether this is a daemon thread that is to end with the program, silently."""
+        """Return True if this is a daemon thread that must exit silently with the program."""
         if not self.monitor.exiting:
             return False
         return threading.current_thread() is not threading.main_thread()

@@ -13,12 +13,12 @@ _told = False
 
 
 def absence() -> str:
-    """Why what asks for a GPU is to run on the CPU, where the user wants that; else nothing."""
+    """Return the reason why GPU work runs on the CPU by the user's choice, or ""."""
     return f"the environment variable {GPU.name} is 'never'" if is_off() else ""
 
 
 def why_none() -> str:
-    """Why no GPU can be used; nothing if one can."""
+    """Return the reason why no GPU can be used, or ""."""
     if is_off():
         return absence()
     try:

@@ -1,8 +1,8 @@
-"""Which samples of a batch a node runs for, once the predicates of its guard are there.
+"""Samples of a batch that a node runs for, selected by the predicates of its guard.
 
-Batches between stages have a place for every sample. In those of a guarded node the places of other
-samples are empty: nobody reads them. Who takes whole batches (operators of batches, the GPU, the
-user) gets them packed.
+Batches between stages have a position for every sample. In those of a guarded node the positions of
+other samples are empty and never read. Readers of whole batches (operators of batches, the GPU, the
+user) get them packed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def members(guard: Guard, buffers: Sequence[Any], size: int) -> np.ndarray:
 def chosen_branches(
     guards: Iterable[Guard], reads: Sequence[int], buffers: Sequence[Any], size: int
 ) -> Choices:
-    """Which guards select samples, as far as predicates are in `reads`, there, and numbers."""
+    """Return the guards that select samples, as far as their predicates are available in `reads` as
+    numbers.
+    """
 
     def is_known(term: tuple[int, bool]) -> bool:
         buffer = buffers[term[0]] if term[0] in reads else None

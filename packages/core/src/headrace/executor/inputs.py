@@ -67,7 +67,7 @@ def check_argument(arg: Arg, spec: Spec) -> None:
 
 
 def is_for_frames(schema: OpSchema, inputs: Sequence[Spec], tensors: Mapping[str, Spec]) -> bool:
-    """Whether an operator that knows single frames is given sequences."""
+    """Return True if an operator for single frames gets sequences."""
     if not schema.frames or not inputs:
         return False
     further = [*inputs[1:], *(tensors.values() if schema.frames_of_args else ())]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class State(IntEnum):
-    """Where an iteration is. One thread owns it in the states that `OWNED` lists."""
+    """State of an iteration. One thread owns it in the states that `OWNED` lists."""
 
     SCHEDULED = auto()
     """It is in the queue, and its readers have not drawn for it."""
@@ -88,13 +88,12 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 """To which states each may change."""
 
 UNDONE = frozenset({BEGINNING, RUNNING, COMPLETING, LAUNCHING, DONE})
-"""Where an iteration may be when a Ctrl-C interrupts the consumer's work on it. It goes back to
-`SCHEDULED` or `QUEUED` then: see `headrace.executor.gpu.inline`.
-"""
+"""States of an iteration that a Ctrl-C may interrupt in the consumer's thread. It goes back to
+`SCHEDULED` or `QUEUED` then: see `headrace.executor.gpu.inline`."""
 
 
 class FilesInFlight(Protocol):
-    """What reads all samples of an iteration at once; see `headrace.executor.sources.reading`."""
+    """Reader of all samples of an iteration at once; see `headrace.executor.sources.reading`."""
 
     program: Program
     """That of the stage."""
@@ -169,11 +168,11 @@ class Iteration:
         the iteration, without the lock. It owns their memory until the consumer takes the outputs.
         """
         self.carried: dict[int, Any] = {}
-        """What of the buffers worker processes read, by register."""
+        """Inputs of worker processes, by register."""
         self.packed: dict[Program, Any] = {}
-        """What tasks of worker processes have in common, by program."""
+        """Common part of the tasks of worker processes, by program."""
         self.entries: dict[int, np.ndarray] = {}
-        """What each reader drew: int64, the number of the entry of each sample."""
+        """Indices of the entries that each reader drew for the samples, int64."""
         self.states: dict[int, Any] = {}
         """State of each reader before it drew for this iteration."""
         self.next = 0
@@ -182,7 +181,7 @@ class Iteration:
         self.in_flight = 0
         """Chunks of samples that workers have in hand, where it is `RUNNING`."""
         self.files: FilesInFlight | None = None
-        """What reads all of its samples at once, until somebody has waited for that."""
+        """Reader of all its samples at once, until a thread has waited for it."""
         self.failures: dict[int, BaseException] = {}
         self.replacements: dict[int, int] = {}
         """For each failed sample the good one whose row of every output takes its place."""
@@ -197,7 +196,7 @@ class Iteration:
         redrawn.
         """
         self.error: BaseException | None = None
-        """What it fails with, once whoever works on it has noticed."""
+        """Error it fails with, once its owner has noticed."""
         self.seeds: dict[int, Any] | None = None
         """Seeds for this iteration alone, by the serial number of the operator's node."""
         self.started = 0.0
@@ -206,12 +205,12 @@ class Iteration:
 
     @property
     def done(self) -> bool:
-        """Whether it is complete or has failed."""
+        """True if it is complete or has failed."""
         return self.state is DONE
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody works on it."""
+        """True if a thread owns it."""
         return self.in_flight > 0 or self.state in OWNED
 
     def check(self, state: State) -> None:
@@ -229,7 +228,7 @@ class Iteration:
         self.state = state
 
     def seed_of(self, step: Step) -> Any:
-        """What random numbers of a step depend on."""
+        """Return the seed of a step's random numbers."""
         return step.seed if self.seeds is None else self.seeds.get(step.node.serial, step.seed)
 
     def run_all(self) -> None:

@@ -26,7 +26,7 @@ class Loaded(NamedTuple):
     columns: list[Any]
     """The pieces, a list with one array for each entry, and then the columns of the index."""
     sources: list[str]
-    """What entries come from."""
+    """Files that the entries come from."""
 
 
 class Loader:

@@ -1,4 +1,4 @@
-"""What one pipeline has of the pools, what of it each of its iterations, and who holds the rest."""
+"""Memory of a pipeline in the pools, by iteration and by holder."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ class PipelineMemory:
             yield "device", max(pool.bytes_held - idle, 0), idle
 
     def held(self) -> tuple[int, int, int]:
-        """What pools of the host have lent, what they keep, and what that of the GPU has; nothing
-        is asked of a GPU for it.
+        """Return bytes lent by the host's pools, bytes they keep, and bytes of the GPU's pool; does
+        not call the GPU.
         """
         used = idle = 0
         for share in self._shares.values():
@@ -135,12 +135,12 @@ class MemoryLimit:
     ) -> None:
         self.limit = host, device
         self.estimate = estimate
-        """What the largest iteration so far has taken."""
+        """Memory of the largest iteration so far."""
         self._memory = memory
         self._is_known = any(estimate)
 
     def has_room(self, queue: Iterable[Iteration]) -> bool:
-        """Whether one more iteration than those in `queue` keeps to the limit, as estimated."""
+        """Return True if one more iteration than those in `queue` fits the limit, by estimate."""
         if not self._is_known:
             return False
         needed = self._memory.in_use().plus(self.estimate)

@@ -9,7 +9,7 @@ import weakref
 
 
 class Wakeup:
-    """What ends a thread's wait for worker processes from outside: a file, for `poll`."""
+    """Event that ends a thread's wait for worker processes: a file descriptor for `poll`."""
 
     def __init__(self) -> None:
         self._file = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -25,7 +25,7 @@ class Wakeup:
         os.eventfd_write(self._file, 1)
 
     def was_set(self) -> bool:
-        """Whether `set` was called since this was asked last."""
+        """Return True if `set` was called since the last call."""
         with contextlib.suppress(BlockingIOError):
             return bool(os.eventfd_read(self._file))
         return False
@@ -92,7 +92,7 @@ class Monitor:
         """Something was finished."""
         self.closed = False
         self.exiting = False
-        """Whether it was closed because the program ends."""
+        """True if it was closed because the program ends."""
 
     def close(self) -> None:
         """Have all threads that wait return."""
@@ -114,10 +114,11 @@ class Monitor:
 
 
 def interruption(error: RuntimeError) -> BaseException:
-    """What to raise in place of `error`, which came out of a wait under a lock.
+    """Return the exception to raise in place of `error`, which a wait under a lock raised.
 
-    `Condition.wait` does not hold the lock any more where a Ctrl-C comes right after it let go. The
-    end of the ``with`` then fails to let go once more, and its error hides the interruption.
+    `Condition.wait` no longer holds the lock if a Ctrl-C arrives just after it was released.
+    Leaving the
+    ``with`` block then fails to release it again, and that error hides the interruption.
     """
     hidden = error.__context__
     return error if hidden is None or isinstance(hidden, Exception) else hidden

@@ -24,11 +24,11 @@ class _Link(NamedTuple):
     packed: bytes
     """The error, or what is most like it of all that can be pickled."""
     plain: bytes
-    """What stands for it where the parent cannot unpickle it."""
+    """Replacement for a parent that cannot unpickle it."""
     is_expected: bool
-    """Whether the library has raised it on purpose, so that its traceback tells a user nothing."""
+    """True if the library raised it on purpose, so that its traceback tells a user nothing."""
     has_cause: bool
-    """Whether the next link is its cause; else that is its context."""
+    """True if the next link is its cause; otherwise that is its context."""
     hides_context: bool
 
 
@@ -130,7 +130,7 @@ class _StandIn(NamedTuple):
     notes: list[str]
     where: Where | None
     is_whole: bool = False
-    """Whether it has all that the error had."""
+    """True if it has all attributes of the error."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made, tuple(self)[:-1]
@@ -206,7 +206,7 @@ def _pickler() -> type[pickle.Pickler]:
 
     class ErrorPickler(code_pickler()):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
-            """How to pickle `value`, or `NotImplemented` for as usual."""
+            """Return how to pickle `value`, or `NotImplemented` for the default."""
             kind = type(value)
             if (
                 isinstance(value, BaseException)

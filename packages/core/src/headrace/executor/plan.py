@@ -1,9 +1,9 @@
-"""How a graph is cut: registers for its edges, and stages of work, one after the other.
+"""Division of a graph: registers for its edges, and stages of work, one after the other.
 
 In a stage on the CPU a sample flows through all operators while it is hot in the cache; only an
 operator that needs the whole batch ends it. A stage on the GPU takes whole batches. There are two
-streams, each with a thread of its own: ``"mixed"`` for what has its data on the host
-(uploads, decoders), which so runs ahead of ``"gpu"``, where everything else goes.
+streams, each with a thread of its own: ``"mixed"`` for work whose data is on the host (uploads,
+decoders), which thus runs ahead of ``"gpu"``, the stream of everything else.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Plan:
     stages: list[Stage]
     registers: dict[tuple[int, int], int]
     consumers: list[int]
-    """How many operators (and pipeline outputs) read each register."""
+    """Number of operators (and pipeline outputs) that read each register."""
     leaves_stage: list[bool]
-    """Whether the register must become a batch: an output, or read by a later stage."""
+    """True if the register must become a batch: an output, or read by a later stage."""
     outputs: list[int]
     guards: dict[int, Guard]
     """The samples that a register has, where these are not all."""
@@ -74,9 +74,9 @@ class Plan:
     hints: dict[int, int]
     """Bytes that a sample takes on registers that become batches, as far as it was told ahead."""
     on_gpu: list[bool]
-    """Whether the register is in memory of the GPU."""
+    """True if the register is in GPU memory."""
     uploaded: list[bool]
-    """Whether the GPU or its decoders read the register, so that page-locked memory suits it."""
+    """True if the GPU or its decoders read the register, so that page-locked memory suits it."""
     warned: set[int] = field(default_factory=set)
     """Nodes, by ``id(node)``, that a warning was given of."""
 
@@ -135,11 +135,13 @@ class Plan:
 
 
 def batches_read_ahead(plan: Plan) -> int:
-    """How many iterations more are worth beginning early, so that files are there for the decoders.
+    """Return the number of further iterations to begin early, so that files are ready for decoders.
 
-    From files to the GPU, an iteration goes through several threads, one after the other, while
-    what it takes is little: with two of them on their way, decoders would often have nothing to do.
-    Readers say how far ahead they read. What external sources have is not asked for earlier.
+    From files to the GPU, an iteration goes through several threads, one after the other, with
+    little
+    work in each: with only two on the way, decoders would often be idle. Readers say how far ahead
+    they
+    read. External sources are not asked earlier.
     """
     decodes = any(n.device == "mixed" and not n.schema.copies_to for n in plan.nodes)
     if plan.fed_nodes or not decodes or _calls_user(plan):
@@ -148,10 +150,11 @@ def batches_read_ahead(plan: Plan) -> int:
 
 
 def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: int) -> int:
-    """How many iterations more may be begun early, so that each of many worker processes has a
-    chunk of samples that is worth a message, and the next one is there when it is done.
+    """Return the number of further iterations that may begin early, so that each worker process has
+    a
+    chunk worth a message, and the next one is there when it is done.
 
-    How many are begun is found out; see `headrace.executor.ahead`.
+    The number in use is tuned; see `headrace.executor.ahead`.
     """
     if processes < _MANY_PROCESSES or plan.fed_nodes or plan.streams or _calls_user(plan):
         return 0
@@ -160,7 +163,9 @@ def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: in
 
 
 def _calls_user(plan: Plan) -> bool:
-    """Whether functions of the user's are called, no earlier than `prefetch_queue_depth` says."""
+    """Return True if the user's functions are called, so that `prefetch_queue_depth` limits how
+    early.
+    """
     return any(node.schema.calls_user for node in plan.nodes)
 
 
@@ -185,7 +190,7 @@ def check_constants(nodes: list[OpNode]) -> None:
 
 
 def works_on_batches(node: OpNode) -> bool:
-    """Whether the class that does the work of `node` is one of whole batches."""
+    """Return True if the class that implements `node` works on whole batches."""
     return issubclass(class_of(node), BatchOperator)
 
 
@@ -354,9 +359,9 @@ def _phases(nodes: list[OpNode]) -> list[tuple[str, list[OpNode]]]:
 
 
 def _waits(node: OpNode, source: OpNode) -> bool:
-    """Whether `source` must be in an earlier group than `node`, which reads what it makes.
+    """Return True if `source` must be in an earlier group than `node`, which reads its outputs.
 
-    What the GPU has copied to the host is there once the group of the copy is done.
+    Copies from the GPU to the host are ready once the group of the copy is done.
     """
     device = device_of(node)
     return device_of(source) != device or (device != "cpu" and source.output_device == "cpu")
@@ -366,17 +371,17 @@ _DEVICES = ("cpu", "mixed", "gpu")
 
 
 def device_of(node: OpNode) -> str:
-    """Where `node` runs: ``"cpu"``, ``"mixed"`` or ``"gpu"``."""
+    """Return the device of `node`: ``"cpu"``, ``"mixed"`` or ``"gpu"``."""
     if node.input_queue is not None and node.device == "gpu":
         return "mixed"  # what was fed is uploaded there
     return node.device
 
 
 def shares_streams(plan: Plan) -> bool:
-    """Whether streams take hardly more than the interpreter's time, so that a thread more for each
-    would bring nothing, and waking it costs more than much of what there is to do.
+    """Return True if streams need little but interpreter time, so that a thread for each would gain
+    nothing and cost its wake-ups.
 
-    Decoders are another matter: their thread is to be there when they have something to do.
+    Decoders are different: their thread must be ready when there is work for them.
     """
     return bool(plan.streams) and all(
         stage.device != "mixed" or node.input_queue is not None or node.schema.copies_to
@@ -386,14 +391,17 @@ def shares_streams(plan: Plan) -> bool:
 
 
 def mixes_samples(stage: Stage) -> bool:
-    """Whether what one sample holds behind `stage` may come of another: of operators that see the
-    whole batch, nobody knows. Uploads and decoders take each sample by itself.
+    """Return True if a sample after `stage` may depend on another sample. Operators on whole
+    batches
+    may mix them; uploads and decoders take each sample by itself.
     """
     return stage.device != "mixed" and bool(stage.batch_nodes)
 
 
 def fed_registers(plan: Plan, stage: Stage) -> list[int]:
-    """What external sources feed to a stage on the GPU that does nothing else; else nothing."""
+    """Return the registers that external sources feed to a GPU stage without other work, else
+    none.
+    """
     if stage.device == "cpu" or any(node.input_queue is None for node in stage.batch_nodes):
         return []
     return [plan.registers[id(n), k] for n in stage.batch_nodes for k in range(len(n.outputs))]

@@ -49,7 +49,7 @@ class SamplePlans:
 
     @property
     def planned(self) -> Planned:
-        """What the operator has worked out, as columns."""
+        """Results of the operator's `plan`, as columns."""
         if self._planned is None:
             rows = self.rows
             table = tuple(zip(*rows, strict=True)) if type(rows[0]) is tuple else np.array(rows)
@@ -70,7 +70,7 @@ class SamplePlans:
 
     @property
     def rows(self) -> list[Any]:
-        """What `cpu` finds as ``c.row``, one for each sample."""
+        """Values that `cpu` reads as ``c.row``, one for each sample."""
         if self._rows is None:
             self._rows = self.planned.rows(self.size)
         return self._rows
@@ -114,7 +114,7 @@ class SamplePlans:
         self._numbers = {position: k for k, position in enumerate(positions)}
 
     def places(self, positions: Sequence[int]) -> Sequence[int]:
-        """Which of them are those of the samples at these positions."""
+        """Return the indices of the plans for the samples at these positions."""
         numbers = self._numbers
         return positions if numbers is None else [numbers[position] for position in positions]
 
@@ -143,7 +143,7 @@ class Planner:
 
     @property
     def remembers(self) -> bool:
-        """Whether plans depend on shapes alone."""
+        """True if plans depend on shapes alone."""
         return self._remembered is not None
 
     def of_shape(self, shape: tuple[int, ...]) -> SamplePlans:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Programs:
-    """What stages are made into, by the types of the data that they find."""
+    """Programs of stages, by the types of their data."""
 
     def __init__(self, plan: Plan, readers: dict[int, Any], *, fuse: bool, threads: int) -> None:
         self._plan = plan
@@ -54,7 +54,7 @@ class Programs:
         return program
 
     def _choices(self, iteration: Iteration, stage: Stage) -> Choices:
-        """Which branches samples take, of those that decide about types in a stage."""
+        """Return the branches that samples take, of those that decide types in a stage."""
         nodes = (*stage.sample_nodes, *stage.batch_nodes)
         guards = [guard for node in nodes for guard in self._plan.guards_of(node)]
         read = [r for guard in guards for r, _ in guard]

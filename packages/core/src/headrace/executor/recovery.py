@@ -1,4 +1,4 @@
-"""What becomes of an iteration some of whose samples cannot be read, decoded or processed."""
+"""Recovery of an iteration some of whose samples cannot be read, decoded or processed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 AGAIN, RESTART = "again", "restart"
-"""What an iteration has to do when its failed samples have been dealt with."""
+"""Next step of an iteration after its failed samples were handled."""
 
 
 class Recovery:
@@ -32,7 +32,7 @@ class Recovery:
 
     @property
     def tolerates(self) -> bool:
-        """Whether an iteration goes on without samples that have failed."""
+        """True if an iteration continues without failed samples."""
         return self._policy != "raise"
 
     def mend(self, iteration: Iteration, error: BaseException) -> str:
@@ -89,7 +89,7 @@ class Recovery:
         return RESTART if any(mixes_samples(stage) for stage in earlier) else ""
 
     def _substitute(self, iteration: Iteration, first: BaseException) -> None:
-        """Where all samples are bad, try in place of the first one those before it in the data."""
+        """If all samples are bad, try those before them in the data in place of the first one."""
         readers = self._plan.readers
         sizes = [int(self._readers[id(n)].meta()["epoch_size"]) for n in readers]
         if iteration.redraws >= max(sizes, default=0):

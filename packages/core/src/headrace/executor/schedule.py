@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 
 
 class Consumer:
-    """What the consumer's thread does of iterations itself; see `headrace.executor.gpu.inline`."""
+    """The consumer's own part in iterations; see `headrace.executor.gpu.inline`."""
 
     __slots__ = ("claimed", "is_inline", "is_inside", "thread")
 
     def __init__(self) -> None:
         self.claimed: Iteration | None = None
-        """What it works on, until that is put down for others. Guarded by the monitor."""
+        """Iteration it works on, until it is released for others. Guarded by the monitor."""
         self.is_inside = False
-        """Whether it schedules an iteration or waits for one: the pipeline sets the pace."""
+        """True while it schedules an iteration or waits for one: the pipeline sets the pace."""
         self.is_inline = False
-        """Whether it launches all stages itself, so that no stream's thread is told of any."""
+        """True if it launches all stages itself, so that no stream's thread is notified."""
         self.thread = 0
         """The number of its thread, while that works on an iteration."""
 
     @property
     def is_here(self) -> bool:
-        """Whether it is the calling thread, at work on an iteration."""
+        """True if it is the calling thread, at work on an iteration."""
         return self.thread == threading.get_ident()
 
 
@@ -72,13 +72,13 @@ class Schedule:
         """Scheduled and not yet handed over, oldest first."""
         self.consumer = Consumer()
         self.is_beginning = False
-        """Whether an iteration is `BEGINNING`: readers draw for one at a time."""
+        """True if an iteration is `BEGINNING`: readers draw for one at a time."""
         self.is_awaited = False
-        """Whether somebody waits for running samples, and not just for whole iterations."""
+        """True if a thread waits for running samples, and not just for whole iterations."""
         self.first_stream = ""
         """The stream whose thread begins iterations, where workers have nothing to do before it."""
         self.reads_files = False
-        """Whether files of whole batches are read before that stream."""
+        """True if files of whole batches are read before that stream."""
         self.in_order = stages_in_order(plan)
         """Stages that iterations complete one after the other."""
         self._stages = stages
@@ -100,17 +100,18 @@ class Schedule:
     # -- who has something to do ---------------------------------------------------------------
 
     def may_begin(self) -> bool:
-        """Whether the oldest iteration that has not begun may do so.
+        """Return True if the oldest iteration that has not begun may begin.
 
-        Readers draw in the order of iterations, one at a time. Where bad samples are made up for by
-        later ones of the reader, those must not be drawn yet.
+        Readers draw in the order of iterations, one at a time. Where bad samples are replaced by
+        later ones
+        of the reader, those must not be drawn yet.
         """
         if self.is_beginning or (self.ahead.varies and self._in_progress() >= self.ahead.now):
             return False
         return not (self._redraws and self._may_redraw())
 
     def _in_progress(self) -> int:
-        """How many iterations have begun: they do so in their order."""
+        """Number of iterations that have begun: they do so in order."""
         for number, iteration in enumerate(self.queue):
             if iteration.state is SCHEDULED:
                 return number
@@ -289,7 +290,9 @@ def stages_in_order(plan: Plan) -> set[int]:
 
 
 def is_early(queue: Iterable[Iteration], iteration: Iteration, number: int) -> bool:
-    """Whether an earlier iteration of `queue`, oldest first, has yet to complete stage `number`."""
+    """Return True if an iteration of `queue`, oldest first, before this one has yet to complete
+    stage `number`.
+    """
     for other in queue:
         if other is iteration:
             return False

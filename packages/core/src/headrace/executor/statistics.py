@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Statistics:
-    """What an executor did so far."""
+    """Counts of an executor's work so far."""
 
     iterations: int = 0
     """Iterations that were finished."""

@@ -35,11 +35,11 @@ class Step:
     args: dict[str, Any]
     seed: int
     is_reader: bool
-    """Whether it loads entries of a reader; `op` is a `Loader`."""
+    """True if it loads entries of a reader; `op` is a `Loader`."""
     is_light: bool = False
-    """Whether the step hardly touches data: it reads a file, or hands on a lazy value."""
+    """True if the step hardly touches data: it reads a file, or passes on a lazy value."""
     planner: Planner | None = None
-    """What works out samples ahead of their data, where the operator can."""
+    """Planner that works out samples ahead of their data, if the operator can."""
     planned_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...] = ()
     """Those of `tensor_args` that it looks at."""
     sample_args: tuple[tuple[str, int, Callable[[np.ndarray], Any]], ...] = ()
@@ -47,20 +47,20 @@ class Step:
     guard: Guard = ()
     """The samples that it does."""
     reduces: bool = False
-    """Whether it finds out what the operator then works with sample by sample."""
+    """True if it reduces the batch to values that the operator then uses sample by sample."""
     branches: tuple[tuple[int, Guard], ...] = ()
     """Of a step that joins branches (see `OpSchema.merges`), the register of each, and which
     samples take it."""
     chunked: bool = False
-    """Whether samples go through `function` several at a time."""
+    """True if samples go through `function` several at a time."""
     takes_lazy: bool = False
-    """Whether these are lazy values, a list of them."""
+    """True if it takes lists of lazy values."""
     read: tuple[bool, ...] = ()
     """Of each output, whether anybody reads it."""
     is_lazy: bool = False
-    """Whether it hands on lazy values."""
+    """True if it passes on lazy values."""
     materialises: bool = False
-    """Whether lazy values that it returns are computed at once."""
+    """True if the lazy values it returns are computed at once."""
     origin: int = -1
     """The register that tells where samples were read from; -1 for none."""
     branch_origins: tuple[int, ...] = ()
@@ -85,8 +85,9 @@ class StepMaker:
         self._choices = dict(choices)
 
     def may_wait(self, node: OpNode) -> bool:
-        """Whether `node`, which does not fit, may turn out to have no samples, or branches that it
-        joins: it is not known yet who takes them, and its arguments by themselves are right.
+        """Return True if `node`, which does not fit, may yet turn out to have no samples or
+        branches to
+        join: it is not known yet which samples take them, and its own arguments are valid.
         """
         if all(guard in self._choices for guard in self.plan.guards_of(node)):
             return False
@@ -98,15 +99,16 @@ class StepMaker:
         return True
 
     def is_left_out(self, node: OpNode) -> bool:
-        """Whether no sample takes `node`, so that it has no types."""
+        """Return True if no sample takes `node`, so that it has no types."""
         guards = self.plan.guards_of(node)
         return bool(guards) and all(self._choices.get(guard) is False for guard in guards)
 
     def has_types(self, node: OpNode) -> bool:
-        """Whether the types of all that `node` reads are known.
+        """Return True if the types of all inputs of `node` are known.
 
-        Where only the data tells a type, it is not known of a branch that no sample takes; then
-        none takes the nodes behind it, either, up to where branches join.
+        Where only the data tells a type, it is unknown in a branch that no sample takes; then none
+        takes
+        the nodes after it either, up to where branches join.
         """
         known = [self.plan.register(edge) in self.specs for edge in node.sources]
         if node.schema.merges:
@@ -154,7 +156,9 @@ class StepMaker:
         return [self.specs[self.plan.registers[id(node), k]] for k in range(len(node.outputs))]
 
     def reading(self, node: OpNode) -> list[Step]:
-        """What a reader does: a step that loads, and one that parses where there is a parser."""
+        """Return the steps of a reader: one that loads, and one that parses if there is a
+        parser.
+        """
         reader = self._readers[id(node)]
         loader = Loader(reader.index)
         _, reader.tensor_args = self._specs_of(node)

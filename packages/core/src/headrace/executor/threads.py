@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from headrace.executor.monitor import LatestFirst, Monitor
 
     Rest = Callable[[], Any]
-    """What is left to be done of a task; it returns what is left then, or `None`."""
+    """Remainder of a task; it returns the next remainder, or `None`."""
     Task = tuple[Callable[[Any, Any, Any], Rest | None], Any, Any]
-    """What to call with the iteration or other work, what else it needs, and the thread that does
-    it; it returns what is left to be done."""
+    """Function to call with the iteration or other work, its argument, and the thread; it returns
+    the remainder of the task."""
 
 _alive: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
@@ -27,9 +27,9 @@ _forks = 0
 
 
 def forks() -> int:
-    """How many forks lie between this process and the one that imported the engine.
+    """Return the number of forks between this process and the one that imported the engine.
 
-    What the number of the process would tell, too, but asking for that is a call of the system.
+    The process id would tell too, but asking for it is a system call.
     """
     return _forks
 
@@ -44,7 +44,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class TaskSource(Protocol):
-    """What threads ask for something to do."""
+    """Source of tasks for worker threads."""
 
     def find_task(self) -> Task | None:
         """Something to do, which is then this thread's. The caller holds the lock."""
@@ -57,7 +57,7 @@ class EngineThread(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.looks_at = looks_at
         self.has_device = False
-        """Whether the GPU was made current in it."""
+        """True if the GPU was made current in it."""
         _alive.add(self)
 
 

@@ -1,4 +1,4 @@
-"""How branches are written: blocks whose nodes run for some samples, and what joins them.
+"""Branches: blocks whose nodes run for some samples, and the operator that joins them.
 
 A node reads, of each of its inputs, the samples of its own guard (see `headrace.graph.guards`); so
 there is no node that splits a batch. `merge` joins the edges of two branches::

@@ -248,7 +248,7 @@ def _convert_constant(schema: OpSchema, arg: Arg, value: Any, line: str) -> Any:
 
 
 def _is_pair(value: Any) -> bool:
-    """Whether `value` looks like a range of random values."""
+    """Return True if `value` looks like a range of random values."""
     return (
         isinstance(value, (list, tuple))
         and len(value) == 2
@@ -343,7 +343,9 @@ def _placed(schema: OpSchema, device: str, edges: list[DataNode], given: Sequenc
 
 
 def wanted_device(schema: OpSchema, device: str, position: int) -> str:
-    """Where an operator on `device` wants its input: ``"cpu"``, ``"gpu"`` or ``"any"``."""
+    """Return the device that input `position` of an operator on `device` must be on: ``"cpu"``,
+    ``"gpu"`` or ``"any"``.
+    """
     if device == "cpu":
         return "any" if schema.reads_metadata else "cpu"
     declared = schema.inputs[min(position, len(schema.inputs) - 1)].device
@@ -427,5 +429,7 @@ def _call_for_each_set(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str
 
 
 def _public(name: str) -> str:
-    """How the replacement of a deprecated operator is typed: not all are operators."""
+    """Return the public name of a deprecated operator's replacement, which need not be an
+    operator.
+    """
     return name if name.startswith("DataNode.") else f"fn.{name}"

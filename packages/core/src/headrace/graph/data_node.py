@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Operand: TypeAlias = (
         "DataNode | ScalarConstant | float | np.generic | np.ndarray | list[Any] | tuple[Any, ...]"
     )
-    """What `DataNode` calculates with: another one, or what can be made a constant."""
+    """Operand of `DataNode` arithmetic: another node, or a value that can become a constant."""
 
 
 def not_iterable(cls: type) -> None:
@@ -124,7 +124,7 @@ class DataNode:
         return self._call("get_property", self, key=key, device=device)
 
     def source_info(self, *, device: str = "cpu") -> DataNode:
-        """Where each sample was read from, as characters (uint8) on `device`."""
+        """Return the file each sample was read from, as characters (uint8) on `device`."""
         return self.property("source_info", device=device)
 
     def _no(self, what: str) -> NoReturn:

@@ -56,7 +56,7 @@ def apply(operation: Operation, *operands: Any) -> DataNode:
 
 
 def _is_several(value: Any) -> bool:
-    """Whether `value` is a list or an array, rather than one number."""
+    """Return True if `value` is a list or an array, rather than one number."""
     if isinstance(value, (DataNode, np.generic)):
         return False
     if isinstance(value, np.ndarray):

@@ -92,7 +92,7 @@ def _expressions_read_once_by_expressions(
 
 
 def _same_samples(node: OpNode, other: OpNode) -> bool:
-    """Whether both run for the same samples: what fails must not depend on fusion."""
+    """Return True if both run for the same samples: fusion must not change which samples fail."""
     return [term.key for term in node.guard] == [term.key for term in other.guard]
 
 

@@ -36,7 +36,7 @@ class Term(NamedTuple):
 
     @property
     def key(self) -> tuple[int, int, bool]:
-        """What is equal for equal terms."""
+        """Key that is equal for equal terms."""
         return id(self.predicate.source), self.predicate.index, self.holds
 
 

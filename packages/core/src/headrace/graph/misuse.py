@@ -1,4 +1,4 @@
-"""What to say where a node is taken for the values that it stands for."""
+"""Error messages for a node that is used as if it were its values."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _NO_VALUE = (
 
 
 def array_arithmetic(name: str, left: Any, right: Any, node: type) -> Any:
-    """What ``array + node`` gives; `NotImplemented` for a function `name` that is no such thing."""
+    """Return ``array + node`` and the like; `NotImplemented` if `name` is no such function."""
     forward, reflected = _CALLED_BY_ARRAYS.get(name, (None, ""))
     if forward is None:
         return NotImplemented

@@ -60,7 +60,7 @@ class OpNode:
 
     @property
     def output_device(self) -> str:
-        """Where the outputs are: ``"cpu"`` or ``"gpu"``."""
+        """Device of the outputs: ``"cpu"`` or ``"gpu"``."""
         return "cpu" if self.device == "cpu" or self.schema.copies_to == "cpu" else "gpu"
 
     @property

@@ -48,7 +48,7 @@ def on_cpu(
 
 
 def asks_for_gpu(nodes: list[OpNode], outputs: list[DataNode]) -> bool:
-    """Whether a GPU has work: some operator is there, or hands over to it."""
+    """Return True if some operator runs on a GPU or passes its outputs to one."""
     edges = [*outputs, *(edge for node in nodes for edge in node.sources)]
     return any(n.device != "cpu" for n in nodes) or any(e.device == "gpu" for e in edges)
 

@@ -9,6 +9,6 @@ HELPER = "_headrace"
 
 
 def is_rewritten(function: Any) -> bool:
-    """Whether `function` was rewritten, or is defined in a function that was."""
+    """Return True if `function` was rewritten, or is defined in a function that was."""
     code = getattr(function, "__code__", None)
     return code is not None and HELPER in code.co_freevars

@@ -1,4 +1,4 @@
-"""Which line of the user's program is calling into the library."""
+"""Line of the user's program that calls into the library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headrace.tracebacks import own_folders
 
 MOST_FRAMES = 12
 _INSTALLED = "-packages"
-"""What the folders that packages are installed in have in common: ``site-packages`` and so on."""
+"""Common suffix of the folders that packages are installed in: ``site-packages`` and so on."""
 
 
 def stack_level() -> int:
@@ -21,7 +21,7 @@ def stack_level() -> int:
 
 
 def _is_own(frame: FrameType) -> bool:
-    """Whether a call is the library's, or one that `dataclasses` has written for it."""
+    """Return True if a call is the library's own, or one that `dataclasses` wrote for it."""
     name = frame.f_code.co_filename
     if name == "<string>":
         return str(frame.f_globals.get("__name__")).startswith("headrace.")
@@ -29,7 +29,7 @@ def _is_own(frame: FrameType) -> bool:
 
 
 def leaves_program(file: str, inner: str) -> bool:
-    """Whether a call from `file` of what is in the file `inner` is not one of the user's."""
+    """Return True if a call from `file` of code in the file `inner` is not one of the user's."""
     installed = _INSTALLED in file and inner != "" and _INSTALLED not in inner
     return installed or file.startswith(own_folders())
 

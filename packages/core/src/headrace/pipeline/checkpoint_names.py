@@ -1,4 +1,4 @@
-"""What the operators of a pipeline are called in its checkpoints, and whether they are the same."""
+"""Names of a pipeline's operators in its checkpoints, and the check that they are the same."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from headrace.graph.nodes import OpNode
 
 
 def names_in_checkpoints(nodes: list[OpNode]) -> dict[int, str]:
-    """What operators that have a state or a seed are called, by their serial numbers.
+    """Return the names of operators with a state or a seed, by serial number.
 
-    Those stay the same where nodes are copied, to put in transfers between devices.
+    Serial numbers stay the same when nodes are copied to insert transfers between devices.
 
-    Operators without a name of the user's are counted, each kind by itself and in the order of
-    their creation: adding, say, an `fn.resize` to a pipeline does not make its checkpoints useless.
+    Operators that the user did not name are counted by kind in order of creation: adding, say, an
+    `fn.resize` to a pipeline does not make its checkpoints useless.
     """
     counted: Counter[str] = Counter()
     given = {node.name for node in nodes if node.explicit_name}

@@ -25,21 +25,19 @@ if TYPE_CHECKING:
 
 
 _SHARDS = "num_shards"
-"""What may be another number when a checkpoint is restored, in `Reader.identity`."""
+"""Key of `Reader.identity` that may differ when a checkpoint is restored."""
 
 
 class Checkpointing:
-    """What checkpoints of a pipeline depend on, found when it is built."""
+    """Everything that a pipeline's checkpoints depend on, found when it is built."""
 
     def __init__(self, settings: Settings, nodes: list[OpNode]) -> None:
         self.restored: Checkpoint | None = None
-        """Where the pipeline begins, if not at its beginning."""
+        """Checkpoint that the pipeline starts from, if any."""
         self.names: dict[int, str] | None = None
-        """What the operators are called in checkpoints, by their serial numbers, where those can be
-        made.
-        """
+        """Names of the operators in checkpoints by serial number, if checkpoints are possible."""
         self.dealt = False
-        """Whether a reader goes on with what those of another number of shards have left."""
+        """True if a reader continues with the rest of an epoch of another number of shards."""
         self._nodes = nodes
         self._settings = settings
         if not settings.enable_checkpointing:

@@ -77,7 +77,7 @@ class PipelineDebug(Pipeline):
         scope.push(new)
 
     def _ready(self) -> Known:
-        """What is known of the operators; settings are checked when it is asked for first."""
+        """Return the kept operators; settings are checked on the first call."""
         if self._known is None:
             self._settings.check_for_build()
             self._settings.find_gpu()

@@ -1,4 +1,4 @@
-"""What debug mode asks of the operators of an iteration: to be those of the one before."""
+"""Checks of debug mode that an iteration has the operators of the one before."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_same(first: OpNode | None, node: OpNode) -> None:
 
 
 def can_run(first: OpNode | None, node: OpNode) -> bool:
-    """Whether what runs `first` can run `node`."""
+    """Return True if the executor of `first` can run `node`."""
     if first is None or node.schema.reader or node.input_queue is not None:
         return first is not None
     same = first.schema is node.schema and _sharing(first) == _sharing(node)
@@ -59,7 +59,7 @@ def can_run(first: OpNode | None, node: OpNode) -> bool:
 
 
 def _sharing(node: OpNode) -> list[int]:
-    """Which of the edges that a node reads are the same ones."""
+    """Return the pattern of equal edges among the inputs of a node."""
     keys = [key_of(edge) for edge in node.sources]
     return [keys.index(key) for key in keys]
 

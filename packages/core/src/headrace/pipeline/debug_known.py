@@ -1,4 +1,4 @@
-"""What a pipeline in debug mode keeps of its operators from one iteration to the next."""
+"""Operators that a pipeline in debug mode keeps from one iteration to the next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Known:
-    """What a pipeline keeps of its operators, from one iteration to the next."""
+    """Operators that a pipeline keeps from one iteration to the next."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -30,11 +30,11 @@ class Known:
         """By the position of the call."""
         self.inputs: list[Inputs] = []
         self.is_complete = False
-        """Whether `nodes` are those of a whole iteration."""
+        """True if `nodes` are those of a whole iteration."""
         self.number = 0
         """Of the next iteration."""
         self.pending: list[tuple[str, tuple[Any, ...]]] = []
-        """What was fed to sources that nobody has met yet."""
+        """Data fed to sources that do not exist yet."""
 
     def take_traced(self, nodes: list[OpNode], order: list[OpNode]) -> None:
         """Take over what the definition says without data: `order` is as of a normal pipeline."""

@@ -11,7 +11,7 @@ from headrace.tracebacks import public_methods
 
 
 class Batches(Protocol):
-    """Who has the batches of nodes."""
+    """Holder of the batches of nodes."""
 
     def batch(self, edge: DataNode) -> Any:
         """The batch of an edge."""
@@ -71,9 +71,9 @@ class DataNodeDebug(DataNode):
 
 
 class NoData:
-    """What stands for data while a definition is executed without any.
+    """Placeholder for data while a definition is executed without any.
 
-    Whatever is done with it gives no data either; what needs a value, such as an `if`, fails.
+    Operations on it return it again; those that need a value, such as an `if`, fail.
     """
 
     def __repr__(self) -> str:

@@ -1,4 +1,6 @@
-"""What runs a single operator of a pipeline in debug mode: a plan and an executor of its own."""
+"""Execution of a single operator of a pipeline in debug mode, with a plan and an executor of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ Key = tuple[int, int]
 
 
 def key_of(edge: DataNode) -> Key:
-    """What is equal for edges of one batch, wherever that is."""
+    """Return a key that is equal for edges of one batch, on any device."""
     return id(edge.source), edge.index
 
 
@@ -203,7 +205,7 @@ class Inputs:
         self._queue.append(iteration)
 
     def pending(self) -> int:
-        """How many there are."""
+        """Number of waiting inputs."""
         return len(self._queue)
 
     def take(self) -> Iteration:

@@ -82,7 +82,7 @@ def decorated(
     debug: bool,
     pipeline_kwargs: dict[str, Any],
 ) -> Any:
-    """What `pipeline_def` returns; with `debug`, pipelines are in debug mode."""
+    """Return the result of `pipeline_def`; with `debug`, pipelines are in debug mode."""
     if fn is None:
         return lambda fn: decorated(fn, enable_conditionals, debug, pipeline_kwargs)
     unknown = pipeline_kwargs.keys() - _SETTINGS

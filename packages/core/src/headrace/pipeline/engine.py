@@ -1,4 +1,4 @@
-"""What a pipeline runs on once it is built: readers, sources, the executor, and what is taken."""
+"""Running part of a built pipeline: readers, sources, the executor, and taken outputs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     Batch = TensorListCPU | TensorListGPU
 
 RUNNING: weakref.WeakSet[Any] = weakref.WeakSet()
-"""What has an `executor` with threads."""
+"""Objects with an `executor` whose threads run."""
 
 
 class Engine:
@@ -131,7 +131,7 @@ class Engine:
         self.first_shapes: list[str] = []
         """Shapes of the samples of each output, in the first batch that was taken."""
         self.skipped = 0
-        """How many bad samples were made up for in the outputs that were taken last."""
+        """Number of bad samples that were replaced in the outputs taken last."""
         self.draw_numbers: list[int] | None = None
         """`Iteration.draw_numbers` of these."""
         self.executor.start()

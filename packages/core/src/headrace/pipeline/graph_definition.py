@@ -1,4 +1,4 @@
-"""What a pipeline is defined by: the operators created in its scope, and the edges it returns."""
+"""Definition of a pipeline: the operators created in its scope, and the edges it returns."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class GraphDefinition:
     def __init__(self) -> None:
         self.scope = GraphScope()
         self.outputs: list[DataNode] | None = None
-        """What the pipeline returns; `None` until that is known."""
+        """Outputs of the pipeline; `None` until they are known."""
         self._refused: ArgumentTypeError | None = None
-        """Why the outputs that were set cannot be any."""
+        """Error for outputs that were set and cannot be any."""
         self.sinks: list[DataNode] = []
         """Edges that are made though nothing reads them."""
         self.nodes: list[OpNode] = []
-        """What is needed for the outputs; empty until `complete`."""
+        """Nodes needed for the outputs; empty until `complete`."""
 
     def set_outputs(self, outputs: tuple[Any, ...]) -> None:
         """Take edges, or constants, for what the pipeline returns; `complete` raises if they are

@@ -50,7 +50,7 @@ class InputQueues:
         self.iteration = 0
         self.ended = False
         self.changes = 0
-        """How often something came that a consumer may be waiting for."""
+        """Number of arrivals that a consumer may be waiting for."""
         self._changing = threading.Lock()
         """Guards `changes`."""
         self._changed = threading.Condition(self._changing)
@@ -83,7 +83,8 @@ class InputQueues:
         raise unknown_source(name, [node.name for node in self._plan.fed_nodes])
 
     def batches_of_epoch(self, following: int) -> int | None:
-        """How many batches this epoch has, or the `following` one: until the first source ends.
+        """Return the number of batches of this epoch, or the `following` one: until the first
+        source ends.
 
         `None` where a source does not know, or none has an end.
         """
@@ -128,7 +129,7 @@ class InputQueues:
         return [n.name for n in self._plan.fed_nodes if not n.input_queue.ready()]
 
     def may_wait(self) -> bool:
-        """Whether all sources that starve are to be waited for."""
+        """Return True if all sources without data can be waited for."""
         return all(
             n.input_queue.blocking for n in self._plan.fed_nodes if not n.input_queue.ready()
         )
@@ -146,7 +147,9 @@ class InputQueues:
                 self._changed.wait()
 
     def state(self) -> dict[str, Any]:
-        """Where the sources stand: the epoch, the iteration in it, and by name each of them."""
+        """Return the positions of the sources: the epoch, the iteration in it, and each source by
+        name.
+        """
         return {
             "epoch": self.epoch,
             "iteration": self.iteration,
@@ -309,13 +312,13 @@ def _place(node: OpNode) -> str:
 
 
 def is_for_gpu(plan: Plan, node: OpNode, output: int) -> bool:
-    """Whether batches of a source that are on the host go on to the GPU."""
+    """Return True if host batches of a source go to the GPU."""
     register = plan.registers[id(node), output]
     return node.device == "gpu" or (plan.uploaded[register] and register not in plan.outputs)
 
 
 def buffer_of(delivery: AnyDelivery) -> BatchBuffer | GpuBatch:
-    """What was fed as the engine takes it."""
+    """Return a fed batch in the engine's form."""
     if isinstance(delivery, DeviceDelivery):
         batch = delivery.batch
         access = batch._access

@@ -1,4 +1,4 @@
-"""What a pipeline tells about its run: counters, memory, bad samples."""
+"""Counters, memory and bad samples of a pipeline's run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Inspection:
         return self.counters()
 
     def memory_report(self) -> MemoryReport:
-        """Who holds the pipeline's memory now: operators, batches, the user, pools.
+        """Return the present holders of the pipeline's memory: operators, batches, the user, pools.
 
         It prints as a table.
         """

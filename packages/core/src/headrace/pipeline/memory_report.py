@@ -1,4 +1,4 @@
-"""Who holds the memory of a pipeline."""
+"""Holders of a pipeline's memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OutputMemory:
-    """What one output of an operator has, in batches that were not taken yet."""
+    """Memory of one output of an operator, in batches that were not taken yet."""
 
     operator: str
     """The name of the operator in the graph."""
     output: int
-    """Which of its outputs it is."""
+    """Index of the output."""
     stage: int
     """The stage of the graph that makes it; -1 for external data."""
     device: str
@@ -38,14 +38,14 @@ class PoolMemory:
     name: str
     """``"host"``, ``"pinned"``, ``"shared"``, ``"shared_pinned"`` or ``"device"``."""
     bytes_in_use: int
-    """What all pipelines have of it."""
+    """Bytes in use by all pipelines."""
     bytes_unused: int
-    """What waits to be used."""
+    """Bytes free for reuse."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """Who holds the memory of a pipeline, in bytes; prints as a table.
+    """Holders of a pipeline's memory, in bytes; prints as a table.
 
     `Sizes` are those of host memory (ordinary, shared and page-locked) and of the GPU's.
     """
@@ -64,13 +64,13 @@ class MemoryReport:
     in_use: Sizes
     """All of these."""
     pools: tuple[PoolMemory, ...]
-    """Where it is taken from."""
+    """Pools that the memory comes from."""
     source_workers_bytes: int
     """Shared memory of worker processes of parallel external sources."""
     limit: tuple[int | None, int | None] | None
     """`memory_limit_bytes` for the host and the device, if there is a limit."""
     estimate: Sizes | None
-    """What the largest iteration so far has taken, where there is a limit."""
+    """Memory of the largest iteration so far, if there is a limit."""
 
     def __str__(self) -> str:
         """Two tables as text: who holds memory, and the pools."""

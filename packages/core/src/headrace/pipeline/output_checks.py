@@ -1,4 +1,4 @@
-"""What the user demands of a pipeline's outputs: type, rank and layout."""
+"""User's requirements on a pipeline's outputs: type, rank and layout."""
 
 from __future__ import annotations
 

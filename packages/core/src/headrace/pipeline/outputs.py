@@ -1,4 +1,4 @@
-"""What a definition returned, as edges."""
+"""Conversion of a definition's return value to edges."""
 
 from __future__ import annotations
 

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from headrace.profiling.profile import Profile
 
 _by_scope: weakref.WeakValueDictionary[int, Pipeline] = weakref.WeakValueDictionary()
-"""Which pipeline defines its graph in a scope, by ``id(scope)``."""
+"""Pipelines by ``id(scope)`` of the scope that they define their graph in."""
 
 EXIT_SECONDS = 5.0
-"""How long the end of the program waits for operators that are at work."""
+"""Time the end of the program waits for operators at work."""
 
 
 @public_methods
@@ -175,7 +175,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         """Held by the thread that takes outputs: another one takes the next ones, behind it."""
         self._source_workers = SourceWorkers(self._settings)
         self._engine: Engine | None = None
-        """What it runs on, once it is built."""
+        """Engine it runs on, once it is built."""
         self._in_use: deque[tuple[Batch, ...]] = deque()
         """Outputs that were shared and not released, oldest first."""
 
@@ -366,7 +366,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
 
     @property
     def _set_up(self) -> Callable[[], None] | None:
-        """What to call before an iteration is scheduled, if a sub-class has it."""
+        """Function to call before an iteration is scheduled, if a subclass has one."""
         return None if type(self).iter_setup is Pipeline.iter_setup else self.iter_setup
 
     def _release(self) -> None:
@@ -384,7 +384,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         self._built().reset()
 
     def empty(self) -> bool:
-        """Whether no iteration is scheduled whose outputs were not taken."""
+        """Return True if no scheduled iteration has outputs left to take."""
         return self._engine is None or self._engine.executor.pending() == 0
 
     def feed_input(
@@ -418,7 +418,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         engine.prefetch.schedule_fed(self._set_up)
 
     def input_feed_count(self, input_name: str) -> int:
-        """How many batches the source `input_name` is fed ahead at most."""
+        """Return the largest number of batches that the source `input_name` is fed ahead."""
         self._built().queues.queue(input_name)
         return self._settings.queue_size
 
@@ -439,7 +439,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
 
     @property
     def is_restored_from_checkpoint(self) -> bool:
-        """Whether the pipeline has begun where a checkpoint was made; False before the build."""
+        """True if the pipeline started from a checkpoint; False before the build."""
         return self._restored is not None
 
     @property
@@ -447,7 +447,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         return None if self._engine is None else self._engine.checkpointing.restored
 
     def checkpoint(self, filename: str | os.PathLike[str] | None = None) -> bytes:
-        """What a pipeline needs to know to go on from here, to be given to it as `checkpoint`.
+        """Return the state to continue from here, to be given to a pipeline as `checkpoint`.
 
         From here means behind the batches that have been taken; those that are being worked on are
         made again. Batches that an external source is *fed* (`feed_input`) and that were not taken
@@ -518,12 +518,12 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
 
     @property
     def _py_pool(self) -> SourceWorkers | None:
-        """What has the processes, once they are started; programs ask it for `pids`."""
+        """Owner of the processes, once they are started; programs ask it for `pids`."""
         return self._source_workers if self._source_workers.pids() else None
 
     @property
     def _py_pool_started(self) -> bool:
-        """Whether there are processes for parallel external sources."""
+        """True if processes for parallel external sources have started."""
         return self._py_pool is not None
 
     # -- what is known about the pipeline ----------------------------------------------------------

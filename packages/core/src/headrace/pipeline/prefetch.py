@@ -1,4 +1,4 @@
-"""What is worked on ahead of the consumer: iterations are scheduled as far as there is data."""
+"""Work ahead of the consumer: iterations are scheduled as far as there is data."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class Prefetch:
         self._owed = 0
         """Iterations that were asked for while an external source had not been fed."""
         self._is_begun = False
-        """Whether iterations were scheduled in this epoch."""
+        """True if iterations were scheduled in this epoch."""
         self._retrying = False
         self._is_set_up = False
-        """Whether `set_up` was called for the next iteration."""
+        """True if `set_up` was called for the next iteration."""
 
     def schedule(self, set_up: Callable[[], None] | None) -> None:
         """Start on a further iteration, or on as many as are worked on ahead, at first."""
@@ -110,7 +110,7 @@ class Prefetch:
             self._is_set_up = False
 
     def _is_full(self) -> bool:
-        """Whether a further iteration has to wait for memory; never if none is on its way."""
+        """Return True if a further iteration must wait for memory; never if none is in progress."""
         limit = self.limit
         if limit is None:
             return False

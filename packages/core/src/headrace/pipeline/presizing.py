@@ -19,7 +19,7 @@ to which a variable still refers while the last is asked for."""
 
 
 def iteration_estimate(plan: Plan, batch_size: int) -> Sizes:
-    """What an iteration takes, as far as it was told."""
+    """Return the memory of an iteration, as far as the user gave hints."""
     on_gpu = sum(size for r, size in plan.hints.items() if plan.on_gpu[r])
     return Sizes((sum(plan.hints.values()) - on_gpu) * batch_size, on_gpu * batch_size)
 

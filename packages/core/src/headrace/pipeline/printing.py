@@ -1,4 +1,4 @@
-"""How a pipeline prints: its settings in a line, its operators as a table."""
+"""Printed form of a pipeline: its settings in a line, its operators as a table."""
 
 from __future__ import annotations
 

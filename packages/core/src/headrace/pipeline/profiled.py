@@ -47,7 +47,7 @@ class ProfiledInputQueues(InputQueues):
 
 
 class Profiling:
-    """What makes the parts of an engine, plain or profiled; decided once, when it is built."""
+    """Factory of an engine's parts, plain or profiled; chosen once, when it is built."""
 
     def __init__(self, settings: Settings) -> None:
         self._profile = settings.profile if settings.profile is not None else current_profile()

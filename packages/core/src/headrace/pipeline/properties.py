@@ -1,4 +1,4 @@
-"""What can be read off a pipeline without running it."""
+"""Properties of a pipeline that can be read without running it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SettingsProperties:
             return object.__getattribute__(self, name)  # which says what is missing, as ever
 
     def _built(self) -> Engine:
-        """What the pipeline runs on; it is built if need be."""
+        """Return the engine; build the pipeline first if needed."""
         raise NotImplementedError
 
     @property
@@ -80,12 +80,12 @@ class SettingsProperties:
 
     @property
     def exec_pipelined(self) -> bool:
-        """Whether batches are worked on ahead."""
+        """True if batches are worked on ahead."""
         return self._settings.exec_pipelined
 
     @property
     def exec_async(self) -> bool:
-        """Whether work goes on while the consumer works."""
+        """True if work continues while the consumer works."""
         return self._settings.exec_async
 
     @property
@@ -98,7 +98,7 @@ class SettingsProperties:
 
     @property
     def exec_separated(self) -> bool:
-        """Whether the prefetch depth was given for CPU and GPU apart."""
+        """True if the prefetch depth was given separately for CPU and GPU."""
         return isinstance(self._settings.prefetch_queue_depth, dict)
 
     @property
@@ -128,12 +128,12 @@ class SettingsProperties:
 
     @property
     def set_affinity(self) -> bool:
-        """Whether workers are bound to processors."""
+        """True if workers are bound to processors."""
         return self._settings.set_affinity
 
     @property
     def enable_memory_stats(self) -> bool:
-        """Whether `executor_statistics` tells the memory of each operator."""
+        """True if `executor_statistics` includes the memory of each operator."""
         return self._settings.enable_memory_stats
 
     @property
@@ -143,7 +143,7 @@ class SettingsProperties:
 
     @property
     def py_start_method(self) -> str:
-        """How worker processes of parallel external sources are started."""
+        """Start method of worker processes of parallel external sources."""
         return self._settings.py_start_method
 
     @property
@@ -169,6 +169,6 @@ class SettingsProperties:
 
     @property
     def profile(self) -> Profile | None:
-        """What records the pipeline, where it was given `profile`."""
+        """Recorder of the pipeline, if it was given `profile`."""
         profile: Profile | None = self._settings.profile
         return profile

@@ -85,7 +85,7 @@ def unpacked(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def chosen_data(data: Any, filename: str | os.PathLike[str] | None) -> Any:
-    """What a pipeline is to be read from: `data`, or the content of a file."""
+    """Return the serialized pipeline: `data`, or the content of a file."""
     if (data is None) == (filename is None):
         raise ArgumentValueError(
             "`serialized_pipeline` and `filename` are mutually exclusive; precisely one of them "

@@ -32,7 +32,7 @@ _MEMORIES = ("host", "device")
 
 @dataclass
 class Settings:
-    """What a pipeline was told; defaults are DALI's.
+    """Settings of a pipeline; defaults are DALI's.
 
     See `headrace.Pipeline` for the meaning of each.
     """
@@ -78,11 +78,11 @@ class Settings:
     device_given: int | str | None = field(init=False, default=None)
     """`device_id` as it was given: before it was found out what this machine has."""
     on_cpu_because: str = field(init=False, default="")
-    """Why what asks for a GPU runs on the CPU, where the user wants that."""
+    """Reason why GPU work runs on the CPU by the user's choice, or ""."""
     affinity: Affinity | None = field(init=False, default=None)
     """The processors that workers are bound to, if they are; known from the build on."""
     why_threads: str = field(init=False, default="")
-    """Why samples are carried by threads, where they are."""
+    """Reason why threads carry the samples, or ""."""
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -180,7 +180,7 @@ class Settings:
                 )
 
     def memory_limit(self, memory: PipelineMemory, estimate: Sizes) -> MemoryLimit | None:
-        """What keeps a pipeline to its limit, if it has one; `estimate` is that of an iteration."""
+        """Return the memory limit of a pipeline, if it has one; `estimate` is for one iteration."""
         given = self.memory_limit_bytes
         if given is None:
             return None
@@ -190,12 +190,12 @@ class Settings:
 
     @property
     def is_plainly_on_cpu(self) -> bool:
-        """Whether there is no GPU, and the CPU does not stand in for one."""
+        """True if there is no GPU, and the CPU does not stand in for one."""
         return self.device_id is None and not self.on_cpu_because
 
     @property
     def draws_as_dali(self) -> bool:
-        """Whether random operators draw DALI's numbers."""
+        """True if random operators draw DALI's numbers."""
         return self.random_numbers == "dali"
 
     def _check_depth(self) -> None:
@@ -243,7 +243,7 @@ class Settings:
 
     @property
     def works_ahead(self) -> bool:
-        """Whether work goes on while the consumer is at work, so that more may be ahead."""
+        """True if work continues while the consumer is at work, so that more may be ahead."""
         return self.exec_pipelined and self.exec_async
 
     def _check_deprecated(self) -> None:
@@ -328,7 +328,7 @@ def _whole(name: str, value: Any) -> int:
 
 
 def _each_output(name: str, value: Any, checked: Callable[[str, Any], Any]) -> Any:
-    """What is demanded of all outputs, or a list of what is of each; None demands nothing."""
+    """Check one requirement for all outputs, or a list with one for each; None requires nothing."""
     if isinstance(value, (list, tuple)):
         return [None if item is None else checked(name, item) for item in value]
     return None if value is None else checked(name, value)

@@ -7,12 +7,12 @@ from headrace.types import PipelineAPIType
 
 
 class WaysOfRunning:
-    """What keeps to the way of running that was used first."""
+    """Check that only one way of running the pipeline is used."""
 
     _api: PipelineAPIType | None = None
     _api_checked = True
     _in_iterator = False
-    """Whether an iterator is calling, which does so by scheduling."""
+    """True while an iterator calls, which runs the pipeline by scheduling."""
 
     def enable_api_check(self, enable: bool) -> None:
         """Forbid (`enable`) or allow to mix `run`, the scheduling calls and iterators."""

@@ -1,4 +1,4 @@
-"""What carries the samples of a pipeline: its threads, or a worker process for each of them."""
+"""Workers of a pipeline: its threads, or a worker process for each of them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def start_processes(
 
 
 def what_carries(executor: Executor, settings: Settings) -> dict[str, Any]:
-    """What `Pipeline.counters` says of it."""
+    """Return the entries of `Pipeline.counters` about workers."""
     processes = executor.processes
     why = settings.why_threads if processes is None else processes.why_threads
     functions = None if processes is None else processes.functions

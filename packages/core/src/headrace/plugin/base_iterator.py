@@ -63,7 +63,7 @@ def __dir__() -> list[str]:
 
 
 class PipelineBatch(NamedTuple):
-    """What one pipeline gave for one step.
+    """Outputs of one pipeline for one step.
 
     Attributes
     ----------
@@ -170,13 +170,13 @@ class _DaliBaseIterator(_Base):
         self._given = 0
         """Batches of this epoch that the user has got."""
         self._looped = False
-        """Whether a loop has begun in this epoch."""
+        """True if a loop has begun in this epoch."""
         self._ended = self._exhausted = False
         self._scheduled = False
         self._interrupted = False
-        """Whether something, such as a Ctrl-C, ended a step or a reset halfway."""
+        """True if an exception, such as a Ctrl-C, ended a step or a reset halfway."""
         self._resumed = False
-        """Whether it goes on in the middle of an epoch, and nothing has been taken yet."""
+        """True if it continues in the middle of an epoch, and nothing has been taken yet."""
         state = found_state([pipeline._restored for pipeline in self._pipes], self._epochs)
         if state is not None:
             self._restore(state)
@@ -273,7 +273,7 @@ class _DaliBaseIterator(_Base):
             return result
 
     def _assemble(self, batches: list[PipelineBatch]) -> Any:
-        """What the user gets for one step."""
+        """Build the user's value of one step."""
         raise NotImplementedError
 
     def reset(self) -> None:
@@ -425,7 +425,7 @@ class _DaliBaseIterator(_Base):
     # -- checkpoints ---------------------------------------------------------------------------
 
     def checkpoints(self) -> list[bytes]:
-        """What each pipeline needs to know to go on behind the batches that were handed out.
+        """Return the state of each pipeline to continue after the batches that were handed out.
 
         Make the pipelines anew, each with its own as the argument `checkpoint`, and an iterator of
         them. Its first loop goes through the rest of the epoch. Was that at its end, though not
@@ -522,7 +522,7 @@ class _DaliBaseIterator(_Base):
 
 
 def _called(pipeline: Pipeline, method: str) -> Any:
-    """What a method of a pipeline returns, which but for iterators is of another way to run it."""
+    """Call a method of a pipeline as an iterator, which other ways of running refuse."""
     pipeline._in_iterator = True
     try:
         return getattr(pipeline, method)()

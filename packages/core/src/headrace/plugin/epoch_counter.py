@@ -1,4 +1,4 @@
-"""Where an iterator stands within its epoch: how many batches are left, which samples count.
+"""Position of an iterator within its epoch: batches left, and samples that count.
 
 Plain arithmetic on sizes, without pipelines, so that each policy can be read and tested by itself.
 Readers never stop: without padding the samples of the next epoch follow at once and share a batch
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class LastBatchPolicy(enum.Enum):
-    """What happens to the last batch of an epoch when too few samples are left to fill it."""
+    """Treatment of the last batch of an epoch when too few samples are left to fill it."""
 
     FILL = 0
     """It is filled up: with samples of the next epoch, or by the padding of the reader."""
@@ -30,7 +30,7 @@ class LastBatchPolicy(enum.Enum):
 
 
 class Delivery(NamedTuple):
-    """How many entries one pipeline drew for one batch, and for which of its samples.
+    """Entries that one pipeline drew for one batch, and the samples they became.
 
     Attributes
     ----------
@@ -39,8 +39,8 @@ class Delivery(NamedTuple):
     skipped
         Number of further entries that were drawn and turned out to be bad.
     draw_numbers
-        For each sample of the batch, which of the drawn entries it is, counted from 0. `None` for
-        0, 1, 2, ...
+        For each sample of the batch, the index of its entry among those drawn. `None` for 0, 1, 2,
+        ...
     """
 
     batch_size: int
@@ -63,7 +63,7 @@ class Delivery(NamedTuple):
 
 
 class EpochCounter(Protocol):
-    """What an iterator asks about its epoch."""
+    """Position of an iterator in its epoch."""
 
     @property
     def size(self) -> int:
@@ -76,11 +76,11 @@ class EpochCounter(Protocol):
         ...
 
     def steps_left(self) -> int | None:
-        """How many more batches this epoch has; `None` where only the data can tell."""
+        """Return the number of batches left in this epoch; `None` if only the data can tell."""
         ...
 
     def leftover_steps(self) -> int:
-        """How many batches must be read and dropped before the next epoch begins."""
+        """Return the number of batches to read and drop before the next epoch begins."""
         ...
 
     def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
@@ -88,9 +88,11 @@ class EpochCounter(Protocol):
         ...
 
     def beyond(self, pipelines: int) -> list[int]:
-        """How many samples at the end of the last batch of each pipeline are not the epoch's.
+        """Return, for each pipeline, the number of samples at the end of its last batch that are
+        not the
+        epoch's.
 
-        Bad samples that were skipped are not taken into account.
+        Bad samples that were skipped are not counted.
         """
         ...
 
@@ -166,7 +168,7 @@ class SizeCounter:
         self.counted = 0
 
     def steps_left(self) -> int | None:
-        """How many more batches this epoch has."""
+        """Return the number of batches left in this epoch."""
         left = max(0, self.size - self.counted)
         if self._policy is LastBatchPolicy.DROP:
             return left // self._per_step
@@ -264,7 +266,7 @@ class ReaderCounter:
         # elsewhere are assumed to draw as many, but for the bad samples that were skipped here.
         self._drawn = [0] * num_shards
         self._skipped = [0] * num_shards
-        """How many of these were skipped."""
+        """Number of these that were skipped."""
         self._alone = num_shards == len(shards) == 1
         self._given = 0
         """Samples of whole batches in this epoch, padding included."""
@@ -296,7 +298,7 @@ class ReaderCounter:
 
     @property
     def padded(self) -> bool:
-        """Whether the reader pads shards to the size of the largest."""
+        """True if the reader pads shards to the size of the largest."""
         return self._padded
 
     @property
@@ -311,7 +313,7 @@ class ReaderCounter:
         return self._rounded(self._largest)
 
     def steps_left(self) -> int | None:
-        """How many more batches this epoch has."""
+        """Return the number of batches left in this epoch."""
         if self._policy is LastBatchPolicy.FILL and not self._padded:
             left = self._most_left()
         elif self._policy is LastBatchPolicy.DROP:
@@ -359,7 +361,7 @@ class ReaderCounter:
 
     @property
     def _carries(self) -> bool:
-        """Whether samples of the next epoch that a last batch is filled up with count there."""
+        """Return True if samples of the next epoch that fill up a last batch count there."""
         return self._policy is LastBatchPolicy.FILL and not self._padded
 
     def beyond(self, pipelines: int) -> list[int]:
@@ -387,7 +389,7 @@ class ReaderCounter:
         self._begin(rotation)
 
     def state(self) -> dict[str, Any]:
-        """What has been drawn of which shards."""
+        """Return the counts of entries drawn, and the shards they are from."""
         rest = {} if self._size == self._epoch_size else {"rest": self._size}
         skipped = {"skipped": list(self._skipped)} if any(self._skipped) else {}
         return {

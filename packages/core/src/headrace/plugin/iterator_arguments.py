@@ -44,7 +44,7 @@ def as_list(pipelines: Pipeline | Sequence[Pipeline]) -> list[Pipeline]:
 
 
 def to_auto_reset(value: bool | str | None) -> bool:
-    """Whether to go on to the next epoch without being told."""
+    """Check `auto_reset`; return True to go on to the next epoch without a call of `reset`."""
     try:
         return _AUTO_RESET[value]
     except (KeyError, TypeError):

@@ -11,7 +11,7 @@ from headrace.plugin.epoch_counter import EpochCounter, ReaderCounter
 
 
 class IteratorAttributes:
-    """What DALI's iterators call their counts, derived from this library's counter of epochs."""
+    """Counts of DALI's iterators, derived from this library's counter of epochs."""
 
     _epochs: EpochCounter
     _epoch: tuple[int, bool]

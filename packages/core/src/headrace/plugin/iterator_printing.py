@@ -1,4 +1,4 @@
-"""How an iterator prints: what it iterates over in a line, its outputs as a table."""
+"""Printed form of an iterator: what it iterates over in a line, its outputs as a table."""
 
 from __future__ import annotations
 

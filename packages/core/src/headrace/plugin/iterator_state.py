@@ -1,4 +1,4 @@
-"""What of an iterator goes into the checkpoints of its pipelines, and how it comes out again."""
+"""State of an iterator in the checkpoints of its pipelines: written and restored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def can_make_checkpoints(pipelines: Sequence[Pipeline]) -> bool:
-    """Whether checkpoints can be made of all `pipelines`."""
+    """Return True if checkpoints can be made of all `pipelines`."""
     return all(pipeline._settings.enable_checkpointing for pipeline in pipelines)
 
 
@@ -42,7 +42,7 @@ def check_enabled(pipelines: Sequence[Pipeline]) -> None:
 
 
 def kind_of(counter: EpochCounter) -> str:
-    """What says how long an epoch is."""
+    """Return the name of the rule that sets the length of an epoch."""
     if isinstance(counter, EndlessCounter):
         return "the data"
     return "`size`" if isinstance(counter, SizeCounter) else "a reader"
@@ -102,7 +102,7 @@ def found_state(
 def dealt_anew(
     pipelines: Sequence[Pipeline], counter: EpochCounter, reader_name: str | None
 ) -> bool:
-    """Whether readers begin with what others of another number of shards have left.
+    """Return True if readers continue the rest of an epoch that another number of shards began.
 
     The `counter` then counts that.
 

@@ -27,7 +27,7 @@ class StateMethods:
         def _load(self, state: Mapping[str, Any]) -> None: ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iterator stands, for `load_state_dict` of this one or of one like it.
+        """Return the iterator's position, for `load_state_dict` of this one or of one like it.
 
         It goes on behind the batches that were handed out, in the middle of an epoch as well.
         Programs that save stateful loaders, as PyTorch's ``StatefulDataLoader`` is one, find it by

@@ -1,4 +1,4 @@
-"""What a pipeline spends its time on: recorded in columns, shown as a page and as a timeline.
+"""Profile of a pipeline's time: recorded in columns, shown as a page and as a timeline.
 
 Nothing here knows of pipelines: the engine records rows, and what is made of them follows from the
 rows alone.

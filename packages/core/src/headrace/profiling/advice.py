@@ -1,4 +1,4 @@
-"""What to do about a pipeline: a pure function of its figures."""
+"""Advice about a pipeline: a pure function of its figures."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Advice(NamedTuple):
     """One thing to do, or not to do."""
 
     kind: str
-    """What it is, for programs: one of `KINDS`."""
+    """Kind of the advice, for programs: one of `KINDS`."""
     title: str
-    """What to do, in a line."""
+    """Recommended action, in a line."""
     why: str
     """The figures that say so."""
     how: str
-    """Which arguments to change."""
+    """Arguments to change."""
 
 
 KINDS = (
@@ -46,7 +46,7 @@ KINDS = (
 
 
 def advice_for(f: Figures) -> list[Advice]:
-    """What to do, the most useful first; never empty."""
+    """Return recommendations, the most useful first; never empty."""
     if f.batches < _FEWEST_BATCHES:
         return [_measure_longer(f)]
     if f.consumer_waits + f.consumer_asks < _HARDLY:
@@ -81,7 +81,7 @@ def _nothing(f: Figures) -> Advice:
 
 
 def _needed_threads(f: Figures) -> int:
-    """How many threads would do the same work, with a fourth to spare."""
+    """Return the number of threads that would do the same work, with a fourth to spare."""
     return max(math.ceil(f.threads * f.working * 1.25), 1)
 
 
@@ -127,8 +127,8 @@ def _callback(f: Figures) -> Advice | None:
 
 
 def _others(f: Figures) -> Advice | None:
-    """Who waits for processors that others have is seen to wait for files, and for the interpreter:
-    of that, nothing can be said.
+    """Note that other programs use the processors: waits for files and for the interpreter may be
+    waits for a processor then, so no further advice is given.
     """
     waits = f.processor_waits or 0.0
     if waits < _MUCH or f.processors_used > _MOST * f.processors:

@@ -18,7 +18,7 @@ COLOURS = 10
 
 
 def queue_drawing(figures: Figures) -> str:
-    """How many complete batches waited for the consumer, over time."""
+    """Draw the number of complete batches that waited for the consumer, over time."""
     values = figures.queue
     top = max([*values, float(figures.depth), 1.0])
     height, left = 120, 34
@@ -48,7 +48,7 @@ def queue_drawing(figures: Figures) -> str:
 
 
 def threads_drawing(recorder: Recorder, colours: dict[str, int]) -> str:
-    """What each thread and worker process did, during a few batches in the middle."""
+    """Draw the work of each thread and worker process during a few batches in the middle."""
     labels = list(recorder.labels)
     lanes = {name: rows.array() for name, rows in list(recorder.lanes.items())}
     consumer = lanes.get("consumer")

@@ -1,4 +1,4 @@
-"""What follows from the rows of a pipeline: shares, rates, and time by operator and thread."""
+"""Figures derived from a pipeline's rows: shares, rates, and time by operator and thread."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from headrace.profiling.rows import SPAN
 
 _WORK = ("operator", "reader", "callback")
 _FREE_NANOSECONDS = 20_000
-"""Who gets the interpreter sooner has found it free; it takes a few microseconds."""
+"""Longest wait for the interpreter that counts as finding it free; it takes a few microseconds."""
 _PROCESS = "worker process "
-"""What lanes of worker processes begin with; `Recorder.process` names them."""
+"""Prefix of worker processes' lanes, from `Recorder.process`."""
 
 
 @dataclass(slots=True)
 class OperatorTime:
-    """What an operator took, in all threads and processes."""
+    """Time of an operator, in all threads and processes."""
 
     label: Label
     samples: int
@@ -35,7 +35,7 @@ class OperatorTime:
 
 @dataclass(slots=True)
 class LaneTime:
-    """What a thread, or a worker process, did with its time; shares of the whole time."""
+    """Time of a thread or a worker process by activity, as shares of the whole time."""
 
     name: str
     working: float
@@ -57,9 +57,9 @@ class Figures:
     """From the end of the wait for the first batch to the end of the wait for the last."""
     threads: int = 1
     workers: str = "threads"
-    """What has carried the samples, or most of them: ``"threads"`` or ``"processes"``."""
+    """Main carrier of the samples: ``"threads"`` or ``"processes"``."""
     has_chosen_processes: bool = False
-    """Whether the engine takes processes by itself, in runs that are long enough."""
+    """True if the engine chooses processes by itself, in runs that are long enough."""
     processors: int = 1
     depth: int = 2
     batch_size: int = 0
@@ -78,7 +78,7 @@ class Figures:
     working: float = 0.0
     """Share of their time that threads, or worker processes, carried samples."""
     processors_used: float = 0.0
-    """How many processors were at work for the pipeline, on average."""
+    """Average number of processors at work for the pipeline."""
     reading: float = 0.0
     """Share of the threads' working time in readers, ..."""
     reading_waits: float = 0.0
@@ -104,8 +104,8 @@ class Figures:
     slowest_share: float = 0.0
     """... and its share of that."""
     interpreter_held: float | None = None
-    """How often the interpreter was in use when somebody asked for it; None if nobody has looked,
-    or worker processes carry the samples, each with an interpreter of its own."""
+    """Share of requests that found the interpreter in use; None if it was not measured, or if
+    worker processes carry the samples, each with an interpreter of its own."""
     operators: list[OperatorTime] = field(default_factory=list)
     lanes: list[LaneTime] = field(default_factory=list)
     pool_peak_bytes: int = 0
@@ -116,11 +116,11 @@ class Figures:
     queue: list[float] = field(default_factory=list)
     """Complete batches in the queue, over time: means of equal parts of it."""
     is_cut: bool = False
-    """Whether the begin was dropped, because there was so much."""
+    """True if the beginning was dropped to limit the size."""
 
     @property
     def samples_per_second(self) -> float:
-        """How fast the pipeline and its consumer were, together."""
+        """Speed of the pipeline and its consumer together."""
         return self.samples / self.seconds if self.seconds else 0.0
 
 

@@ -42,7 +42,7 @@ class Profile:
         """One for each pipeline, in the order in which they were built."""
         self._lock = threading.Lock()
         self._is_open = False
-        """Whether a ``with`` statement will write the page."""
+        """True if a ``with`` statement will write the page."""
 
     def __repr__(self) -> str:
         count = len(self.recorders)
@@ -75,7 +75,7 @@ class Profile:
         return [figures_of(recorder) for recorder in list(self.recorders)]
 
     def advice(self) -> list[Advice]:
-        """What to do about the pipelines, one after the other."""
+        """Return the advice about the pipelines, one after the other."""
         return [advice for figures in self.figures() for advice in advice_for(figures)]
 
     def html(self) -> str:
@@ -147,7 +147,7 @@ def current_profile() -> Profile | None:
 
 
 def as_profile(value: Any) -> Profile | None:
-    """What a pipeline was given as `profile`.
+    """Return the profile for the argument `profile`, which may be a path.
 
     Raises
     ------

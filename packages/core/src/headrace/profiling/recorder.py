@@ -1,4 +1,4 @@
-"""What is recorded of one pipeline: who did what from when to when, and what was seen meanwhile."""
+"""Record of one pipeline: spans of work, and regular observations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.profiling.rows import Looks, Rows, SharedRows
 
 
 class Label(NamedTuple):
-    """What a span of time was spent on."""
+    """Activity that a span of time was spent on."""
 
     name: str
     """As the page shows it: ``fn.resize``."""
@@ -27,15 +27,15 @@ class Label(NamedTuple):
     where: str = ""
     """The user's line that created the operator."""
     note: str = ""
-    """What else there is to know."""
+    """Further remark."""
     device: str = "cpu"
     decodes: bool = False
-    """Whether images or audio are decoded here."""
+    """True if images or audio are decoded here."""
 
 
 @dataclass(slots=True)
 class Setup:
-    """What does not change while a pipeline runs."""
+    """Facts that do not change while a pipeline runs."""
 
     name: str = "pipeline"
     batch_size: int = 0
@@ -44,13 +44,13 @@ class Setup:
     """``"threads"`` or ``"processes"``."""
     depth: int = 2
     processors: int = 1
-    """How many the program may use."""
+    """Number of processors that the program may use."""
     has_gpu: bool = False
-    """Whether there is a GPU, be it used or not."""
+    """True if there is a GPU, used or not."""
     device: str = "cpu"
     """``"cpu"``, or ``"gpu"`` where the pipeline has work for one."""
     has_python: bool = False
-    """Whether functions of the user's are called for batches."""
+    """True if the user's functions are called for batches."""
 
 
 @dataclass(eq=False)
@@ -110,8 +110,8 @@ def resident_bytes() -> int:
 
 
 def processor_wait_nanoseconds(others: Iterable[int] = ()) -> int:
-    """How long all threads of this process have waited for a processor, while they could have run,
-    and the main ones of the processes `others`; -1 where the system does not tell.
+    """Return the time that all threads of this process, and the main threads of the processes
+    `others`, were ready and waited for a processor; -1 if the system does not tell.
     """
     total = 0
     try:

@@ -21,9 +21,9 @@ SPAN = np.dtype(
         ("processor", "<i8"),
     ]
 )
-"""What a thread was at. ``code`` is that of a `Label`; ``first`` the number of the first of the
-samples in the batch; ``begin`` and ``end`` are nanoseconds of `time.perf_counter_ns`, which all
-processes of a machine share; ``processor`` is the nanoseconds of a processor that it took."""
+"""Span of a thread's work. ``code`` is that of a `Label`; ``first`` the index of the first sample
+in the batch; ``begin`` and ``end`` are nanoseconds of `time.perf_counter_ns`, which all processes
+of a machine share; ``processor`` is the processor time in nanoseconds."""
 
 LOOK = np.dtype(
     [
@@ -38,9 +38,9 @@ LOOK = np.dtype(
         ("processor_wait", "<i8"),
     ]
 )
-"""What the sampler saw at a time: iterations in the queue and how many of them are complete, bytes
-of memory, the nanoseconds that it took to get the interpreter, and those that all threads of the
-process have waited for a processor so far; -1 where that is not known."""
+"""Observation by the sampler: iterations in the queue and how many of them are complete, bytes of
+memory, the nanoseconds that it took to get the interpreter, and those that all threads of the
+process have waited for a processor so far; -1 where unknown."""
 
 _FORMATS = {SPAN: struct.Struct("<iiiiqqq"), LOOK: struct.Struct("<qiiqqqqqq")}
 _ROWS_A_BLOCK = 16_384
@@ -60,7 +60,7 @@ class Packed:
         self._used = 0
         self._full: deque[bytearray] = deque(maxlen=_MOST_BLOCKS)
         self.is_cut = False
-        """Whether rows were dropped."""
+        """True if rows were dropped."""
 
     def _begin_block(self) -> None:
         self.is_cut |= len(self._full) == _MOST_BLOCKS

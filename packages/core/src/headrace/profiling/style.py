@@ -1,4 +1,4 @@
-"""How the page looks: dark or light as the reader's system has it, no fonts or scripts."""
+"""Style of the page: dark or light as the reader's system has it, no fonts or scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tensors and batches print: what they are first, their values last and summarised."""
+"""Printed form of tensors and batches: metadata first, values last and summarised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where arrays are in memory, many at once."""
+"""Memory addresses of arrays, many at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tensors and batches have in common on every device: type, axes, origin, numbering."""
+"""Shared code of tensors and batches on every device: type, axes, origin, numbering."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class TensorBase(Typed):
         self._layout = check_layout(layout, self.ndim(), "tensor")
 
     def source_info(self) -> str:
-        """Where the data came from, such as a file name; "" if unknown."""
+        """Return the origin of the data, such as a file name; "" if unknown."""
         return self._source
 
     def get_property(self, key: str) -> str | None:
@@ -191,7 +191,7 @@ class TensorListBase(Typed, Generic[TensorT]):
         self._layout = check_layout(layout, self._ndim, "sample")
 
     def source_info(self) -> list[str]:
-        """Where each sample came from, such as a file name; "" where unknown."""
+        """Return the origin of each sample, such as a file name; "" where unknown."""
         return [self._source(i) for i in range(len(self))]
 
     def _source(self, number: int) -> str:

@@ -1,4 +1,4 @@
-"""Where the samples of a batch lie: in one array, one after the other, or each by itself."""
+"""Memory of a batch's samples: one array, or one for each sample."""
 
 from __future__ import annotations
 

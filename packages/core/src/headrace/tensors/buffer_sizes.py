@@ -1,4 +1,4 @@
-"""How large buffers of pools are made, and when host memory is given back: DALI's settings."""
+"""Sizes of pooled buffers, and the release of host memory: DALI's settings."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from headrace.config import DEVICE_GROWTH, HOST_GROWTH, HOST_SHRINK
 ALIGNMENT_BYTES = 64
 """One cache line, and the widest vector register; what XLA asks for to import without a copy."""
 _ROOMIEST = 1.5
-"""How much larger a buffer may be than the one that would be made, to be used in its place."""
+"""Largest ratio of a reused buffer's size to the size needed."""
 _MOST_CLASSES = 8
 
 
 class BufferSettings:
-    """What all pools of the process go by; the environment decides until somebody sets it.
+    """Settings of all pools of the process; from the environment until they are set.
 
     Attributes
     ----------
     host_growth, device_growth
-        How much larger each size of buffers is than the one before, from 1 to 4.
+        Ratio of each size of buffers to the one before, from 1 to 4.
     host_shrink
         Ordinary host memory is freed where less than this share of it has been needed for a while.
     """

@@ -1,4 +1,4 @@
-"""Where tensors live: device types as DLPack numbers them."""
+"""Devices of tensors: device types as DLPack numbers them."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ class DLDeviceType(DALIEnum):
 
 
 CPU = (DLDeviceType.kDLCPU, 0)
-"""What `__dlpack_device__` of host memory says."""
+"""Result of `__dlpack_device__` for host memory."""

@@ -53,7 +53,7 @@ class _Writable:
 
 
 def is_dlpack_capsule(value: object) -> bool:
-    """Whether `value` is a bare DLPack capsule, consumed or not."""
+    """Return True if `value` is a bare DLPack capsule, consumed or not."""
     return type(value) is _Capsule
 
 
@@ -130,7 +130,7 @@ def _in_device_memory(value: Any, memory: str) -> ArgumentTypeError:
 
 
 def device_name(kind: int) -> str:
-    """What DLPack calls its device type number `kind`."""
+    """Return DLPack's name of device type `kind`."""
     try:
         return DLDeviceType(kind).name
     except ValueError:
@@ -279,7 +279,9 @@ def export_dlpack(
 
 
 def asks_for(dl_device: tuple[int, int] | None, here: tuple[int, int], copy: bool | None) -> bool:
-    """Whether a DLPack consumer wants data of device `here` brought to the other kind of memory."""
+    """Return True if a DLPack consumer wants data of device `here` copied to the other kind of
+    memory.
+    """
     if dl_device is None:
         return False
     kind, number = int(dl_device[0]), int(dl_device[1])

@@ -1,4 +1,4 @@
-"""What stands for tensors and batches on a GPU where a program for one runs on the CPU."""
+"""Stand-ins for tensors and batches on a GPU where a GPU program runs on the CPU."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 _REQUESTS_A_CHECK = 1024
-"""How often a pool looks whether it has more memory than is needed: a power of two."""
+"""Number of requests between checks for surplus memory: a power of two."""
 _ndarray = np.ndarray
 _NONE: list[Any] = []
 _uint8 = np.dtype(np.uint8)
@@ -66,9 +66,9 @@ class _Lease(weakref.ref):  # type: ignore[type-arg]
 
 
 class Account:
-    """What somebody has of pools, in bytes.
+    """Bytes that one holder has taken from a pool.
 
-    Each pool counts what it has lent under its own lock; so there is one account for each pool.
+    A pool counts its loans under its own lock; so each pool needs an account of its own.
     """
 
     __slots__ = ("bytes_in_use",)
@@ -116,7 +116,7 @@ class Reserve:
         return None if begin is None else _Part(self, begin, size)
 
     def collected(self) -> FreeRanges:
-        """What is free of it now."""
+        """Return its free ranges now."""
         while self._returned:
             self._free.give_back(*self._returned.popleft())
         return self._free
@@ -143,7 +143,7 @@ class _Part(Block):
 
 @dataclass(frozen=True)
 class PoolStats:
-    """What a pool holds and has done."""
+    """Counters and contents of a pool."""
 
     bytes_in_use: int
     """Memory behind arrays that are alive."""
@@ -169,11 +169,11 @@ class HostPool:
     """
 
     is_page_locked = False
-    """Whether copies to and from a GPU run at full speed, and beside other work."""
+    """True if copies to and from a GPU run at full speed, and beside other work."""
     is_ordinary = True
-    """Whether it is memory of the process's own, as any array has."""
+    """True if it is memory of the process's own, as of any array."""
     shrinks = True
-    """Whether memory is freed that has not been needed for a while."""
+    """True if memory that was not needed for a while is freed."""
 
     def __init__(self, idle_limit_bytes: int | None = None) -> None:
         if idle_limit_bytes is None:
@@ -238,7 +238,7 @@ class HostPool:
         return result
 
     def stats(self) -> PoolStats:
-        """What the pool holds now and has done so far."""
+        """Return the pool's present contents and its counters."""
         with self._lock:
             victims = self._collect()
             result = PoolStats(
@@ -264,7 +264,7 @@ class HostPool:
         return self._lent_bytes, self._idle_bytes
 
     def bytes_of(self, account: Account) -> int:
-        """What is in use of the memory that was taken for an account."""
+        """Return the bytes in use by an account."""
         with self._lock:
             victims = self._collect()
         del victims
@@ -468,7 +468,7 @@ class PoolShare(HostPool):
         return self._pool.stats()
 
     def held(self) -> tuple[int, int]:
-        """What the whole pool holds."""
+        """Return the bytes that the whole pool has lent and keeps."""
         return self._pool.held()
 
     def reserve(self, size_bytes: int) -> Reserve:

@@ -1,4 +1,4 @@
-"""Which parts of a piece of memory are free."""
+"""Free ranges of a piece of memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class FreeRanges:
         return sum(end - begin for begin, end in self._free)
 
     def take(self, size: int) -> int | None:
-        """Where the first `size` bytes begin that nobody else has; `None` if there is no range."""
+        """Take the first free range of `size` bytes; return its offset, or `None` if there is
+        none.
+        """
         for k, (begin, end) in enumerate(self._free):
             if end - begin >= size:
                 if end - begin == size:

@@ -96,7 +96,7 @@ class Rows(Sequence[np.ndarray]):
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many elements each has, int64 ``(samples,)``."""
+        """Number of elements of each, int64 ``(samples,)``."""
         return volumes(self.shapes)
 
     @property
@@ -106,9 +106,9 @@ class Rows(Sequence[np.ndarray]):
 
     @property
     def addresses(self) -> np.ndarray:
-        """Where the first element of each is, uint64 ``(samples,)``; all are contiguous then.
+        """Addresses of the first elements, uint64 ``(samples,)``; makes all rows contiguous.
 
-        The addresses are good as long as this object lives.
+        The addresses are valid as long as this object lives.
         """
         if self._addresses is None:
             if self.flat is not None and self.begins is not None:

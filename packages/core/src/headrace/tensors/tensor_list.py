@@ -276,7 +276,9 @@ class TensorListCPU(TensorListBase[TensorCPU]):
         return TensorCPU._wrap(flat.reshape(extents), layout, self._dtype)
 
     def is_dense_tensor(self) -> bool:
-        """Whether all samples have one shape and lie in one piece of memory, in their order."""
+        """Return True if all samples have one shape and lie in one piece of memory, in their
+        order.
+        """
         return self._memory.dense is not None or len(self) == 0
 
     def data_ptr(self) -> int:

@@ -184,7 +184,7 @@ class TensorLayout(str):
 
 @dataclass(eq=False)
 class SampleInfo:
-    """Which sample `fn.external_source` asks its callable for."""
+    """Sample that `fn.external_source` asks its callable for."""
 
     idx_in_epoch: int
     """Position of the sample in its epoch."""
@@ -198,7 +198,7 @@ class SampleInfo:
 
 @dataclass(eq=False)
 class BatchInfo:
-    """Which batch `fn.external_source` asks its callable for."""
+    """Batch that `fn.external_source` asks its callable for."""
 
     iteration: int
     """Number of the batch in its epoch."""

@@ -10,7 +10,8 @@ from headrace.errors import ArgumentTypeError
 
 
 def is_array(value: Any) -> bool:
-    """Whether `value` is an array of NumPy, PyTorch, JAX or any library that converts to NumPy's.
+    """Return True if `value` is an array of NumPy, PyTorch, JAX or any library that converts to
+    NumPy's.
 
     It is one where its type has ``__array__`` and it tells its element type and shape.
     """

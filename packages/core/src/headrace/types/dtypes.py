@@ -65,11 +65,11 @@ FRAMEWORK_NAMES: dict[str, DALIDataType] = {
     "float64": DALIDataType.FLOAT64,
     "double": DALIDataType.FLOAT64,
 }
-"""What types are called in Python, NumPy and PyTorch. `float` is the 32-bit one."""
+"""Names of types in Python, NumPy and PyTorch. `float` is the 32-bit one."""
 
 
 class _TorchDType(Protocol):
-    """What `torch.dtype` has, for type checkers: PyTorch is not imported."""
+    """Interface of `torch.dtype` for type checkers: PyTorch is not imported."""
 
     @property
     def is_floating_point(self) -> bool: ...
@@ -79,7 +79,7 @@ class _TorchDType(Protocol):
 
 
 class _DynamicDType(Protocol):
-    """What the element types of dynamic mode have."""
+    """Interface of dynamic mode's element types."""
 
     @property
     def type_id(self) -> DALIDataType | None: ...
@@ -96,7 +96,7 @@ DataTypeLike: TypeAlias = (
     | _TorchDType
     | _DynamicDType
 )
-"""What `as_data_type` takes, and with it every argument that is an element type."""
+"""Types that `as_data_type` takes, and with it every argument that is an element type."""
 
 
 def as_data_type(value: Any) -> DALIDataType:
@@ -167,7 +167,9 @@ def to_numpy_type(dali_type: DALIDataType) -> type:
 
 
 def storage_dtype(dali_type: DALIDataType) -> np.dtype[Any]:
-    """How elements of `dali_type` lie in memory: as `to_numpy_type`, enumerations as int32."""
+    """Return the element type of `dali_type` in memory: as `to_numpy_type`, enumerations as
+    int32.
+    """
     found = _STORED.get(dali_type)
     if found is None:
         found = _INT32 if dali_type in ENUM_TYPES else np.dtype(to_numpy_type(dali_type))
@@ -179,7 +181,7 @@ _STORED: dict[DALIDataType, np.dtype[Any]] = {}
 
 
 def is_stored(dali_type: DALIDataType) -> bool:
-    """Whether tensors can have elements of `dali_type`."""
+    """Return True if tensors can have elements of `dali_type`."""
     return dali_type in NUMPY_OF or dali_type in ENUM_TYPES
 
 
@@ -213,20 +215,20 @@ def to_dali_type(framework_type: Any) -> DALIDataType:
 
 
 def is_integer(dtype: DALIDataType) -> bool:
-    """Whether `dtype` is one of the eight integer types."""
+    """Return True if `dtype` is one of the eight integer types."""
     return dtype in INTEGERS
 
 
 def is_float(dtype: DALIDataType) -> bool:
-    """Whether `dtype` is one of the three floating-point types."""
+    """Return True if `dtype` is one of the three floating-point types."""
     return dtype in FLOATS
 
 
 def is_bool(dtype: DALIDataType) -> bool:
-    """Whether `dtype` is `types.BOOL`."""
+    """Return True if `dtype` is `types.BOOL`."""
     return dtype == DALIDataType.BOOL
 
 
 def is_enum_type(dtype: DALIDataType) -> bool:
-    """Whether elements of `dtype` are members of an enumeration."""
+    """Return True if elements of `dtype` are members of an enumeration."""
     return dtype in ENUM_TYPES

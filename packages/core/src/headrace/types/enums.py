@@ -85,7 +85,7 @@ class DALIDataType(DALIEnum):
     _INT64_VEC = 27
 
     def __call__(self) -> str:
-        """What `TensorCPU.dtype` was as a method: a code of `struct`, such as ``"=f"``."""
+        """Return `TensorCPU.dtype` as the method it was: a code of `struct`, such as ``"=f"``."""
         warnings.warn(
             "Calling '.dtype()' is deprecated, please use '.dtype' instead",
             DeprecationWarning,
@@ -145,7 +145,7 @@ class DALIInterpType(DALIEnum):
 
 
 class PipelineAPIType(enum.Enum):
-    """Which of the three ways to run a pipeline is in use; they cannot be mixed.
+    """Ways to run a pipeline; they cannot be mixed.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class PipelineAPIType(enum.Enum):
 
 
 class StreamPolicy(enum.Enum):
-    """How GPU work is spread over streams: DALI's names, which change nothing here.
+    """Distribution of GPU work over streams: DALI's names, which change nothing here.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class StreamPolicy(enum.Enum):
 
 
 class OperatorConcurrency(enum.Enum):
-    """Which operators may run at the same time: DALI's names, which change nothing here.
+    """Operators that may run at the same time: DALI's names, which change nothing here.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What augmentations and policies are built of."""
+"""Building blocks of augmentations and policies."""
 
 from headrace.auto_aug.core._augmentation import Augmentation, signed_bin
 from headrace.auto_aug.core._errors import MissingArgException, UnusedArgException

@@ -108,12 +108,12 @@ class Augmentation:
 
     @property
     def randomly_negate(self) -> bool:
-        """Whether magnitudes get a random sign."""
+        """True if magnitudes get a random sign."""
         return bool(self._given[2])
 
     @property
     def param_device(self) -> str:
-        """Where the function wants the parameter; ``"auto"`` for the device of the data."""
+        """Device of the parameter; ``"auto"`` for the device of the data."""
         return self._given[3] or "cpu"
 
     @property

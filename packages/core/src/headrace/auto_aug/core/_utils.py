@@ -1,4 +1,4 @@
-"""What suites and policies have in common: translations, and random choices."""
+"""Shared code of suites and policies: translations and random choices."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def get_translations(
 def warp_arguments(
     shape: Any, fill_value: float | None, interp_type: DALIInterpType | None
 ) -> dict[str, Any]:
-    """What is passed on to augmentations that move pixels."""
+    """Return the keyword arguments for augmentations that move pixels."""
     found: dict[str, Any] = {"fill_value": fill_value, "interp_type": interp_type}
     return found if shape is None else {**found, "shape": shape}
 

@@ -33,13 +33,12 @@ _UNDECIDED = (-1,)
 """In place of the shape of rows, where the first one was too large to go by."""
 
 _OUTSIDE, _INSIDE, _SHARED, _PACKED = range(4)
-"""Where a row is: in memory of its own, in the memory of the whole batch, in that of another batch,
-or in a segment.
-"""
+"""Storage of a row: own memory, memory of the whole batch, memory of another batch, or a
+segment."""
 
 
 class ShapeStatistics:
-    """What earlier iterations taught about the shapes on one edge."""
+    """Shapes seen on one edge in earlier iterations."""
 
     __slots__ = ("bytes", "ragged", "shape")
 
@@ -48,7 +47,7 @@ class ShapeStatistics:
         self.shape: tuple[int, ...] | None = None
         """The shape that all rows of the last batch had."""
         self.bytes = 0
-        """What the rows of a ragged batch that is uploaded take, and some more."""
+        """Bytes of the rows of a ragged batch that is uploaded, with a margin."""
 
 
 class BatchBuffer:
@@ -86,14 +85,14 @@ class BatchBuffer:
     batch = None
     """There is no batch in device memory."""
     scanned: ScannedJpegs | None = None
-    """What headers of JPEG files tell, where they were looked at when the files were read."""
+    """Parsed JPEG headers, if they were read together with the files."""
 
     def __init__(
         self, size: int, spec: Spec, history: ShapeStatistics, pool: HostPool = HOST_POOL
     ) -> None:
         self._rows: list[np.ndarray | None] = [None] * size
         self._pending = False
-        """Whether there are rows that are no arrays of their own yet; set after `_in_dense`."""
+        """True if some rows are not arrays of their own yet; set after `_in_dense`."""
         self._unmade: list[tuple[Sequence[int], Rows, int]] = []
         """The `_PACKED` and `_SHARED` ones of these: positions, samples, and which they are."""
         self.sources: list[str] | None = None
@@ -159,7 +158,7 @@ class BatchBuffer:
 
     @property
     def pool(self) -> HostPool:
-        """Where memory for rows comes from."""
+        """Pool that rows are allocated from."""
         return self._pool
 
     @property
@@ -257,7 +256,7 @@ class BatchBuffer:
         return [places[index] == _INSIDE for index in indices]
 
     def own_rows(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Which of these samples lie in ordinary memory that this batch has allocated."""
+        """Return those of these samples that lie in ordinary memory allocated by this batch."""
         if self.event is not None or self._pool.is_page_locked:
             return []
         rows, places = self.rows, self._in_dense

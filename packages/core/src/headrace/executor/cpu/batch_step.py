@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class HostBatchContext(PlanContext):
-    """What `BatchOperator.cpu` is handed besides the samples."""
+    """Context passed to `BatchOperator.cpu` besides the samples."""
 
     __slots__ = (
         "_arena",
@@ -71,9 +71,9 @@ class HostBatchContext(PlanContext):
         self.node = step.node
         self.step = step
         self.batches = inputs
-        """What the operator reads: the samples that it works on."""
+        """Input batches of the operator."""
         self.functions = functions
-        """What has worker processes call functions of the user's, if anything."""
+        """Proxy that calls the user's functions in worker processes, if used."""
         self._program = program
         self._iteration = iteration
         self._tolerant = tolerant

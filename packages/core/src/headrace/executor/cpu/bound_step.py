@@ -64,7 +64,7 @@ class BoundStep:
         self._materialise = materialise_views
 
     def results(self, k: int, position: int, place: int) -> Sequence[Any]:
-        """What the step makes of a sample, output by output."""
+        """Run the step on one sample; return its results, one for each output."""
         context = self.context
         context.position, context.place = position, place
         for producer in self._producers:
@@ -94,7 +94,9 @@ class BoundStep:
 def stored(
     step: Step, context: SampleContext, result: Any, *, materialise_views: bool
 ) -> Sequence[Any]:
-    """What a step has made of a sample, output by output, copied to the batches that it is for."""
+    """Store the results of a step for one sample in its output batches; return them output by
+    output.
+    """
     results = result if isinstance(result, tuple) else (result,)
     check_count(step, results)
     found = []

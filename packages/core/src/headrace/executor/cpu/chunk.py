@@ -43,7 +43,7 @@ class Chunk:
         self.failures: list[tuple[int, BaseException]] = []
 
     def indices_at(self, positions: Sequence[int]) -> list[int]:
-        """Where samples of the chunk are in their batch."""
+        """Return the indices in the batch of the samples at `positions` of the chunk."""
         if isinstance(positions, range):
             return self.indices[positions.start : positions.stop]
         return [self.indices[k] for k in positions]
@@ -119,7 +119,7 @@ class Group:
         self.positions = positions
         self.values: dict[int, Any] = {}
         self._root = root
-        """What it is a branch of; `None` for the group itself."""
+        """Group this is a branch of; `None` for the group itself."""
         self._branches: dict[Guard, Group] = {}
         self._made: dict[int, Group] = {}
         """The branch in which a register is made."""

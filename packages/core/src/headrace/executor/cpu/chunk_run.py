@@ -42,21 +42,21 @@ class ChunkRun:
         self.program: Program = program
         self.runner: RemoteRunner
         self.sent: SentSamples | None = None
-        """What a worker process was sent, where it is not done in the thread."""
+        """Samples sent to a worker process; `None` if the thread does the work."""
         self.is_counted = not behind
-        """Whether its thread counts, for its sake, as one at work; see `Concurrency`."""
+        """True if the thread is counted as busy for this chunk; see `Concurrency`."""
         self.beside = program.concurrency.busy
-        """How many chunks were worked on when it began."""
+        """Number of chunks in progress when it began."""
         self.started = time.perf_counter()
-        """When somebody took it."""
+        """Time at which a thread took it."""
         self.compiling_seconds = compiling.seconds
-        """How long kernels had been compiled until then."""
+        """Total time of kernel compilations until then."""
         self.worked = 0.0
         """Seconds of a processor that it has taken in the thread, ..."""
         self.elsewhere = 0.0
         """... and in a worker process."""
         self.loops: ChunkLoops | None = None
-        """What its loops took, where other threads may have helped."""
+        """Times of its loops, which other threads may have helped with."""
         self.failures: list[tuple[int, BaseException]] = []
         self.failed: BaseException | None = None
-        """What has failed altogether."""
+        """Error that failed the whole chunk."""

@@ -1,4 +1,4 @@
-"""How many samples of a batch a thread takes at once."""
+"""Number of samples of a batch that a thread takes at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ second so than with 16 at a time, since threads that share an interpreter are wo
 """
 _QUICK_READING_SECONDS = 2e-4
 _WAIT_SECONDS = 5e-3
-"""Where files take so long to come, all threads had better share them."""
+"""Waiting time for files from which on all threads share the reading."""
 _LITTLE_WORK_SECONDS = 3e-4
 """Of samples that keep the processor for less, planning a chunk is a good part: it costs some 10
 microseconds of the interpreter for a step, however many samples there are."""
@@ -28,8 +28,8 @@ interpreter some 100 microseconds, which threads cannot share."""
 _LONG_WORK_SECONDS = 2e-3
 """Samples that take longer are shared out finely among threads."""
 _WORTH_PLANNING = 10
-"""Where the work of a chunk is not so many times what the chunk itself costs, each thread has one
-instead of two: auto_augment of 32 images took 13.3 ms of a processor so, and 15.5."""
+"""Least ratio of the work of a chunk to its fixed cost; below it each thread gets one chunk instead
+of two: auto_augment of 32 images took 13.3 ms of processor time that way, and 15.5 otherwise."""
 _FEWEST, _FINELY, _MOST = 4, 8, 64
 _CHUNK_SECONDS = 24e-3
 """So much work is worth planning a chunk, or a message to a worker process. Microseconds of a
@@ -41,7 +41,9 @@ millisecond, no fewer than four at a time made a sixth more of them a second.
 
 
 def chunk_size(iteration: Iteration, program: Program, threads: int, batches: int = 1) -> int:
-    """How many samples of `iteration` one of so many `threads` takes for `program`, at most."""
+    """Return the largest number of samples of `iteration` that one of `threads` takes for
+    `program`.
+    """
     processor, size = max(program.processor_seconds, 1e-7), iteration.size
     own = min(max(program.own_seconds, 1e-7), processor)
     if program.is_light:

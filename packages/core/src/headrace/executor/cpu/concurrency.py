@@ -1,13 +1,13 @@
-"""How many threads carry samples through a stage at once: found out by measuring.
+"""Number of threads that carry samples through a stage at once, tuned by measurement.
 
-Threads share one interpreter. Where much of a sample is its work, further threads bring
-nothing: they hand its lock to and fro, and each time costs more than the work that could be done
-meanwhile. Where pixels are the work, each thread counts. No figure that is known beforehand tells
-how many are best, so a stage is run with a few threads, with half as many as long as these do not
-do clearly less, and with twice as many as long as these do clearly more, for a while each; and with
-the best number from then on. What is computed does not depend on it.
+Threads share one interpreter. Where a sample is mostly interpreted code, further threads bring
+nothing: they pass the lock back and forth, and each handover costs more than the work done in
+between. Where pixels are the work, each thread counts. The best number cannot be computed
+beforehand, so a stage is run with a few threads, with half as many as long as these do not do
+clearly less, and with twice as many as long as these do clearly more, for a while each; and with
+the best number from then on. The results do not depend on it.
 
-Worker processes have interpreters of their own: where they carry the samples, nothing is tried.
+Worker processes have interpreters of their own: with them nothing is tried.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _FIRST_REST = 250
 _LONGEST_REST = 16000
 """Chunks between two trials."""
 _WORTH_IT = 1.1
-"""How much more a number of threads has to do than a smaller one, as it takes more from everybody
-else."""
+"""Factor of throughput that a larger number of threads must gain over a smaller one, as it takes
+processor time from everything else."""
 
 
 class Concurrency:
@@ -53,9 +53,9 @@ class Concurrency:
         """The numbers of threads that are tried, the largest first."""
         self._first = max([n for n in levels if n <= first])
         self.limit = self._first if self._tries else threads
-        """How many may be at work."""
+        """Number of threads that may be at work."""
         self.busy = 0
-        """How many are."""
+        """Number of threads at work."""
         self._notes: list[float] = []
         """Seconds a sample in the chunks of the trial under way, over the threads at work."""
         self._rates: dict[int, float] = {}
@@ -69,7 +69,7 @@ class Concurrency:
         self._rest = _FIRST_REST
 
     def is_full(self) -> bool:
-        """Whether no further thread is to begin a chunk."""
+        """True if no further thread may begin a chunk."""
         return self.busy >= self.limit
 
     def enter(self) -> None:
@@ -144,9 +144,9 @@ class Concurrency:
         self._rest = min(2 * self._rest, _LONGEST_REST)
 
     def _others(self) -> tuple[int, ...]:
-        """What is to be tried behind the present number: fewer, that one once more, and more.
+        """Numbers of threads to try after the present one: fewer, the same once more, and more.
 
-        Its first rate may be far too low, as much memory is new then.
+        The first measurement may be far too low, as memory is allocated during it.
         """
         here = self._levels.index(self.limit)
         return (*self._levels[here + 1 :], self.limit, *self._levels[:here][::-1])
@@ -158,7 +158,7 @@ class Concurrency:
 
     @property
     def threads(self) -> int:
-        """How many threads there are."""
+        """Number of threads."""
         return self._levels[0]
 
     def start_over(self, *, tries: bool = True, limit: int | None = None) -> None:

@@ -36,7 +36,7 @@ class Dispatcher:
         self._lines: dict[WorkerProcess, list[ChunkRun]] = {}
         """The same by the worker process that has them."""
         self._may_be_woken = False
-        """Whether `Monitor.dispatchers` has this thread."""
+        """True if `Monitor.dispatchers` contains this thread."""
         self._answered: deque[ChunkRun] = deque()
         """Those of the pending ones whose answers are there, or that no process has."""
         self._enter(first)

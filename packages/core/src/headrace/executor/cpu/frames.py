@@ -43,7 +43,7 @@ class FrameLoop(SampleOperator):
         super().__init__(vars(op.args), op.tensor_args)
         self.op = op
         self.repeats = "F" not in inputs[0].layout
-        """Whether the first input is the same for all frames."""
+        """True if the first input is the same for all frames."""
         self.axis = 0 if self.repeats else inputs[0].layout.index("F")
         self.framed = [spec.layout[:1] == "F" for spec in inputs[1:]]
         """Of each input but the first, whether it has frames."""
@@ -183,7 +183,7 @@ class FrameLoop(SampleOperator):
 
 
 def common_count(shapes: Sequence[tuple[int, ...] | None], axis: int) -> int:
-    """How many frames all inputs have."""
+    """Return the number of frames that all inputs share."""
     counts = [
         None if shape is None else shape[0 if position else axis]
         for position, shape in enumerate(shapes)
@@ -199,7 +199,7 @@ def common_count(shapes: Sequence[tuple[int, ...] | None], axis: int) -> int:
 
 
 def _of_frame(spec: Spec) -> Spec:
-    """What one frame of such sequences is."""
+    """Return the spec of a single frame of a sequence."""
     return spec._replace(
         ndim=None if spec.ndim is None else spec.ndim - 1, layout=spec.layout.replace("F", "")
     )
@@ -245,7 +245,7 @@ class _Frames:
         return self._whole.temp(shape, self._dtype)
 
     def _place(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Where in the sequence the frame is."""
+        """Return the view of the sequence that the frame is written to."""
         axis = self._axis
         if self.sequence is None:
             full = (*shape[:axis], self._count, *shape[axis:])

@@ -51,7 +51,9 @@ def merged(
     program: Program,
     iteration: Iteration,
 ) -> tuple[Sequence[Any], list[int]]:
-    """What samples of a group have in the branches that they took; and which of them failed."""
+    """Merge the branches that samples of a group took; return the results and the failed
+    samples.
+    """
     positions, buffer = group.positions, context.buffers[0]
     output: list[Any] = [None] * len(positions)
     failed: list[int] = []

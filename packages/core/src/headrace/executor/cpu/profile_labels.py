@@ -1,4 +1,4 @@
-"""What steps of a program are called in a profile."""
+"""Labels of a program's steps in a profile."""
 
 from __future__ import annotations
 

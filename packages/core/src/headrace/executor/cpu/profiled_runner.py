@@ -53,8 +53,8 @@ class ProfiledRunner(SampleRunner):
         self._pixel_steps: list[tuple[Step, SampleContext]] = []
         """Those that groups go through."""
         self._begin = self._worked = self._read = self._due = 0
-        """When what comes next began, by both clocks; when the second was read; and when marks
-        become rows at the latest."""
+        """Begin of the next span by both clocks, time of the last read of the processor clock, and
+        deadline for turning marks into rows."""
 
     def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
         """Carry the samples of these numbers through all steps; return what failed, and how."""

@@ -34,8 +34,8 @@ _LONG_SECONDS = 5e-3
 """Of samples that keep a processor longer all threads work on some: what they need of the
 interpreter is little beside that."""
 _CHUNK_SECONDS, _STEP_SECONDS = 1e-4, 4e-5
-"""What a chunk of samples costs the interpreter, however many they are, and each step of it in a
-branch; others cost much less."""
+"""Interpreter time of a chunk, however many samples it has, and of each of its steps in a branch;
+other steps cost much less."""
 
 
 class Program:
@@ -56,11 +56,11 @@ class Program:
         self.plan = plan
         self.stage = stage
         self.choices = choices
-        """Which branches samples of the batch take, in what is left of a stage."""
+        """Branches that samples of the batch take in the rest of a stage."""
         self.given = tuple(specs)
         """Registers whose types were known before."""
         self.is_whole = whole
-        """Whether batches that follow from draws and constants are made before samples run."""
+        """True if batches that follow from draws and constants are made before samples run."""
         self._maker = maker or StepMaker(plan, specs, readers, FrameLoop, choices)
         self.specs = self._maker.specs
         self.steps: list[Step] = []
@@ -84,7 +84,7 @@ class Program:
         self.chunk_seconds = 0.0
         """About what a chunk of samples costs the interpreter, however many they are."""
         self.is_sent = False
-        """Whether worker processes carried the samples that were done last."""
+        """True if worker processes carried the last samples."""
         self._timed = False
         self._fuse = fuse
         self._late: dict[int, OpNode] = {}
@@ -109,7 +109,7 @@ class Program:
         self._flatten_merges()
         self._write_to_merged()
         self.is_light = all(step.is_light for step in self.steps)
-        """Whether samples pass through without any work on their data."""
+        """True if samples pass through without any work on their data."""
         used = {r for step in self.steps for r in reads_of(step)}
         ahead = [r for step in self.whole_steps for r in step.outputs] + list(self.constants)
         self.ahead = [r for r in ahead if r in used or self._leaves[r]]
@@ -122,19 +122,21 @@ class Program:
         self.reads_only = (
             len(self.steps) == 1 and self.steps[0].is_reader and not (self.batch_steps or self.late)
         )
-        """Whether all there is to do is to read samples."""
+        """True if the program only reads samples."""
         self.has_work = bool(self.steps or self.batch_steps or self.late)
-        """Whether there is anything but what is drawn, or is constant, for whole batches."""
+        """True if there is more than draws and constants for whole batches."""
         self.concurrency = Concurrency(
             threads, tries=bool(self.steps) and not (self.is_light or self.batch_steps)
         )
-        """Who works on it."""
+        """Limit on the number of threads at work on it."""
         self.written = self._trace_sources()
         """Registers of the steps that become batches, and the register that each has the sources
         of its samples from; -1 for none."""
 
     def _can_make(self, node: OpNode) -> bool:
-        """Whether the types of all that `node` reads are known; if they may be later, wait."""
+        """Return True if the types of all inputs of `node` are known; postpone it if they may be
+        later.
+        """
         register = self.plan.register
         if self._late_registers and any(register(e) in self._late_registers for e in node.sources):
             self._put_off(node)
@@ -214,10 +216,11 @@ class Program:
         ).values
 
     def _is_constant(self, step: Step, values: tuple[np.ndarray, ...]) -> bool:
-        """Whether outputs are the same for all samples of all iterations.
+        """Return True if outputs are the same for all samples of all iterations.
 
-        `values` are those of sample 0; a plan may work with the number of the sample or of the
-        iteration, so those of another one are compared with them.
+        `values` are those of sample 0. A plan may use the index of the sample or of the iteration,
+        so the
+        values of another one are compared with them.
         """
         guards = {r for r, _ in step.guard}  # what is the same for all may be so in a branch, too
         reads = set(reads_of(step)) - guards
@@ -284,7 +287,7 @@ class Program:
         return step
 
     def repeated_constants(self, size: int) -> dict[int, Samples]:
-        """What `whole_steps` read of `constants`, once for each of so many samples."""
+        """Return the `constants` that `whole_steps` read, repeated for `size` samples."""
         if self._repeated[0] != size:
             read = {r for step in self.whole_steps for r in reads_of(step)}
             arrays = {r: a for r, a in self.constants.items() if r in read}
@@ -298,7 +301,7 @@ class Program:
         return self._repeated[1]
 
     def buffer(self, r: int, size: int, pool: HostPool) -> BatchBuffer:
-        """Where the samples of an iteration, of so many, go on register `r`."""
+        """Make the batch that receives `size` samples on register `r`."""
         made = BatchBuffer(size, self.specs[r], self.plan.history[r], pool)
         if self.plan.uploaded[r] and r not in self.plan.outputs:
             made.expect_upload()
@@ -327,8 +330,8 @@ class Program:
 
     @property
     def needs_all_threads(self) -> bool:
-        """Whether what samples need of the interpreter is little beside the rest, for all threads
-        together.
+        """True if the interpreter time of samples is small beside the rest, with all threads at
+        work.
         """
         seconds = self.processor_seconds
         return seconds > _LONG_SECONDS or self.own_seconds * self.concurrency.threads < seconds

@@ -53,7 +53,7 @@ class SampleRunner:
     """
 
     processor_seconds = 0.0
-    """What samples took of a processor elsewhere than in the calling thread: nothing."""
+    """Processor time of samples outside the calling thread: none."""
 
     loops: ChunkLoops | None = None
     """Loops of the chunk in which other threads help, where there are any."""
@@ -74,7 +74,7 @@ class SampleRunner:
         """For each step the contexts that its lazy input refers to."""
         self._in_groups = any(s.chunked for s, _ in self._operators)
         self._is_plain = not any(s.chunked or s.guard or s.branches for s, _ in self._operators)
-        """Whether all samples go through the same steps, each by itself."""
+        """True if all samples go through the same steps, one by one."""
         self._scratch_bytes = _GROUP_BYTES
         """Scratch memory that the last samples took, each."""
         self._iteration: Any = None
@@ -105,7 +105,9 @@ class SampleRunner:
             context.buffers = []
 
     def spans(self) -> tuple[int, bytes] | None:
-        """What was noted since the last call, in a worker process of a profiled pipeline."""
+        """Return the spans recorded since the last call in a worker process of a profiled
+        pipeline.
+        """
         return None
 
     def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
@@ -267,7 +269,7 @@ class SampleRunner:
                 break
 
     def _group_size(self) -> int:
-        """How many samples go through the steps together."""
+        """Number of samples that go through the steps together."""
         if not self._in_groups:
             return 1
         scratch = max(self._scratch_bytes, 1)
@@ -352,7 +354,7 @@ class SampleRunner:
     def _results(
         self, step: Step, context: SampleContext, inputs: list[Any], group: Group, chunk: Chunk
     ) -> tuple[Sequence[Any], list[int]]:
-        """What a step makes of a group, output by output; and the places of those that failed."""
+        """Run a step on a group; return the results by output and the positions that failed."""
         positions = group.positions
         places = positions if context.plans is None else context.plans.places(positions)
         own = False
@@ -418,7 +420,7 @@ class SampleRunner:
         chunk: Chunk,
         places: Sequence[int],
     ) -> tuple[Sequence[Any], list[int]]:
-        """What a step makes of a group in one call."""
+        """Run a step on a group in one call."""
         indices = chunk.indices_at(group.positions)
         values = {
             name: [converted(name, convert, value) for value in group.of(r)]
@@ -457,7 +459,7 @@ class SampleRunner:
         chunk: Chunk,
         places: Sequence[int],
     ) -> tuple[Sequence[Any], list[int]]:
-        """What a step makes of a group, sample by sample."""
+        """Run a step on a group, sample by sample."""
         values = [group.of(r) for _, r, _ in step.sample_args]
         bound = self._bound(step, context, inputs, values)
         outputs: list[list[Any]] = [[] for _ in step.outputs]
@@ -575,5 +577,5 @@ def _needs_plan(step: Step) -> bool:
 
 
 def _known(rows: Any) -> Samples:
-    """What is known of the samples of a group: of lazy ones their shapes alone."""
+    """Return the known data of the samples of a group: for lazy ones their shapes alone."""
     return Samples(shapes=rows.shapes) if isinstance(rows, LazyValue) else Samples(rows)

@@ -76,7 +76,7 @@ class Loop:
         self.error: BaseException | None = None
 
     def wants_help(self) -> bool:
-        """Whether there is enough left for one more thread."""
+        """True if enough is left for one more thread."""
         left = (self.count - int(self.taken[0])) * self.program.processor_seconds
         return left > _WORTH_HELPING_SECONDS * (self.called + 2)
 

@@ -1,4 +1,4 @@
-"""What workers do: begin iterations, enter stages on the CPU, carry samples through them."""
+"""Tasks of workers: begin iterations, enter stages on the CPU, carry samples through them."""
 
 from __future__ import annotations
 
@@ -55,15 +55,14 @@ class CpuTasks:
             and processes.functions is not None
             and any(issubclass(n.schema.cls, FunctionCaller) for n in plan.nodes)
         )
-        """Whether a thread that goes on with an iteration may need a worker process for a function:
-        it has to give back those that it has before."""
+        """True if a thread that continues an iteration may need a worker process for a function: it
+        must give back those that it has before."""
         self._loops = SharedLoops(schedule.monitor)
         self._runners: list[dict[Program, SampleRunner | RemoteRunner]] = [
             {} for _ in range(threads)
         ]
-        """What each worker runs samples with; not the worker's own, who must not keep alive what
-        programs refer to.
-        """
+        """Runners of each worker. The worker must not own them, as it would keep alive the objects
+        that programs refer to."""
 
     def find_task(self, *, behind: bool = False) -> Task | None:
         """Samples of an iteration, or one that is to begin or to enter a stage.
@@ -202,7 +201,7 @@ class CpuTasks:
         return runner
 
     def _is_carried_elsewhere(self, program: Program) -> bool:
-        """Whether worker processes carry the samples of a program."""
+        """Return True if worker processes carry the samples of a program."""
         return self._processes is not None and not (program.is_light and self._plan.streams)
 
     def end(self, run: ChunkRun, following: ChunkRun | None) -> None:

@@ -39,7 +39,7 @@ class Worker(EngineThread):
 
     @functools.cached_property
     def wakeup(self) -> Wakeup:
-        """What wakes it up where it waits for worker processes."""
+        """Event that ends the thread's wait for worker processes."""
         return Wakeup()
 
     def run(self) -> None:

@@ -29,20 +29,20 @@ _WORTH_SHARING_SECONDS = 5e-4
 
 
 class _Work:
-    """What threads share; all fields are guarded by the lock of `WorkerThreads`.
+    """Work shared by threads; all fields are guarded by the lock of `WorkerThreads`.
 
     Attributes
     ----------
     pieces
-        Numbers that are done together; those that nobody has taken.
+        Groups of numbers that no thread has taken yet.
     do
-        Does a piece; returns which failed.
+        Does a piece; returns the numbers that failed.
     threads
-        How many threads may take part, with the one that wants it done.
+        Number of threads that may take part, including the caller.
     in_flight
-        How many pieces workers have in hand.
+        Number of pieces that workers are at.
     failures
-        What has failed.
+        Errors so far.
     """
 
     __slots__ = ("do", "failures", "in_flight", "pieces", "threads")
@@ -57,7 +57,7 @@ class _Work:
         self.failures: Failures = []
 
     def wants_help(self) -> bool:
-        """Whether a worker should take a piece."""
+        """True if a worker should take a piece."""
         return bool(self.pieces) and self.in_flight + 1 < self.threads
 
     def note(self, failures: Failures) -> None:
@@ -82,7 +82,7 @@ class WorkerThreads:
         self._queue: list[_Work] = []
         self._workers: list[Worker] = []
         self._limits: weakref.WeakKeyDictionary[Program, Concurrency] = weakref.WeakKeyDictionary()
-        """How many threads are best for each program."""
+        """Tuned number of threads for each program."""
         self._end = weakref.finalize(self, self._monitor.close)
         self._end.atexit = False
 

@@ -24,18 +24,18 @@ def no_samples(device: Device, spec: Spec) -> GpuBatch:
 
 
 class GpuBatch:
-    """What a `BatchBuffer` is on the CPU; complete from the start.
+    """Counterpart on the GPU of `BatchBuffer`; complete from the start.
 
     Attributes
     ----------
     batch
         The samples.
     spec
-        What they are.
+        Their type and layout.
     sources
-        Where each was read from, if known.
+        File that each was read from, if known.
     event, stream
-        When the samples are there: behind this event, which is on this stream; `None` if they are.
+        Event after which the samples are ready, and its stream; `None` if they are.
     """
 
     __slots__ = ("_rows", "batch", "event", "sources", "spec", "stream")
@@ -46,7 +46,7 @@ class GpuBatch:
     dense = None
     """There is no array of all samples in host memory."""
     external = False
-    """Whoever else writes to the memory does so on a stream, in its turn."""
+    """Other writers to the memory are ordered by the stream."""
 
     def __init__(
         self,

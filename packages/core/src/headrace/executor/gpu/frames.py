@@ -56,7 +56,7 @@ class GpuFrames(FrameLoop):
         return folded if several else folded[0]
 
     def _counts(self, c: Any, sequences: Any, others: tuple[Any, ...]) -> np.ndarray:
-        """How many frames each sequence has, int64."""
+        """Return the number of frames of each sequence, int64."""
         if self.repeats and True not in self.framed:
             values = [[len(v) for v in c.raw(name)] for name in self.frame_args]
             most: np.ndarray = np.max(np.array(values, np.int64), axis=0)
@@ -125,7 +125,7 @@ class _HostFrames:
 
 
 def _others_of_frames(batch: Any, counts: np.ndarray, queue: Queue, *, framed: bool) -> Any:
-    """What each frame has of a further input, on either device."""
+    """Return a further input frame by frame, on either device."""
     if isinstance(batch, DeviceBatch):
         return _unfolded(batch, 0, counts, queue) if framed else _repeated(batch, counts)
     repeated = zip(batch.rows, counts.tolist(), strict=True)
@@ -215,7 +215,7 @@ class FramesContext(BatchContext):
         return self.queue.empty(as_shapes(shapes, self.size), dtype)
 
     def source(self, index: int) -> str:
-        """Where the sequence of frame `index` was read from."""
+        """Return the file that the sequence of frame `index` was read from."""
         return self._whole.source(int(self._owner[index]))  # type: ignore[no-any-return]
 
     def located(

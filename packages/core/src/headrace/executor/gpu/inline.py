@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from headrace.executor.schedule import Schedule
 
     Place = tuple[State, int, int, str]
-    """Where an iteration is that nobody works on: its state, its stage, the last one that is
-    complete, and the stream it is queued for.
-    """
+    """Position of an iteration without an owner: its state, its stage, the last complete stage, and
+    the stream it is queued for."""
 
 _MOST_CAUSES = 8
 
 
 def may_run_inline(plan: Plan) -> bool:
-    """Whether the consumer's thread may do the work of streams.
+    """Return True if the consumer's thread may do the work of streams.
 
-    A Ctrl-C comes up in the consumer's thread, and what it interrupts there is done once more; to
-    functions of users, and operators that see iterations in their order, that would be wrong.
+    A Ctrl-C is raised in the consumer's thread, and the work it interrupts is repeated; that would
+    be
+    wrong for the user's functions and for operators that depend on the order of iterations.
     """
     return bool(plan.streams) and not any(
         node.schema.in_order or node.schema.data_dependent_type
@@ -60,9 +60,9 @@ class InlineExecution:
         self._runtime = runtime
         self._choice = InlineChoice()
         self._before: Place | None = None
-        """Where the iteration was that the consumer works on."""
+        """Position of the consumer's iteration before it began its present task."""
         self._stream: StreamExecutor | None = None
-        """Where it launches it."""
+        """Stream on which it launches that task."""
 
     def begin_waiting(self, now: float) -> None:
         """Note when the consumer asked for an iteration, in seconds."""
@@ -99,7 +99,7 @@ class InlineExecution:
             consumer.claimed = None
 
     def may_run(self, iteration: Iteration) -> bool:
-        """Whether the oldest iteration waits for a thread to continue it on a stream.
+        """Return True if the oldest iteration waits for a thread to continue it on a stream.
 
         The caller holds the lock.
         """
@@ -148,7 +148,7 @@ class InlineExecution:
 
 
 def _is_lost(iteration: Iteration) -> bool:
-    """Whether nobody would go on with an iteration that was left as it is now."""
+    """Return True if no thread would continue an iteration left in its present state."""
     error = iteration.error
     return iteration.state is not DONE or (error is not None and _interruption(error) is not None)
 

@@ -1,4 +1,4 @@
-"""Whether the consumer launches all stages itself: found out by measuring."""
+"""Choice, by measurement, whether the consumer launches all stages itself."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ and memory is new. In turns, because a machine may be slower for some millisecon
 _COUNTED = 0.75
 """The part of a trial's iterations that counts, the quickest: a consumer may pause now and then."""
 _FAVOUR = 1.25
-"""How much longer an iteration may take in a trial where the consumer launches all stages. Threads
-that work ahead need up to twice as much of the processor; and a consumer that never sleeps becomes
-quicker after some seconds: an H200's host took 300 microseconds an iteration then, and 530 to 600
-in trials (490 to 610 with threads).
-"""
+"""Factor by which an iteration may be slower in a trial where the consumer launches all stages.
+Threads that work ahead need up to twice the processor time; and a consumer that never sleeps
+becomes quicker after some seconds: an H200's host took 300 microseconds an iteration then, and 530
+to 600 in trials (490 to 610 with threads)."""
 _FIRST_REST, _LONGEST_REST = 1024, 16384
 """Iterations between two trials."""
 _BUSY_SECONDS, _LONG_SECONDS, _REMEMBERED = 0.0015, 0.002, 8
@@ -24,18 +23,22 @@ that it was away counts, the longest taken for so long, so that one pause change
 
 
 class InlineChoice:
-    """Whether the consumer launches all stages itself, or threads of streams work ahead of it.
+    """Chooses whether the consumer launches all stages itself, or threads of streams work ahead of
+    it.
 
-    Threads do so while the consumer has other things to do. But they share the interpreter with it:
-    each time that it calls a library, another thread may take the interpreter, and to get it back
-    takes long on some machines. What is lost, and what is gained, depends on the machine, the
-    program and the pipeline. How long the consumer stays away does not tell, either, since it is
-    away for longer when it has to wait for the interpreter. So both are tried, in turns.
+    Threads work while the consumer does other things. But they share the interpreter with it: each
+    time
+    the consumer calls a library, another thread may take the interpreter, and getting it back takes
+    long on some machines. The gain and the loss depend on the machine, the program and the
+    pipeline.
+    The time between calls of the consumer does not tell, as it includes waiting for the
+    interpreter. So
+    both are tried in turn.
 
     Attributes
     ----------
     is_inline
-        Whether the consumer is to launch all stages.
+        True if the consumer launches all stages.
     """
 
     __slots__ = ("_away", "_got", "_rest", "_settling", "_times", "_wait", "is_inline")

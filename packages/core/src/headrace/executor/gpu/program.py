@@ -43,9 +43,9 @@ class _Prepared(NamedTuple):
     dropped: list[int]
     """Registers that nobody reads behind the step, so that its memory serves the next ones."""
     calls_user: bool
-    """Whether the operator calls a function of the user's."""
+    """True if the operator calls a function of the user."""
     joins_sources: bool
-    """Whether an output may come from other files than the input in its place."""
+    """True if an output may come from other files than the input at its position."""
 
 
 class _Run(NamedTuple):
@@ -55,9 +55,9 @@ class _Run(NamedTuple):
     queue: Queue
     selection: Selection
     values: dict[int, Any]
-    """What registers hold."""
+    """Values of registers."""
     sources: dict[int, list[str] | None]
-    """Where the samples of the iteration were read from that registers hold."""
+    """Files that the samples of registers were read from."""
     waited: set[int]
     """The ``id`` of events that the stream waits for already."""
 
@@ -263,7 +263,7 @@ class GpuProgram:
     def _origin(
         step: Step, sources: dict[int, list[str] | None], selection: Selection
     ) -> list[str] | None:
-        """Where the samples of the iteration were read from that a step works on."""
+        """Return the files that the samples of a step were read from."""
         if not step.inputs:
             return None
         if not step.branches:
@@ -283,8 +283,8 @@ class GpuProgram:
         return merged
 
     def _from_outside(self, r: int, run: _Run) -> Any:
-        """What another stage has put on register `r`: samples in memory, which the stream waits
-        for, or a batch on the host.
+        """Return the value of register `r` from another stage: samples in memory, which the stream
+        waits for, or a batch on the host.
         """
         buffer = run.iteration.buffers[r]
         if buffer is None:  # of a branch that no sample took, and only its data would tell its type

@@ -27,9 +27,9 @@ class LaunchedStage(NamedTuple):
 
     program: GpuProgram
     found: dict[int, Any]
-    """What leaves the stage, by register, as `GpuProgram.run` has it."""
+    """Values that leave the stage, by register, as `GpuProgram.run` returns them."""
     deferred: list[Callable[[Queue], None]]
-    """What is left to be done before anybody gets it."""
+    """Work to finish before the values are handed over."""
     kept: list[Any]
     """Owners of memory that must live until the device has done its work."""
 
@@ -44,9 +44,8 @@ class StreamExecutor:
     def __init__(self, device: Device, name: str, ahead: int, stream: int | None = None) -> None:
         self.name = name
         self.busy = False
-        """Whether a thread is at work on it, where several may be; guarded by the executor's
-        monitor.
-        """
+        """True if a thread is at work on it, where several may be; guarded by the executor's
+        monitor."""
         self._device = device
         self._ahead = ahead
         self._owns_stream = stream is None

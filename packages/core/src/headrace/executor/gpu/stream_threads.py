@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StreamTasks:
-    """What a `StreamThread` asks for tasks: those of its stream."""
+    """Source of tasks for a `StreamThread`: those of its stream."""
 
     def __init__(self, tasks: GpuTasks, stream: StreamExecutor) -> None:
         self._tasks = tasks

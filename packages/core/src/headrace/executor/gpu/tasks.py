@@ -1,4 +1,4 @@
-"""What there is to do for a stage on the GPU: launch its work, complete it, go on behind it."""
+"""Tasks of a stage on the GPU: launch its work, complete it, continue after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the samples of a pipeline are carried by threads or by worker processes."""
+"""Choice between threads and worker processes for carrying samples."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check_workers(workers: str | None) -> str | None:
 
 
 def wanted(workers: str | None) -> str:
-    """What the user asks for: `workers`, else what the environment says, which may be ``"auto"``:
-    the choice is the engine's.
+    """Return the requested kind of worker: `workers`, else the environment's, which may be
+    ``"auto"``: the engine chooses.
     """
     return workers or WORKERS.value()
 
@@ -46,7 +46,7 @@ def processors() -> int:
 
 
 def process_count(num_threads: int) -> int:
-    """How many worker processes stand in for so many threads."""
+    """Return the number of worker processes for that many threads."""
     return min(num_threads, max(_PROCESSES_A_PROCESSOR * processors(), _FEWEST))
 
 
@@ -78,7 +78,7 @@ def why_threads(workers: str | None, plan: Plan, readers: dict[int, Any], num_th
 
 
 def _why_not_chosen(plan: Plan, nodes: list[OpNode], readers: dict[int, Any]) -> str:
-    """Why the engine does not take processes by itself; empty if it does."""
+    """Return the reason why the engine does not choose processes by itself, or ""."""
     for node in nodes:
         if not node.schema.cls.__module__.startswith("headrace."):
             return (
@@ -91,7 +91,7 @@ def _why_not_chosen(plan: Plan, nodes: list[OpNode], readers: dict[int, Any]) ->
             return f"only this process may know how to read addresses that begin with {kind}://"
     sampled = set(map(id, nodes))
     known: set[tuple[int, int]] = set()
-    """What is worked out for whole batches, or is a column of a reader."""
+    """Outputs computed for whole batches, and columns of readers."""
     for node in plan.nodes:
         if node.schema.reader:
             count = len(readers[id(node)].index.columns)

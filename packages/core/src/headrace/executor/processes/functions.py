@@ -39,12 +39,14 @@ class RemoteFunctions:
         self._packed: dict[int, tuple[int, bytes]] = {}
         """Number and content of each operator that travels, by the ``id`` of its node."""
         self.why_here: dict[str, str] = {}
-        """Why functions are called in this process, by the name of the operator."""
+        """Reasons why functions are called in this process, by name of the operator."""
         self._room_bytes: dict[int, int] = {}
-        """What functions have returned for a sample lately, by their numbers."""
+        """Recent number of bytes that each function returned for a sample, by its number."""
 
     def calls(self, c: HostBatchContext, op: FunctionCaller) -> Iterable[Call] | None:
-        """What workers get by calling the function of `op`; `None` if that is to be called here."""
+        """Yield the results of calling the function of `op` in workers; `None` if it must be called
+        here.
+        """
         node = c.step.node
         if self._processes.refused or node.name in self.why_here:
             return None
@@ -105,7 +107,7 @@ class _Calls:
             carried.see_to(slice(c.size))
         self.inputs = [carried.whole() for carried in inputs]
         self._kept = inputs
-        """Whose memory workers read."""
+        """Owners of the memory that workers read."""
 
     def all(self) -> list[Call]:
         """Make all calls; the results are in the order of the samples."""
@@ -178,7 +180,7 @@ class _Part:
         """Memory that the worker was given."""
         self.indices: list[int] = []
         self.lost: LostWorkerError | None = None
-        """How the worker has ended."""
+        """Error that ended the worker."""
 
     def begin(self, indices: list[int]) -> None:
         """Ask the worker for samples."""

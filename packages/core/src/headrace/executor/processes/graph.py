@@ -32,14 +32,14 @@ _FIELDS = tuple(f.name for f in fields(OpNode))
 
 
 class Graph(NamedTuple):
-    """What a worker has to know of a pipeline."""
+    """Everything that a worker must know of a pipeline."""
 
     plan: Plan
     readers: dict[int, Any]
     fuse: bool
     policy: str
     is_profiled: bool = False
-    """Whether workers are to note what they are at."""
+    """True if workers record spans."""
 
 
 class PackedGraph:
@@ -119,7 +119,7 @@ def _pickler() -> type[pickle.Pickler]:
 
     class GraphPickler(code_pickler()):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
-            """How to pickle `value`, or `NotImplemented` for as usual."""
+            """Return how to pickle `value`, or `NotImplemented` for the default."""
             if type(value) is OpNode:
                 # Sources are asked in the parent, which owns the pipeline, too.
                 state = {name: getattr(value, name) for name in _FIELDS}
@@ -140,7 +140,7 @@ def _pickler() -> type[pickle.Pickler]:
 
 
 def _is_importable(schema: OpSchema) -> bool:
-    """Whether a new process gets this declaration by importing its module."""
+    """Return True if a new process gets this declaration by importing its module."""
     import cloudpickle  # type: ignore[import-untyped]
 
     name = schema.cls.__module__

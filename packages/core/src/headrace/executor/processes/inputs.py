@@ -37,9 +37,9 @@ class Carried:
         self.buffer = buffer
         self._values: np.ndarray | None = None
         self._copied: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-        """Where samples are that are to be copied to shared memory, where to, and their bytes."""
+        """Samples to copy to shared memory: addresses, target addresses, and bytes."""
         self._kept: tuple[Rows, ...] = ()
-        """Whose memory these are."""
+        """Owners of that memory."""
         self._process = 0
         self._file: int | None = None
         dense = buffer.dense
@@ -76,12 +76,12 @@ class Carried:
 
     @property
     def is_read(self) -> bool:
-        """Whether samples are in memory of this process alone."""
+        """True if samples lie in memory of this process alone."""
         return bool(self._process)
 
     @property
     def is_copied(self) -> bool:
-        """Whether there are samples that workers cannot read until `see_to` has copied them."""
+        """True if workers cannot read some samples until `see_to` has copied them."""
         return self._copied is not None
 
     def see_to(self, samples: slice) -> None:
@@ -93,7 +93,7 @@ class Carried:
             copy_pieces(*(column[samples] for column in self._copied))
 
     def whole(self) -> Input:
-        """Where all samples are."""
+        """Return the addresses of all samples."""
         dtype, sources = self.buffer.dtype, self.buffer.sources
         if self._values is not None:
             return Input(self._values, None, None, None, dtype, sources)

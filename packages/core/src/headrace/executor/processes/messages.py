@@ -1,7 +1,7 @@
-"""What the parent and a worker process tell each other: columns, not objects for each sample.
+"""Messages between the parent and a worker process: columns, not objects for each sample.
 
-A task and what became of it travel as plain tuples of numbers, text and bytes. Pickle looks up the
-class of everything else, arrays and their types included, which takes ten times as long.
+A task and its result travel as plain tuples of numbers, text and bytes. Pickle looks up the class
+of everything else, arrays and their types included, which takes ten times as long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Input(NamedTuple):
     values: np.ndarray | None
     """Small ones themselves, ``(samples, ...)``."""
     file: int | None
-    """Where the others are: which file, if they have elements, ..."""
+    """File of the other samples, if they have elements, ..."""
     offsets: np.ndarray | None
     """... and int64 ``(samples,)``, where in it, or their addresses in a process."""
     shapes: np.ndarray | None
@@ -39,7 +39,7 @@ class Input(NamedTuple):
 
     @classmethod
     def unpacked(cls, fields: tuple[Any, ...]) -> Input:
-        """What was packed."""
+        """Restore what `packed` made."""
         values, offsets, shapes = map(_unpacked_array, fields[:3])
         file, dtype, sources, process = fields[3:]
         return cls(values, file, offsets, shapes, np.dtype(dtype), sources, process)
@@ -55,12 +55,12 @@ def _unpacked_array(fields: tuple[Any, ...] | None) -> np.ndarray | None:
 
 
 class Output(NamedTuple):
-    """Where the samples of a register that a stage writes go."""
+    """Destination of the samples of a register that a stage writes."""
 
     file: int | None
     """File of the memory for the whole batch; none where shapes are not expected to be the same."""
     offset: int
-    """Where in it that memory is."""
+    """Offset of that memory in the file."""
     shape: tuple[int, ...] | None
     """Shape of each sample."""
     ndim: int | None
@@ -68,7 +68,7 @@ class Output(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What the tasks of one batch and stage have in common; packed once for all of them."""
+    """Common part of the tasks of one batch and stage; packed once for all of them."""
 
     program: tuple[int, int]
     """Number of the graph, and of the program in it."""
@@ -78,14 +78,14 @@ class Batch(NamedTuple):
     outputs: list[Output]
 
     def packed(self) -> bytes:
-        """What travels."""
+        """Return the bytes to send."""
         inputs, outputs = [i.packed() for i in self.inputs], list(map(tuple, self.outputs))
         fields = (self.program, self.iteration, self.size, inputs, outputs)
         return pickle.dumps(fields, pickle.HIGHEST_PROTOCOL)
 
     @classmethod
     def unpacked(cls, data: bytes) -> Batch:
-        """What was packed."""
+        """Restore what `packed` made."""
         program, iteration, size, inputs, outputs = pickle.loads(data)
         read, written = [Input.unpacked(i) for i in inputs], [Output(*o) for o in outputs]
         return cls(program, iteration, size, read, written)
@@ -98,7 +98,7 @@ class Task(NamedTuple):
     """The `Batch` that they belong to, packed."""
     indices: list[int]
     entries: list[list[int]]
-    """What each reader has drawn for these samples."""
+    """Entries that each reader has drawn for these samples."""
     room: tuple[int, ...] | None
     """The fields of a `Place`, memory for samples of other shapes. A worker asks for more where it
     does not suffice."""
@@ -121,7 +121,7 @@ class Column(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What became of a task."""
+    """Result of a task."""
 
     good: list[int] | None
     """Samples that were made, where these are not all."""
@@ -131,8 +131,8 @@ class Done(NamedTuple):
     """Number of each sample that failed, and why."""
     processor_seconds: float
     spans: tuple[int, bytes] | None = None
-    """Where the pipeline is profiled: number of the process, and what it was at, as rows of
-    `headrace.profiling.rows.SPAN`."""
+    """Process number and spans as rows of `headrace.profiling.rows.SPAN`, if the pipeline is
+    profiled."""
 
 
 class More(NamedTuple):
@@ -152,7 +152,7 @@ class Refused(NamedTuple):
 
     reason: str
     of_function: bool = False
-    """Whether that holds for a function of it only."""
+    """True if the refusal holds for one function only."""
 
 
 class CallTask(NamedTuple):
@@ -167,7 +167,7 @@ class CallTask(NamedTuple):
 
 
 class Called(NamedTuple):
-    """What a function has returned."""
+    """Result of a function."""
 
     calls: list[tuple[int | None, list[Returned], PackedError | None, str]]
     """The fields of `Call`."""

@@ -50,7 +50,7 @@ class WorkerProcesses:
         self.functions = RemoteFunctions(self) if calls_functions else None
         self.policy = graph.policy
         self.pool: HostPool = PoolShare(SHARED_POOL)
-        """Where memory for samples comes from."""
+        """Pool of memory for samples."""
         self.pool.empty((1,), np.uint8)  # which may fail, and shows it here
         self.pinned: HostPool | None = None
         """The same for those that a GPU reads."""
@@ -59,12 +59,12 @@ class WorkerProcesses:
 
             self.pinned = PoolShare(pinned_shared_pool(device))
         self.refused = ""
-        """Why processes do not take the pipeline, where they have said so."""
+        """Reason why processes refused the pipeline, if they did."""
         self.is_closed = False
-        """Whether the pipeline was shut down."""
+        """True if the pipeline was shut down."""
         self.copies_inputs = False
-        """Whether what they read is copied to shared memory where it is elsewhere: the system does
-        not let them read memory of the program."""
+        """True if inputs elsewhere are copied to shared memory, because the system does not let
+        workers read memory of the program."""
         self.carry_lock = threading.Lock()
         """Held while a batch is put into shared memory."""
         self._timeout = timeout_seconds
@@ -75,7 +75,7 @@ class WorkerProcesses:
         self._starting = threading.Lock()
         """Taken by the thread that starts the processes, and never released."""
         self.has_started = False
-        """Whether the processes were started; threads carry samples until then."""
+        """True if the processes were started; threads carry samples until then."""
         self._bindings: list[tuple[int, ...]] = [
             () if affinity is None else affinity.of(k) for k in range(count)
         ]
@@ -88,7 +88,7 @@ class WorkerProcesses:
 
     @property
     def why_threads(self) -> str:
-        """Why threads carry samples at present; empty where processes do."""
+        """Reason why threads carry samples at present; empty where processes do."""
         if self.refused or self.has_started:
             return self.refused
         return (
@@ -97,7 +97,7 @@ class WorkerProcesses:
         )
 
     def begin_if_due(self) -> bool:
-        """Whether the processes were started, which is done now if the run is no short one."""
+        """Start the processes if the run is long enough; return True if they were started."""
         if self.has_started:
             return True
         if time.process_time() - self._made < _SHORT_RUN_SECONDS:
@@ -113,7 +113,7 @@ class WorkerProcesses:
         return True
 
     def runner(self, program: Program, own: SampleRunner) -> RemoteRunner:
-        """What has processes carry samples for a thread; see `RemoteRunner`."""
+        """Return the runner with which processes carry samples for a thread; see `RemoteRunner`."""
         return RemoteRunner(program, self, own)
 
     def lend(self, *, again: bool, starts: bool = True) -> WorkerProcess | None:
@@ -130,7 +130,7 @@ class WorkerProcesses:
         )
 
     def number_of(self, program: Program) -> int:
-        """What a program is called in messages."""
+        """Return the number of a program in messages."""
         with self._lock:
             return self._numbers.setdefault(program, len(self._numbers))
 

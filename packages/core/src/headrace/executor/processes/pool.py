@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from headrace.executor.processes.graph import PackedGraph
 
 _WAIT_TIMEOUT_SECONDS = 5.0
-"""How long a thread waits for a process to come back before it starts a further one: whoever has
-them may, in a function of the user's, be waiting for this very thread."""
+"""Time a thread waits for a process to be given back before it starts another: the present holder
+may be waiting for this very thread, in a function of the user."""
 
 
 class _Waiting:
@@ -25,9 +25,9 @@ class _Waiting:
     def __init__(self, bindings: list[tuple[int, ...]]) -> None:
         self.bindings = bindings
         self.worker: WorkerProcess | None = None
-        """What it was given."""
+        """Process it was given."""
         self.told = threading.Event()
-        """Whether it was given one, or may start one in place of one that was lost."""
+        """Set when it was given a process, or may start one in place of a lost one."""
 
 
 class WorkerPool:
@@ -51,9 +51,9 @@ class WorkerPool:
         self._wanted: dict[int, int] = {}
         """By graph, how many its pipeline asks for."""
         self._most = 0
-        """How many all of them ask for."""
+        """Number of processes that all pipelines ask for."""
         self._changes = 0
-        """How often that has changed."""
+        """Number of changes to that."""
         self._waiting: deque[_Waiting] = deque()
         """Threads that wait for a process, the one that has waited longest first."""
         self._left: deque[int] = deque()
@@ -152,11 +152,11 @@ class WorkerPool:
         self._tidy()
 
     def is_short(self) -> bool:
-        """Whether there are fewer processes than pipelines ask for."""
+        """True if there are fewer processes than pipelines ask for."""
         return len(self._alive) < self._most
 
     def is_awaited(self) -> bool:
-        """Whether a thread waits for a process: those that have some are to give them back."""
+        """True if a thread waits for a process: holders of some must give them back."""
         return bool(self._waiting)
 
     def _taken(self, graph: int, bindings: list[tuple[int, ...]]) -> WorkerProcess | None:

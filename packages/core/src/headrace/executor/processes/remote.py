@@ -67,7 +67,7 @@ class PackedBatch:
         self.packed = batch.packed()
         self._kept = inputs
         self.is_read = any(carried.is_read for carried in inputs)
-        """Whether workers read memory of this process alone."""
+        """True if workers read memory of this process alone."""
         self.copied = [carried for carried in inputs if carried.is_copied]
         """Inputs of which each task has to copy its samples first."""
         files = {*(i.file for i in batch.inputs), *(o.file for o in batch.outputs)}
@@ -75,7 +75,7 @@ class PackedBatch:
         """Memory that a worker must have mapped."""
 
     def is_of(self, iteration: Iteration) -> bool:
-        """Whether nothing of `iteration` has changed since."""
+        """Return True if `iteration` has not changed since."""
         buffers = iteration.buffers
         if self._redrawn != (iteration.skipped, iteration.redraws):
             return False
@@ -91,11 +91,11 @@ class SentSamples:
         self.iteration = iteration
         self.indices = indices
         self.worker: WorkerProcess | None = None
-        """Who has them; `None` if the thread is to carry them itself."""
+        """Worker that has them; `None` if the thread must carry them itself."""
         self.is_followed = False
-        """Whether the worker has been sent more, which it does next."""
+        """True if the worker was sent another task, which it does next."""
         self.lost: LostWorkerError | None = None
-        """What became of the worker when they were sent to it."""
+        """Error of the worker when they were sent to it."""
         self.batch: PackedBatch
         """Keeps alive the inputs that the worker reads."""
         self.blocks: list[np.ndarray] = []
@@ -124,7 +124,7 @@ class RemoteRunner:
         self._room_bytes = self._hinted_bytes
         """Room that a sample takes, about; at first, what was told ahead."""
         self.processor_seconds = 0.0
-        """What the samples last carried took of a processor elsewhere."""
+        """Processor time of the last samples in other processes."""
 
     def send(
         self,
@@ -157,7 +157,7 @@ class RemoteRunner:
 
     @staticmethod
     def is_awaited() -> bool:
-        """Whether another thread waits for a worker that somebody has sent samples."""
+        """Return True if another thread waits for a worker in use."""
         return POOL.is_awaited()
 
     def receive(self, sent: SentSamples) -> _Failures:
@@ -274,7 +274,7 @@ class RemoteRunner:
             behind.is_followed = True
 
     def _batch_for(self, indices: list[int]) -> PackedBatch:
-        """What tasks of the iteration have in common, once workers can read these samples."""
+        """Return the common part of the iteration's tasks, once workers can read these samples."""
         iteration = self._iteration
         batch: PackedBatch | None = iteration.packed.get(self._program)
         is_copied = self._processes.copies_inputs
@@ -323,7 +323,7 @@ class RemoteRunner:
         return self._taken(answer, good, sent.blocks)
 
     def _answer(self, worker: WorkerProcess, sent: SentSamples) -> Done | Refused | PackedError:
-        """What a worker says of a task, once it has been given all that it asks for."""
+        """Return a worker's answer to a task, after serving all its requests."""
         while True:
             answer: Any = worker.receive()
             if type(answer) is tuple:
@@ -367,7 +367,7 @@ class RemoteRunner:
         return carried
 
     def _packed_batch(self) -> PackedBatch:
-        """What the iteration's tasks have in common, as long as nothing of it changes."""
+        """Return the common part of the iteration's tasks, while the iteration is unchanged."""
         program, iteration, processes = self._program, self._iteration, self._processes
         inputs = [self._input(r) for r in self._reads]
         batch = Batch(

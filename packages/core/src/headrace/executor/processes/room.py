@@ -140,7 +140,7 @@ class WorkerBuffer(BatchBuffer):
         return made
 
     def column(self, indices: list[int], room: Room) -> Column:
-        """Where these samples are."""
+        """Return the addresses of these samples."""
         sources = None if self.sources is None else [self.sources[index] for index in indices]
         inside = self.are_inside(indices)
         if all(inside):

@@ -31,7 +31,7 @@ class ServerProcess:
         self._control: Channel | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._is_closed = False
-        """Whether the program ends."""
+        """True if the program ends."""
 
     def start(self) -> None:
         """Start the server, if it does not run yet; do not wait for it."""

@@ -25,7 +25,7 @@ _LEAST_BYTES = 1 << 30
 
 
 class Place(NamedTuple):
-    """Where memory is, for all processes that have mapped the file."""
+    """Position of memory in a shared file, for all processes that have mapped it."""
 
     file: int
     offset: int
@@ -45,7 +45,7 @@ class SharedFile:
         self._free = FreeRanges(self.size)
 
     def has(self, address: int) -> bool:
-        """Whether this is an address in the file."""
+        """Return True if `address` lies in the file."""
         return 0 <= address - self.address < self.size
 
     def take(self, size: int) -> int:
@@ -115,7 +115,7 @@ class SharedPool(HostPool):
         return self._files.get(number)
 
     def place_of(self, array: np.ndarray) -> Place:
-        """Where an array of this pool is."""
+        """Return the position of an array of this pool."""
         address: int = array.__array_interface__["data"][0]
         file = self._current  # as a rule
         if file is None or not file.has(address):
@@ -156,7 +156,7 @@ class SharedPool(HostPool):
                 block.file.give_back(block.begin, block.taken)
 
     def is_current(self, file: SharedFile) -> bool:
-        """Whether memory of this file may be used again."""
+        """Return True if memory of this file may be used again."""
         return file is self._current
 
     def reserve(self, size_bytes: int) -> Reserve:

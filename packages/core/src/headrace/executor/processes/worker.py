@@ -1,4 +1,4 @@
-"""What runs in a worker process: tasks come in, samples are made in memory of the parent."""
+"""Main loop of a worker process: tasks come in, samples are made in memory of the parent."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Worker:
         self._graphs: dict[int, Graph] = {}
         """Those of pipelines that it works for; not those that it refuses."""
         self._specs: dict[tuple[int, int], tuple[Any, ...]] = {}
-        """What programs are made of, by number of the graph and their own."""
+        """Specs of programs, by number of the graph and of the program."""
         self._runners: dict[tuple[int, int], tuple[Program, SampleRunner]] = {}
         self._functions: dict[tuple[int, int], FunctionCaller] = {}
         self._arena = Arena()
@@ -283,7 +283,7 @@ class Worker:
         return batch
 
     def _reply(self, request: More | Unread, kind: str) -> Any:
-        """What the parent answers to a request for something that the present task needs."""
+        """Return the parent's answer to a request for something the present task needs."""
         self._channel.send(request)
         while True:
             message, file = self._channel.receive()

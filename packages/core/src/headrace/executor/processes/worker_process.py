@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from headrace.executor.sources.channel import Channel
 
 _LOOK_SECONDS = 1.0
-"""How often a process that has not answered is looked at."""
+"""Interval of checks on a process that has not answered."""
 _END_SECONDS = 10.0
-"""How long a process that was killed may take to be gone."""
+"""Time that a killed process may take to exit."""
 
 
 class LostWorkerError(Exception):
@@ -47,14 +47,14 @@ class WorkerProcess:
 
     def __init__(self, modules: list[str], processors: tuple[int, ...]) -> None:
         self.pid = 0
-        """What the system calls it, once it has said so."""
+        """Process id, once the process has reported it."""
         self.processors = processors
         self.timeout_seconds: float | None = None
-        """How long it may neither answer nor compute; any time if None."""
+        """Time it may neither answer nor compute; unlimited if None."""
         self.graphs: set[int] = set()
         """Graphs that it knows, by their numbers."""
         self.is_discarded = False
-        """Whether it is of no use any more; see `WorkerPool.discard`."""
+        """True if it is no longer used; see `WorkerPool.discard`."""
         self.changes = -1
         """State of the pool for which it has forgotten the graphs that nobody wants."""
         self._files: set[int] = set()
@@ -128,7 +128,7 @@ class WorkerProcess:
         self.send(("forget", graph))
 
     def knows_program(self, key: tuple[int, int]) -> bool:
-        """Whether the process knows a program of a graph."""
+        """Return True if the process knows a program of a graph."""
         return key in self._programs
 
     def know_program(self, key: tuple[int, int], content: tuple[Any, ...]) -> None:
@@ -163,11 +163,11 @@ class WorkerProcess:
                 self._channel.limit(timeout_seconds, _pause(timeout_seconds))
 
     def is_ready(self) -> bool:
-        """Whether the process has begun, or has ended."""
+        """True if the process has begun, or has ended."""
         return bool(self.pid) or self._channel.wait(0)
 
     def has_ended(self) -> bool:
-        """Whether the process, which has nothing to do, is gone."""
+        """Return True if the idle process has exited."""
         try:
             while self._channel.wait(0):
                 self.pid = self._channel.answer()  # else it has nothing to say

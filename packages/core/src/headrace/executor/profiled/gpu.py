@@ -60,7 +60,9 @@ class ProfiledGpuProgram(GpuProgram):
 
 
 def _ranges() -> tuple[Callable[[str], Any], Callable[[], Any]]:
-    """What begins and ends a range of NVTX: that of CuPy, or of the library `nvtx`, or nothing."""
+    """Return the functions that begin and end an NVTX range: CuPy's, those of the library `nvtx`,
+    or none.
+    """
     for module, push, pop in (
         ("cupy.cuda.nvtx", "RangePush", "RangePop"),
         ("nvtx", "push_range", "pop_range"),

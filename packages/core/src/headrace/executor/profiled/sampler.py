@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 _PERIODS_NANOSECONDS = 10_000_000, 50_000_000
 """Of looks: the shortest, and the longest."""
 _MOST_OF_A_PROCESSOR = 0.003
-"""What looks may take. Working threads have the processor's caches meanwhile, so that a look of ten
-microseconds takes a hundred on some machines: then the next one is later."""
+"""Largest share of a processor for sampling. Working threads own the processor's caches meanwhile,
+so that a sample of ten microseconds takes a hundred on some machines: then the next one is
+later."""
 _ASKED_NANOSECONDS = 100_000_000
 """After so long the system is asked, too: files are read for it, which takes longer."""
 _ASKED_SHARE = 20
-"""What threads have waited for processors, which has a file for each of them, is asked later and
-later: after so much of the time since the beginning. It only grows, and its growth is told."""
+"""Growth of the interval between reads of the waits for processors, which has a file for each
+thread: the time since the beginning divided by this. The waits only grow, and their growth is
+told."""
 
 
 class Sampler:
@@ -69,7 +71,7 @@ class Sampler:
         period, spent = _PERIODS_NANOSECONDS[0], thread_time_ns()
         began = time = perf_counter_ns()
         asks = asks_of_waits = 0
-        """When the system is asked."""
+        """Times at which the system is asked."""
         while not self._ends.is_set():
             if time >= asks:
                 asks, resident = time + _ASKED_NANOSECONDS, resident_bytes()
@@ -98,7 +100,9 @@ def _period(look: int) -> int:
 
 
 def _nap(ends: threading.Event) -> Callable[[int], int]:
-    """What waits for some nanoseconds, and returns how long it then took to get the interpreter."""
+    """Return a function that sleeps for some nanoseconds and returns how long getting the
+    interpreter back took.
+    """
     clock: Any = np.zeros(2, np.int64)
 
     def timed(nanoseconds: int) -> int:

@@ -1,4 +1,4 @@
-"""What workers do, with a record of it: `CpuTasks` and `Stages` of a profiled pipeline."""
+"""Recorded tasks of workers: `CpuTasks` and `Stages` of a profiled pipeline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ProfiledTasks(CpuTasks):
     """`CpuTasks` whose runners note what they do."""
 
     recorder: Recorder
-    """Where rows go; set before threads begin."""
+    """Destination of rows; set before threads begin."""
 
     def record(self, recorder: Recorder) -> None:
         """Have rows go to a recorder, from now on; no thread has begun."""

@@ -1,1 +1,1 @@
-"""Where batches come from: files that are read whole batches at a time, and workers of sources."""
+"""Sources of batches: files read whole batches at a time, and workers of external sources."""

@@ -31,7 +31,7 @@ class Channel:
         self._sending = threading.Lock()
         """Held while a message is written, so that two threads do not mix theirs."""
         self._received = b""
-        """What has come of messages that `answer` has not returned yet."""
+        """Received bytes of messages that `answer` has not returned yet."""
 
     @staticmethod
     def pair() -> tuple[socket.socket, socket.socket]:
@@ -62,7 +62,7 @@ class Channel:
             self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(whole, rest))
 
     def ready(self) -> bool:
-        """Whether a message, or the end of the connection, is there already."""
+        """Return True if a message, or the end of the connection, is available."""
         return self.wait(0)
 
     def wait(self, seconds: float) -> bool:

@@ -36,8 +36,9 @@ class FilesBatch(BatchBuffer):
 
     @property
     def scanned(self) -> ScannedJpegs | None:  # type: ignore[override]
-        """What headers of JPEG files tell, where they were looked at when the files were read;
-        `None` where any may lie elsewhere by now.
+        """Parsed JPEG headers, if they were read together with the files; `None` if the files may
+        have
+        moved since.
         """
         return None if self._found is not None or self._files.unread else self._files.scanned
 
@@ -58,7 +59,7 @@ class FilesBatch(BatchBuffer):
 
 
 class Sources(Sequence[str]):
-    """Where samples come from, found out when somebody asks."""
+    """Files of samples, looked up on demand."""
 
     __slots__ = ("_entries", "_find", "_found")
 

@@ -59,7 +59,7 @@ class _Process:
 
     @property
     def load(self) -> int:
-        """How many tasks it has to do."""
+        """Number of its pending tasks."""
         return len(self.sent) + len(self.waiting)
 
 

@@ -1,4 +1,4 @@
-"""What runs in a worker process: tasks come in, samples go out through shared memory."""
+"""Main loop of a worker process: tasks come in, samples go out through shared memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _is_worker = False
 
 
 def in_worker_process() -> bool:
-    """Whether this process was started to run sources."""
+    """Return True if this process was started to run sources."""
     return _is_worker
 
 
@@ -62,7 +62,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Report:
-    """What a worker says about itself when it is asked."""
+    """State that a worker reports on request."""
 
     ticket: int | None
     """The task it is at."""

@@ -30,7 +30,7 @@ commands.
 
 
 def reads_for_gpu(plan: Plan) -> bool:
-    """Whether the first stage reads samples for one on the GPU, and does nothing else."""
+    """Return True if the first stage only reads samples, for a stage on the GPU."""
     stages = plan.stages
     nodes = stages[0].sample_nodes
     return (
@@ -43,7 +43,7 @@ def reads_for_gpu(plan: Plan) -> bool:
 
 
 def decodes_next(plan: Plan) -> bool:
-    """Whether what is read goes to a decoder."""
+    """Return True if the read files go to a decoder."""
     return any(plan.uploaded[r] for r in plan.stages[1].reads) and not shares_streams(plan)
 
 

@@ -22,7 +22,7 @@ from headrace.tensors.pool import Memory, memory_bytes
 _PAGE = mmap.PAGESIZE
 _uint8 = np.dtype(np.uint8)
 IDLE_LIMIT = 8
-"""How many segments the writer keeps for later use."""
+"""Number of segments that the writer keeps for reuse."""
 
 
 def open_segment(size: int) -> int:
@@ -147,7 +147,7 @@ class SegmentReader:
 
     @property
     def lent(self) -> int:
-        """How many segments are in use."""
+        """Number of segments in use."""
         return len(self._leases) - len(self._returned)
 
     def collect(self) -> list[int]:

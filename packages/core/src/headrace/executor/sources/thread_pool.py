@@ -25,11 +25,11 @@ _JOIN_TIMEOUT_SECONDS = 1.0
 
 
 class Owner(Protocol):
-    """What the data of a source is for."""
+    """Consumer of a source's data."""
 
     @property
     def copies_to(self) -> list[HostPool] | None:
-        """Whose memory data of the host is copied to, for each output; None for no copies."""
+        """Pools that host data is copied to, one for each output; None for no copies."""
 
     def take_from_gpu(self, data: Any) -> Any:
         """Take over data that is on a GPU."""

@@ -27,7 +27,7 @@ _MOST = 6
 
 
 class _Compiled(BatchOperator):
-    """What both ways to call a compiled function have in common."""
+    """Shared code of both ways to call a compiled function."""
 
     same_on_cpu = False
 

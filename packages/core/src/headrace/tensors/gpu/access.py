@@ -1,4 +1,6 @@
-"""When memory on a GPU may be read by whom, and who must be through with it before it is reused."""
+"""Access tracking for GPU memory: events after which it may be read, and reads to finish before its
+reuse.
+"""
 
 from __future__ import annotations
 

@@ -184,9 +184,9 @@ def note_use(owners: tuple[Any, ...], stream: int) -> None:
 
 
 def in_one_piece(owners: tuple[Any, ...], pointers: np.ndarray) -> bool:
-    """Whether all these addresses are known to lie in one piece of memory.
+    """Return True if all these addresses are known to lie in one allocation.
 
-    What copies memory refuses to go on from one piece to the next, even where there is no gap.
+    Copies must not cross from one allocation into the next, even where there is no gap.
     """
     if len(pointers) <= 1:
         return True
@@ -259,8 +259,8 @@ class DeviceBatch(LazyBatch):
 
     @property
     def is_dense(self) -> bool:
-        """Whether all samples have one shape and follow one another without gaps, in one piece of
-        memory.
+        """True if all samples have one shape and follow one another without gaps, in one
+        allocation.
         """
         if self._dense is None:
             self._dense = self._find_dense()

@@ -63,7 +63,9 @@ def packed(access: Access, batch: DeviceBatch) -> tuple[Access, int]:
 
 
 def address_of_all(batch: DeviceBatch) -> int | None:
-    """Where the samples of a batch lie, one after the other without gaps; None if they do not."""
+    """Return the address of a batch's samples, if they follow one another without gaps; else
+    None.
+    """
     if batch.is_dense:
         return int(batch.pointers[0])
     sizes = batch.sizes() * batch.dtype.itemsize

@@ -85,7 +85,7 @@ class CudaEvent:
         self.address = address
 
     def done(self) -> bool:
-        """Whether the device has reached it."""
+        """True if the device has reached it."""
         return self._runtime.driver.passed(self.address)
 
     def synchronize(self) -> None:
@@ -121,10 +121,10 @@ class CudaRuntime:
         self._streams: dict[int, Any] = {}
         self._functions: dict[tuple[str, str], Launch] = {}
         self._modules: list[Any] = []
-        """What the kernels are part of."""
+        """Modules that the kernels are part of."""
         self.driver = Driver(self.activate)
         self._context = 0
-        """What the driver calls the device's context, once it has been used."""
+        """Driver's handle of the device's context, once it has been used."""
         self._is_ending = is_finalizing  # the names of modules are gone before the last objects
         _every.add(self)
 

@@ -1,4 +1,4 @@
-"""What all pipelines of one GPU share: its runtime and its memory."""
+"""State that all pipelines of one GPU share: its runtime and its memory."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_SetName", ctypes.pythonapi)
 )
 _USED = {_LEGACY: b"used_dltensor", _VERSIONED: b"used_dltensor_versioned"}
-"""What a capsule is called once its content has been taken. Capsules do not copy their names."""
+"""Names of capsules whose content has been taken. Capsules do not copy their names."""
 
 
 @functools.cache
@@ -62,7 +62,7 @@ def _function(deleter: int) -> Any:
 
 
 class _Contents:
-    """What was taken out of capsules; given back when this object is dropped."""
+    """Content taken out of capsules; given back when this object is dropped."""
 
     __slots__ = ("_addresses", "_deleters")
 
@@ -186,7 +186,7 @@ _INT64 = np.dtype(np.int64)
 
 
 def _read(places: list[int], each: Any, dtype: np.dtype) -> np.ndarray:
-    """What lies at these places, as one array."""
+    """Read the values at these addresses, as one array."""
     return np.frombuffer(b"".join([each.from_address(place).raw for place in places]), dtype)
 
 

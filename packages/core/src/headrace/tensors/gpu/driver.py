@@ -136,7 +136,7 @@ class Driver:
             raise CudaError(self.described(status))
 
     def described(self, status: int) -> str:
-        """What the driver means by a number."""
+        """Return the driver's text for a status."""
         text = ctypes.c_char_p()
         self._describe(status, ctypes.byref(text))
         return f"CUDA error {status}: {(text.value or b'unknown').decode()}"
@@ -164,7 +164,7 @@ class Driver:
         return event.value
 
     def event_functions(self) -> EventFunctions:
-        """What compiled code needs to work with events."""
+        """Return the addresses with which compiled code works with events."""
         record, synchronize = (
             ctypes.cast(f, ctypes.c_void_p).value or 0 for f in (self._record, self._synchronize)
         )
@@ -185,7 +185,7 @@ class Driver:
             self.call(self._record, event, stream)
 
     def passed(self, event: int) -> bool:
-        """Whether the device has reached an event."""
+        """Return True if the device has reached an event."""
         status: int = self._query(event)
         if status in (0, _NOT_READY):
             return status == 0

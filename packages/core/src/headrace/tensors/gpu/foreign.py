@@ -44,7 +44,7 @@ class Foreign:
 
 
 def is_on_gpu(value: Any) -> bool:
-    """Whether `value` says that its data is on a GPU."""
+    """Return True if `value` says that its data is on a GPU."""
     known = libraries.is_on_gpu(value)
     if known is not None:
         return known

@@ -130,7 +130,7 @@ def _exported(values: Sequence[Any], stream: int) -> list[Any]:
 def _packed(
     shapes: list[tuple[int, ...]], strides: list[tuple[int, ...] | None], dtype: np.dtype
 ) -> bool:
-    """Whether all arrays are C-contiguous."""
+    """Return True if all arrays are C-contiguous."""
     told = [k for k, steps in enumerate(strides) if steps is not None]
     if not told:
         return True

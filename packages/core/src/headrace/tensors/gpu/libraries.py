@@ -1,4 +1,4 @@
-"""What CuPy's arrays and PyTorch's tensors say of themselves, many at once.
+"""Metadata of CuPy's arrays and PyTorch's tensors, read for many at once.
 
 The protocols that all libraries speak cost ten microseconds an array and more: a stream waits for
 another one each time, and what is read is packed and unpacked. Attributes of many arrays are read
@@ -49,7 +49,7 @@ class Arrays(NamedTuple):
 
 
 def described(arrays: Sequence[Any]) -> Arrays | None:
-    """What is known about `arrays`, one or more, all of one type.
+    """Return the metadata of `arrays`, one or more, all of one type.
 
     None where they are of another library, or need a closer look: on different GPUs or none, of
     different types, with gaps, or not to be shared.
@@ -65,7 +65,7 @@ def described(arrays: Sequence[Any]) -> Arrays | None:
 
 
 def is_on_gpu(value: Any) -> bool | None:
-    """Whether an array is on a GPU; None if it is of another library."""
+    """Return True if an array is on a GPU; None if it is of another library."""
     library = _library(type(value))
     if library is None:
         return None
@@ -167,5 +167,5 @@ _READERS: dict[
 
 
 def same(values: Sequence[Any]) -> bool:
-    """Whether all of `values`, one at least, are equal."""
+    """Return True if all of `values`, one at least, are equal."""
     return values.count(values[0]) == len(values)

@@ -1,4 +1,4 @@
-"""What the driver's management library, NVML, knows of a GPU and CUDA does not say."""
+"""Facts about a GPU from the driver's management library, NVML, that CUDA does not give."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from headrace.compilation_notice import compiling
 from headrace.errors import GpuNotAvailableError, MissingDependencyError
 
 OPTIONS = ("-std=c++17", "--fmad=false", "--extra-device-vectorization")
-"""How kernels are compiled. Multiplications and additions are not contracted, so that a value does
-not depend on which operators were fused into a kernel; where one is wanted, it is written out.
-"""
+"""Compiler options of kernels. Multiplications and additions are not contracted, so that a value
+does not depend on which operators were fused into a kernel; where a contraction is wanted, it is
+written out."""
 _INSTALL = "headrace[cuda13]"
 
 
@@ -26,7 +26,7 @@ class CompilationError(RuntimeError):
 
 @cache
 def _include_options() -> tuple[str, ...]:
-    """Where the headers of CUDA (``cuda_fp16.h``) and of its C++ library are."""
+    """Return the include folders of CUDA (``cuda_fp16.h``) and of its C++ library."""
     import cupy
     from cuda.pathfinder import find_nvidia_header_directory
 
@@ -48,9 +48,10 @@ def _nvrtc() -> Any:
 
 @cache
 def architecture(compute_capability: tuple[int, int]) -> str:
-    """What to compile for so that a GPU of this compute capability runs it.
+    """Return the compilation target for a GPU of this compute capability.
 
-    Devices that the compiler does not know get the intermediate code of the newest older one that
+    For devices that the compiler does not know, it is the intermediate code of the newest older one
+    that
     it does, which the driver finishes.
     """
     wanted = 10 * compute_capability[0] + compute_capability[1]

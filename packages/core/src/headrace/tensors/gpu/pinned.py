@@ -21,7 +21,7 @@ class PinnedMemory(Memory):
 
 
 def is_pinned(array: np.ndarray) -> bool:
-    """Whether `array` lies in `PinnedMemory`."""
+    """Return True if `array` lies in `PinnedMemory`."""
     memory: object = array
     while isinstance(memory, np.ndarray):
         if type(memory) is PinnedMemory:

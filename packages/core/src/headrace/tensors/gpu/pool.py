@@ -147,9 +147,9 @@ class DevicePool:
         self._parts: dict[int, DeviceReserve] = {}
         """By address, the reserve that a piece is a part of."""
         self.bytes_allocated = 0
-        """What the driver has given, without reserves."""
+        """Bytes obtained from the driver, without reserves."""
         self.allocations = 0
-        """How often the driver was asked."""
+        """Number of requests to the driver."""
 
     def take(
         self,
@@ -183,14 +183,14 @@ class DevicePool:
         return DeviceMemory(self, address, size, stream, quiesced, account)
 
     def bytes_of(self, account: Account) -> int:
-        """What is in use of the memory that was taken for an account."""
+        """Return the bytes in use by an account."""
         with self._lock:
             self._collect()
         return account.bytes_in_use
 
     @property
     def bytes_held(self) -> int:
-        """What the driver has given."""
+        """Bytes obtained from the driver."""
         return self.bytes_allocated + sum(reserve.free.size for reserve in self._reserves)
 
     def bytes_idle(self) -> int:
@@ -350,7 +350,7 @@ class DevicePoolShare:
 
     @property
     def bytes_held(self) -> int:
-        """What the driver has given the whole pool."""
+        """Bytes that the whole pool obtained from the driver."""
         return self._pool.bytes_held
 
 

@@ -1,4 +1,4 @@
-"""Where work for the GPU goes: one stream, with the memory and the uploads that belong to it."""
+"""Queue of work for the GPU: one stream, with its memory and its uploads."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Queue:
         return batch
 
     def _ragged_layout(self, shapes: np.ndarray, itemsize: int) -> tuple[np.ndarray, int]:
-        """Where samples of differing shapes begin, and the bytes of all.
+        """Return the offsets of samples of differing shapes, and the bytes of all.
 
         Batches that become one another, step by step, share one array of shapes.
         """
@@ -159,7 +159,7 @@ class Queue:
 
     @property
     def has_kernels(self) -> bool:
-        """Whether it is known how `copy_strided` is done: it is where operators may run."""
+        """True if `copy_strided` is implemented: it is where operators may run."""
         return _copy_strided is not None
 
     def copy_strided(self, source: StridedBatch, target: DeviceBatch) -> None:
@@ -188,7 +188,9 @@ class Queue:
             self._deferred.append(work)
 
     def finish(self) -> list[Any]:
-        """What must be kept until the work queued so far is done; the queue starts anew."""
+        """Return the objects to keep until the work queued so far is done; the queue starts
+        anew.
+        """
         kept, self._scratch = self._scratch, []
         kept.extend(self._uploads.finish())
         return kept

@@ -1,4 +1,4 @@
-"""What the engine asks of a GPU: streams, events, memory, copies, kernels.
+"""Interface of a GPU for the engine: streams, events, memory, copies, kernels.
 
 `Runtime` is the whole of it, small on purpose: `headrace.tensors.gpu.cuda` implements it with
 CuPy, and the tests implement it on the CPU, with streams that run late, to find what CUDA would
@@ -24,7 +24,7 @@ class Event(Protocol):
     """A point in the work of a stream."""
 
     def done(self) -> bool:
-        """Whether the device has reached it."""
+        """True if the device has reached it."""
 
     def synchronize(self) -> None:
         """Wait, on the host and without the interpreter's lock, until the device has reached it."""
@@ -55,7 +55,7 @@ class Runtime(Protocol):
 
     device_id: int
     name: str
-    """What the device is called: ``"NVIDIA H200"``."""
+    """Name of the device: ``"NVIDIA H200"``."""
     compute_capability: tuple[int, int]
     multiprocessors: int
     xp: Any
@@ -153,11 +153,11 @@ _make: Callable[[int], Runtime] | None = None
 _current: Callable[[], int] | None = None
 _is_available: bool | None = None
 _is_fork = False
-"""Whether this process was forked from one that used a GPU."""
+"""True if this process was forked from one that used a GPU."""
 
 
 def forked_error() -> GpuNotAvailableError:
-    """What is raised where a fork of a process that used CUDA wants to use it."""
+    """Return the error for using CUDA in a fork of a process that used it."""
     return GpuNotAvailableError(
         f"This process ({os.getpid()}) was forked from one that had used CUDA, which then does not "
         "work in it. Fork before the first use of the GPU, or start the process another way: "
@@ -167,7 +167,7 @@ def forked_error() -> GpuNotAvailableError:
 
 
 def is_off() -> bool:
-    """Whether the user wants no GPU to be used: what asks for one then runs on the CPU."""
+    """Return True if the user turned GPUs off: GPU work then runs on the CPU."""
     return GPU.value() == "never"
 
 
@@ -216,7 +216,7 @@ def check_available() -> None:
 
 
 def is_available() -> bool:
-    """Whether pipelines can run on a GPU here, found out once."""
+    """Return True if pipelines can run on a GPU here; checked once."""
     global _is_available
     if _is_available is None:
         try:

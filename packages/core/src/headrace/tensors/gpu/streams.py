@@ -26,7 +26,7 @@ class UserStream(int):
     """
 
     owner: Any
-    """What destroys the stream when it is dropped."""
+    """Object that destroys the stream when it is dropped."""
 
     @classmethod
     def of(cls, number: int, owner: Any) -> UserStream:

@@ -297,7 +297,9 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         return self._sample(self._checked_position(i))
 
     def is_dense_tensor(self) -> bool:
-        """Whether all samples have one shape and lie in one piece of memory, in their order."""
+        """Return True if all samples have one shape and lie in one piece of memory, in their
+        order.
+        """
         return len(self) == 0 or self._batch.is_dense
 
     def as_tensor(self) -> TensorGPU:

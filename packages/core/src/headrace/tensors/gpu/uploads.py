@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 _ALIGNMENT = 64
 _AT_ONCE_BYTES = 1 << 16
-"""What is copied at a time. Of so little plain memory, the driver takes a copy at once and sends it
-with its commands: a kernel behind that begins 6 microseconds earlier, on an H200, than behind a
-copy from page-locked memory.
-"""
+"""Bytes copied at a time. The driver takes a copy of so little plain memory at once and sends it
+with its commands: a kernel after it begins 6 microseconds earlier, on an H200, than after a copy
+from page-locked memory."""
 
 
 class Uploads:
