@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from headrace.kernels.cpu.philox_state import DrawSeed, PhiloxState, words_of
 from headrace.kernels.cpu.random import (
     fill_bernoulli,
     fill_beta,
@@ -157,3 +158,31 @@ def test_normals_reach_far_tails_and_are_finite():
     values = drawn("normal32", 1, 2_000_000)
     assert np.isfinite(values).all()
     assert values.max() > 2 + 3 * 4.8
+
+
+@pytest.mark.parametrize("phase", range(4))
+def test_tiles_of_a_state_have_the_words_of_their_places(phase):
+    # The lower half of the counter overflows within the second tile.
+    state = PhiloxState(0x123456789ABCDEF0, 5, (1 << 64) - 90_000, phase)
+    seed, count = DrawSeed._of_state(state, 0), 2503
+    first = state._replace(sequence=5 + 65537)  # the second sample's
+    words = np.array(words_of(first, 257 * count // 4 + 2), np.uint64)[phase:]
+    one, two = words[: 257 * count : 257], words[1 : 257 * count + 1 : 257]
+    assert state.offset + 257 * 1500 // 4 > (1 << 64)
+    single, double = np.empty((2, count), np.float32), np.empty((2, count))
+    fill_uniform(single, seed, 0, 0, 0.0, 2.0)
+    np.testing.assert_allclose(single[1], one * 2.0**-31, rtol=1e-6)
+    fill_uniform(double, seed, 0, 0, 0.0, 2.0)
+    np.testing.assert_allclose(double[1], (one | two << 32) * 2.0**-63, rtol=0, atol=1e-15)
+    fill_normal(single, seed, 0, 0, 0.0, 1.0)
+    radius, angle = np.sqrt(-2 * np.log(one * 2.0**-32)), two * 2.0**-32 * 2 * np.pi
+    np.testing.assert_allclose(single[1], radius * np.cos(angle), rtol=1e-5, atol=1e-5)
+    coins, indices = np.empty((2, count), np.uint8), np.empty((2, count), np.int64)
+    fill_bernoulli(coins, seed, 0, 0, 0.25)
+    np.testing.assert_array_equal(coins[1], one < 1 << 30)
+    fill_index(indices, seed, 0, 0, 1 << 30)
+    np.testing.assert_array_equal(indices[1], one >> 2)
+    fill_index(indices, seed, 0, 0, 3 << 30)  # one word in four is rejected
+    kept = (one * (3 << 30)) % (1 << 32) >= (1 << 32) % (3 << 30)
+    assert 1500 < kept.sum() < 2200
+    np.testing.assert_array_equal(indices[1][kept], ((one * (3 << 30)) >> 32)[kept])

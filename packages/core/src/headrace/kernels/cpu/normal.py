@@ -30,7 +30,7 @@ _LN2 = 0.6931471805599453
 _HALF_PI = 1.5707963267948966
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def box_muller(radius: np.ndarray, angle: np.ndarray, bits: np.ndarray, pairs: int) -> None:
     """Turn uniforms into normals: `radius` from (0, 1], `angle` from [0, 1), `bits` scratch.
 

@@ -13,8 +13,9 @@ and how words become numbers, were found by comparison with its values:
 * indices are drawn by multiplication, rejecting a bias (D. Lemire, "Fast random integer generation
   in an interval", ACM TOMACS 29(1), 2019).
 
-Every element can so be computed alone, at the price of a whole block of words for each. Only
-``choice`` of slices of an array draws one element after the other.
+Every element can so be computed alone, at the price of a whole block of words for each: tensors
+draw tiles of them with vector instructions. Only ``choice`` of slices of an array draws one element
+after the other.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.normal import box_muller
-from headrace.kernels.cpu.philox import ELEVEN, HALF, TILE, TWO_32, TWO_53, block
+from headrace.kernels.cpu.philox import ELEVEN, HALF, TWO_32, TWO_53
 
 SAMPLE_STRIDE = np.uint64(65537)
 ELEMENT_STRIDE = np.uint64(257)
@@ -31,10 +32,44 @@ _LOW = np.uint64(0xFFFFFFFF)
 _THREE = np.uint64(3)
 _TWO = np.uint64(2)
 _ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+_M0 = np.uint64(0xD2511F53)
+_M1 = np.uint64(0xCD9E8D57)
+_W0 = np.uint64(0x9E3779B9)
+_W1 = np.uint64(0xBB67AE85)
 _TINY = 2.0**-33
+_TILE = 1024
 
 Place = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 """Number of the first sample, and the state of the generator: key, sequence, offset and phase."""
+
+
+@njit(inline="always")
+def _block(
+    low: np.uint64, high: np.uint64, key: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    """The four words of a counter: the low halves of the results; what is above them is waste.
+
+    Without a branch, and of a single type, loops over it become vector instructions.
+    """
+    w0, w1, w2, w3 = low, low >> HALF, high, high >> HALF
+    k0, k1 = key, key >> HALF
+    for _ in range(10):
+        p0 = (w0 & _LOW) * _M0
+        p1 = (w2 & _LOW) * _M1
+        w0, w1, w2, w3 = (p1 >> HALF) ^ w1 ^ k0, p1, (p0 >> HALF) ^ w3 ^ k1, p0
+        k0 += _W0
+        k1 += _W1
+    return w0, w1, w2, w3
+
+
+@njit(inline="always")
+def _counter(
+    number: np.uint64, sequence: np.uint64, offset: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """The halves of the counter whose block word `number` is in, the lower one first."""
+    low = offset + (number >> _TWO)
+    return low, sequence + (_ONE if low < offset else _ZERO)
 
 
 @njit(nogil=True)
@@ -42,26 +77,68 @@ def words_around(
     key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """The four words of one value of the counter that word `number` is among; see `word`."""
-    low = offset + (number >> _TWO)
-    high = sequence + (_ONE if low < offset else np.uint64(0))
-    w0, w1, w2, w3 = block(
-        low & _LOW, low >> HALF, high & _LOW, high >> HALF, key & _LOW, key >> HALF
-    )
-    return np.uint64(w0), np.uint64(w1), np.uint64(w2), np.uint64(w3)
+    low, high = _counter(number, sequence, offset)
+    w0, w1, w2, w3 = _block(low, high, key)
+    return w0 & _LOW, w1 & _LOW, w2 & _LOW, w3 & _LOW
+
+
+@njit(inline="always")
+def _chosen(
+    number: np.uint64, w0: np.uint64, w1: np.uint64, w2: np.uint64, w3: np.uint64
+) -> np.uint64:
+    """The word of a block that has this number, without a branch."""
+    odd, upper = (number & _ONE) != _ZERO, (number & _TWO) != _ZERO
+    first, last = w1 if odd else w0, w3 if odd else w2
+    return last if upper else first
+
+
+@njit(nogil=True)
+def _fill_words(
+    words: np.ndarray,
+    count: int,
+    key: np.uint64,
+    sequence: np.uint64,
+    offset: np.uint64,
+    number: np.uint64,
+) -> None:
+    """Word `number`, and those of the next elements, into uint32 `words`."""
+    for i in range(count):
+        own = number + np.uint64(i) * ELEMENT_STRIDE
+        low, high = _counter(own, sequence, offset)
+        w0, w1, w2, w3 = _block(low, high, key)
+        words[i] = np.uint32(_chosen(own, w0, w1, w2, w3) & _LOW)
+
+
+@njit(nogil=True)
+def _fill_pairs(
+    words: np.ndarray,
+    after: np.ndarray,
+    count: int,
+    key: np.uint64,
+    sequence: np.uint64,
+    offset: np.uint64,
+    number: np.uint64,
+) -> None:
+    """`_fill_words`, and the words that come after those into `after`."""
+    for i in range(count):
+        own = number + np.uint64(i) * ELEMENT_STRIDE
+        low, high = _counter(own, sequence, offset)
+        w0, w1, w2, w3 = _block(low, high, key)
+        words[i] = np.uint32(_chosen(own, w0, w1, w2, w3) & _LOW)
+        after[i] = np.uint32(_chosen(own, w1, w2, w3, w3) & _LOW)
+    # The stride is 1 modulo 4: each fourth word is the last of its block.
+    last = np.int64((_THREE - number) & _THREE)
+    for j in range((count - last + 3) // 4):
+        own = number + np.uint64(last + 4 * j) * ELEMENT_STRIDE + _ONE
+        low, high = _counter(own, sequence, offset)
+        after[last + 4 * j] = np.uint32(_block(low, high, key)[0] & _LOW)
 
 
 @njit(nogil=True)
 def word(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> np.uint64:
     """Word `number` of the generator whose counter is (`sequence`, `offset`), phase 0."""
     w0, w1, w2, w3 = words_around(key, sequence, offset, number)
-    phase = number & _THREE
-    if phase == 0:
-        return w0
-    if phase == 1:
-        return w1
-    if phase == 2:
-        return w2
-    return w3
+    return _chosen(number, w0, w1, w2, w3)
 
 
 @njit(nogil=True)
@@ -77,18 +154,29 @@ def integer_below(
             return np.int64(product >> HALF), number
 
 
+@njit(inline="always")
+def _single(word: int) -> float:
+    """A float32 of [0, 1], as a float64."""
+    return np.float64(np.float32(np.float64(word))) * TWO_32
+
+
+@njit(inline="always")
+def _double(low: int, high: int) -> float:
+    """A float64 of [0, 1) with 53 random bits."""
+    return np.float64((np.uint64(low) | (np.uint64(high) << HALF)) >> ELEVEN) * TWO_53
+
+
 @njit(nogil=True)
 def single_unit(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> float:
-    """A float32 of [0, 1], as a float64."""
-    return np.float64(np.float32(np.float64(word(key, sequence, offset, number)))) * TWO_32
+    """`_single` of word `number`."""
+    return _single(word(key, sequence, offset, number))
 
 
 @njit(nogil=True)
 def double_unit(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> float:
-    """A float64 of [0, 1) with 53 random bits."""
+    """`_double` of word `number` and the one after it."""
     low = word(key, sequence, offset, number)
-    high = word(key, sequence, offset, number + _ONE)
-    return np.float64((low | (high << HALF)) >> ELEVEN) * TWO_53
+    return _double(low, word(key, sequence, offset, number + _ONE))
 
 
 @njit(nogil=True)
@@ -105,15 +193,21 @@ def uniform(out: np.ndarray, low: float, high: float, single: bool, place: Place
         span = np.float64(np.float32(below - np.float32(low)))
     else:
         span = np.nextafter(high, low) - low
+    words = np.empty((2, min(count, _TILE)), np.uint32)
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
-        for e in range(count):
-            number = phase + np.uint64(e) * ELEMENT_STRIDE
+        for start in range(0, count, _TILE):
+            n = min(_TILE, count - start)
+            number = phase + np.uint64(start) * ELEMENT_STRIDE
             if single:
-                # The product of two float32 numbers is exact in float64: this rounds once.
-                out[s, e] = np.float32(single_unit(key, stream, offset, number) * span + low)
+                _fill_words(words[0], n, key, stream, offset, number)
+                for i in range(n):
+                    # The product of two float32 numbers is exact in float64: this rounds once.
+                    out[s, start + i] = np.float32(_single(words[0, i]) * span + low)
             else:
-                out[s, e] = double_unit(key, stream, offset, number) * span + low
+                _fill_pairs(words[0], words[1], n, key, stream, offset, number)
+                for i in range(n):
+                    out[s, start + i] = _double(words[0, i], words[1, i]) * span + low
 
 
 @njit(nogil=True)
@@ -155,24 +249,28 @@ def normal(out: np.ndarray, mean: float, stddev: float, single: bool, place: Pla
     """Fill float32 or float64 (samples, elements) with a normal distribution."""
     first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
-    tile = min(max(count, 1), TILE)
+    tile = min(count, _TILE)
+    words = np.empty((2, tile), np.uint32)
     radius = np.empty(tile)
     angle = np.empty(tile)
     bits = np.empty(2 * tile, np.int64)
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
-        for start in range(0, count, tile):
-            n = min(tile, count - start)
+        for start in range(0, count, _TILE):
+            n = min(_TILE, count - start)
+            number = phase + np.uint64(start) * ELEMENT_STRIDE
+            _fill_pairs(words[0], words[1], n, key, stream, offset, number)
             for i in range(n):
-                number = phase + np.uint64(start + i) * ELEMENT_STRIDE
-                if single:
-                    u1 = single_unit(key, stream, offset, number)
-                    angle[i] = single_unit(key, stream, offset, number + _ONE)
-                else:
-                    u1 = double_unit(key, stream, offset, number)
-                    angle[i] = double_unit(key, stream, offset, number + _TWO)
                 # Zero has no logarithm; it stands for all that rounds to it.
-                radius[i] = max(u1, _TINY)
+                if single:
+                    radius[i] = max(_single(words[0, i]), _TINY)
+                    angle[i] = _single(words[1, i])
+                else:
+                    radius[i] = max(_double(words[0, i], words[1, i]), _TINY)
+            if not single:
+                _fill_pairs(words[0], words[1], n, key, stream, offset, number + _TWO)
+                for i in range(n):
+                    angle[i] = _double(words[0, i], words[1, i])
             box_muller(radius, angle, bits, n)
             for i in range(n):
                 value = radius[i] * stddev + mean
@@ -187,11 +285,15 @@ def bernoulli(out: np.ndarray, threshold: int, place: Place) -> None:
     """Fill uint8 (samples, elements): 1 where the word is below `threshold`, else 0."""
     first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
+    words = np.empty(min(count, _TILE), np.uint32)
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
-        for e in range(count):
-            drawn = word(key, stream, offset, phase + np.uint64(e) * ELEMENT_STRIDE)
-            out[s, e] = np.uint8(1) if np.int64(drawn) < threshold else np.uint8(0)
+        for start in range(0, count, _TILE):
+            n = min(_TILE, count - start)
+            number = phase + np.uint64(start) * ELEMENT_STRIDE
+            _fill_words(words, n, key, stream, offset, number)
+            for i in range(n):
+                out[s, start + i] = np.uint8(np.int64(words[i]) < threshold)
 
 
 @njit(nogil=True)
@@ -220,10 +322,22 @@ def index(out: np.ndarray, choices: np.uint64, packed: bool, place: Place) -> No
     """
     first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
+    rejected = (_ONE << HALF) % choices
+    words = np.empty(min(count, _TILE), np.uint32)
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
-        number = phase
-        for e in range(count):
-            if not packed:
-                number = phase + np.uint64(e) * ELEMENT_STRIDE
-            out[s, e], number = integer_below(choices, key, stream, offset, number)
+        if packed:
+            number = phase
+            for e in range(count):
+                out[s, e], number = integer_below(choices, key, stream, offset, number)
+            continue
+        for start in range(0, count, _TILE):
+            n = min(_TILE, count - start)
+            number = phase + np.uint64(start) * ELEMENT_STRIDE
+            _fill_words(words, n, key, stream, offset, number)
+            for i in range(n):
+                product = np.uint64(words[i]) * choices
+                out[s, start + i] = np.int64(product >> HALF)
+                if (product & _LOW) < rejected:
+                    own = number + np.uint64(i) * ELEMENT_STRIDE + _ONE
+                    out[s, start + i], _ = integer_below(choices, key, stream, offset, own)
