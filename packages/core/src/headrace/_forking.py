@@ -2,7 +2,7 @@
 
 A forked process has one thread, the one that forked. What another thread had locked then stays
 locked in it for ever: a module that was being imported, Numba's compiler, a library's cache. So
-threads of the engine work inside `no_fork`, and so does whoever imports or compiles in another
+threads of the engine work inside `no_fork`, and so do imports and compilations in another
 thread; `os.fork` waits for all of these, and none begins meanwhile.
 """
 
@@ -13,7 +13,7 @@ import os
 import threading
 
 _WAIT_TIMEOUT_SECONDS = 60.0
-"""Nobody waits longer: a thread may itself wait for the one that forks."""
+"""Longest wait: a thread may itself wait for the one that forks."""
 
 
 class NoFork:

@@ -3,7 +3,7 @@
 What operators call is imported neither with them (a CPU alone needs no kernel of a GPU, and
 compiled loops take long to import) nor by a statement in a function, which costs half a microsecond
 each time: too much where operators of a GPU are called for every batch. An attribute of a lazy
-module costs less. The packages of kernels give lazy modules to whoever writes ::
+module costs less. The packages of kernels give lazy modules to code such as ::
 
     from headrace.kernels.gpu import windows
 

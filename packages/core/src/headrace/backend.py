@@ -227,12 +227,12 @@ def SetDeviceBufferGrowthFactor(factor: float) -> None:
 
 
 def GetHostBufferGrowthFactor() -> float:
-    """The factor by which sizes of host buffers grow; 1.1 if nobody has set it."""
+    """The factor by which sizes of host buffers grow; 1.1 unless it was set."""
     return BUFFER_SETTINGS.host_growth
 
 
 def GetDeviceBufferGrowthFactor() -> float:
-    """The factor by which sizes of buffers on GPUs grow; 1.1 if nobody has set it."""
+    """The factor by which sizes of buffers on GPUs grow; 1.1 unless it was set."""
     return BUFFER_SETTINGS.device_growth
 
 
@@ -248,7 +248,7 @@ def SetHostBufferShrinkThreshold(threshold: float) -> None:
 
 
 def GetHostBufferShrinkThreshold() -> float:
-    """The share of host memory that has to be needed; 0.5 if nobody has set it."""
+    """The share of host memory that has to be needed; 0.5 unless it was set."""
     return BUFFER_SETTINGS.host_shrink
 
 

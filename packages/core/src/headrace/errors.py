@@ -217,7 +217,7 @@ class IteratorArgumentError(ArgumentValueError, AssertionError):
 
 
 class UnknownLengthError(HeadraceError, TypeError):
-    """Nobody knows how many batches an epoch has."""
+    """The number of batches of an epoch is unknown."""
 
 
 class TooManyIndicesError(ShapeError, OutOfRangeError):

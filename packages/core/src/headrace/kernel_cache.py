@@ -155,7 +155,7 @@ class _Temporary:
                     shared.mkdir(mode=0o700)
                 if _is_private(shared):
                     return shared
-                if self._made is None:  # somebody else's; this one goes with the process
+                if self._made is None:  # another user's; this one goes with the process
                     self._made = Path(tempfile.mkdtemp(prefix="headrace-"))
                     atexit.register(shutil.rmtree, self._made, ignore_errors=True)
                 return self._made

@@ -18,7 +18,7 @@ except ImportError:  # Windows: each process compiles for itself
     fcntl = None  # type: ignore[assignment]
 
 _LONGEST_SECONDS = 120.0
-"""After so long a process compiles for itself: whoever has the claim may have been stopped."""
+"""Time after which a process compiles for itself: the holder of the claim may have been stopped."""
 _LOOK_SECONDS = 0.02
 
 
@@ -42,7 +42,7 @@ class Claim:
 
 
 def claim(name: str, places: Sequence[Path]) -> tuple[Claim | None, bool]:
-    """Claim the kernel with the file `name`, after waiting for whoever has."""
+    """Claim the kernel with the file `name`, after waiting for its holder."""
     if fcntl is None:
         return None, False
     for folder in places:

@@ -66,7 +66,7 @@ def public(function: _F) -> _F:
             hide_engine(error)
             raise  # without a value, which would put this frame into the traceback
 
-    # What `function` itself wraps is what users look for behind it: their own function.
+    # What `function` itself wraps is what users look for in it: their own function.
     call.__wrapped__ = getattr(function, "__wrapped__", function)
     return cast("_F", call)
 

@@ -60,7 +60,7 @@ def by_name(
 
 
 def external_source_of(schema: OpSchema) -> Callable[..., Any]:
-    """The function behind ``fn.external_source``: its node carries a supply line."""
+    """The function of ``fn.external_source``: its node carries a supply line."""
     from headrace.operators.external.external_source import make_input_queue
     from headrace.operators.support.external.traits import completed
 

@@ -1,4 +1,4 @@
-"""The branches of an `if` statement: which ones run, and what variables are in and behind them."""
+"""The branches of an `if` statement: which ones run, and the variables in and after them."""
 
 from __future__ import annotations
 

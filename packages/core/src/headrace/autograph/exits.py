@@ -28,7 +28,7 @@ RESULT = "_headrace_result"
 
 
 def move_returns(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The body of a function with `return` moved behind each `if` that always returns."""
+    """The body of a function with `return` moved after each `if` that always returns."""
     if not _has_conditional(body, ast.Return):
         return body
     if not _always(body, ast.Return):

@@ -39,7 +39,7 @@ def define(definition: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
                 f"The output `{output.name}`, made at {source.user_line}, exists only for "
                 "the samples of a branch. What a branch changes other than by assigning variables, "
                 "items or attributes in it (by `append` or `update`, in a function with "
-                "`nonlocal`, or behind an error) is not merged: assign it there, as in "
+                "`nonlocal`, or after an error) is not merged: assign it there, as in "
                 "`images[i] = ...`."
             )
     return outputs

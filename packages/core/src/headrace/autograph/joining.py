@@ -88,7 +88,7 @@ def _merged(
     try:
         return branches.merge(condition, if_true, if_false, name)
     except HeadraceError as error:
-        # A variable that nobody reads behind the branches may be anything.
+        # A variable that is not read after the branches may be anything.
         return Missing(type(error), str(error))
 
 

@@ -68,7 +68,7 @@ def not_(value: Any) -> Any:
 
 
 def read(value: Any) -> Any:
-    """The value of a variable, which may have none behind an `if` on data."""
+    """The value of a variable, which may have none after an `if` on data."""
     if isinstance(value, Missing):
         raise value.error(f"{value.message} It is read at {user_line()}.")
     return value

@@ -16,7 +16,7 @@ class Source(NamedTuple):
     Attributes
     ----------
     node
-        Its tree, which nobody may change.
+        Its tree, which must not be changed.
     class_name
         The class whose private names (``self.__x``) it uses.
     """

@@ -124,9 +124,9 @@ def _rgb(image: np.ndarray) -> np.ndarray:
     if channels != 4:
         return np.broadcast_to(image, (*image.shape[:2], 3)) if channels == 1 else image
     rows, columns = np.indices(image.shape[:2]) // _SQUARE
-    behind = np.where((rows + columns) % 2, 204, 255)[..., None]
+    backdrop = np.where((rows + columns) % 2, 204, 255)[..., None]
     alpha = image[..., 3:] / 255
-    return np.rint(image[..., :3] * alpha + behind * (1 - alpha)).astype(np.uint8)
+    return np.rint(image[..., :3] * alpha + backdrop * (1 - alpha)).astype(np.uint8)
 
 
 def spectrogram(sample: np.ndarray, layout: str, scale: Scale) -> np.ndarray:

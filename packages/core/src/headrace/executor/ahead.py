@@ -47,7 +47,7 @@ class Ahead:
         self._taken = 0
         """Iterations handed over since it was last seen how many are spare."""
         self._spare = self.most
-        """The fewest that were finished behind one of these."""
+        """The fewest that were finished after one of these."""
 
     def widen(self) -> None:
         """Allow one more: workers have too little to do, and the consumer waits for them."""

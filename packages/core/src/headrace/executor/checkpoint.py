@@ -52,7 +52,7 @@ class Checkpoint:
             "written by": __version__,
             "checksum": zlib.crc32(text.encode()),
         }
-        # The body as it is, behind the head's entries, so that the beginning says what it is.
+        # The body as it is, after the head's entries, so that the beginning says what it is.
         return f'{json.dumps(head)[:-1]}, "state": {text}}}\n'.encode()
 
     @classmethod

@@ -262,7 +262,7 @@ class Executor:
                         if inline is not None and inline.may_run(iteration):
                             break
                         if not monitor.finished.wait(_POLL_SECONDS):
-                            # It may have come when an iteration was scheduled, and nobody told yet.
+                            # It may have come before others were notified of an iteration.
                             monitor.wake_all()
                     else:
                         self._schedule.hand_over()
@@ -306,7 +306,7 @@ class Executor:
                     self._check_open()
                     monitor.finished.wait(_POLL_SECONDS)
                 schedule.is_awaited = False
-                # Where an iteration has not begun, its readers have not drawn for any behind it.
+                # Where an iteration has not begun, its readers have not drawn for any after it.
                 return oldest, {
                     key: found[key] if key in found else reader.state()
                     for key, reader in self.readers.items()

@@ -41,7 +41,7 @@ class State(IntEnum):
     LAUNCHING = auto()
     """A thread launches the stage."""
     DONE = auto()
-    """It is complete or has failed; nobody works on it."""
+    """It is complete or has failed; no thread owns it."""
 
 
 (
@@ -60,7 +60,7 @@ class State(IntEnum):
 ) = State  # names of the module are found in a fifth of the time
 
 OWNED = frozenset({BEGINNING, READING, AWAITING_FILES, COMPLETING, ENTERING, LAUNCHING})
-"""States that somebody will end, who must be waited for: a thread, or the readers of files."""
+"""States that end by themselves and must be waited for: by a thread, or by the readers of files."""
 
 # Every change is made under the executor's monitor; so it is said here only who makes it.
 TRANSITIONS: dict[State, frozenset[State]] = {
@@ -71,9 +71,9 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     # The thread of the stream that follows.
     READING: frozenset({AWAITING_FILES}),
     AWAITING_FILES: frozenset({RUNNING, DONE}),
-    # The worker with the last chunk; or whoever began the stage, where it has no samples.
+    # The worker with the last chunk; or the thread that began a stage without samples.
     RUNNING: frozenset({COMPLETING, HELD, DONE}),
-    # Whoever completes the stage of the iteration before.
+    # The thread that completes the stage of the iteration before.
     HELD: frozenset({RUNNING}),
     # The thread that completes the stage. RUNNING: the next stage, or failed samples once more.
     COMPLETING: frozenset({RUNNING, COPYING, QUEUED, DONE}),
@@ -242,7 +242,7 @@ class Iteration:
         """Put replacements in the place of failed samples, in these batches.
 
         Good samples stay what they are, so it does no harm to do it again, or when other samples
-        have failed since. Nobody else may be at work on the iteration.
+        have failed since. No other thread may own the iteration.
         """
         if not self.replacements:
             return

@@ -98,14 +98,14 @@ class PipelineMemory:
         self._shares.update({k: share for k, share in shares.items() if share is not None})
 
     def in_use(self) -> Sizes:
-        """All that the pipeline has taken and somebody still has."""
+        """Memory that the pipeline has taken and that is still in use."""
         host = sum(s.bytes_in_use for s in self._shares.values() if isinstance(s, PoolShare))
         memory = None if self._device is None else self._device.memory
         device = memory.bytes_in_use if isinstance(memory, DevicePoolShare) else 0
         return Sizes(host, device)
 
     def pools(self) -> Iterator[tuple[str, int, int]]:
-        """Name of each pool, what all pipelines have of it, and what nobody has."""
+        """Yield for each pool its name, bytes in use, and idle bytes."""
         for name, share in self._shares.items():
             stats = share.stats()
             yield name, stats.bytes_in_use, stats.bytes_idle + stats.bytes_reserved

@@ -235,7 +235,7 @@ def make_plan(
                 consumers[r] += 1
             whole = device != "cpu" or works_on_batches(node)
             phases = reduced.get(id(node), ())
-            # A batch operator runs behind the samples of a stage and can read what they write.
+            # A batch operator runs after the samples of a stage and can read what they write.
             stage = max((ready[r] for r in reads), default=0)
             is_feed = node.input_queue is not None and device == "cpu"
             if not is_feed:
@@ -249,12 +249,12 @@ def make_plan(
                     stages[stage + 1].sample_nodes.append(node)
                     stages[stage + 1].reads += phases
             # What is known of it only when it is there can be read from the next stage on.
-            behind = (whole and device == "cpu") or node.schema.data_dependent_type
+            is_after = (whole and device == "cpu") or node.schema.data_dependent_type
             for index in range(len(node.outputs)):
                 own = registers[id(node), index]
-                ready[own] = stage + 1 if behind else stage
+                ready[own] = stage + 1 if is_after else stage
                 written[own] = -1 if is_feed else stage + bool(phases)
-                leaves[own] = is_feed or (behind and not phases)
+                leaves[own] = is_feed or (is_after and not phases)
             for r in reads:
                 if written[r] != stage or (whole and device == "cpu"):
                     leaves[r] = True
@@ -304,7 +304,7 @@ def make_plan(
 
 
 def _hints(node: OpNode, otherwise: int) -> list[int]:
-    """For each output of an operator the bytes that a sample takes; 0 if nobody has told it."""
+    """For each output of an operator the bytes of a sample; 0 without a hint."""
     given, count = node.args.get("bytes_per_sample_hint"), len(node.outputs)
     if given is None:
         return [otherwise] * count
@@ -326,7 +326,7 @@ def _phases(nodes: list[OpNode]) -> list[tuple[str, list[OpNode]]]:
     """Groups of nodes of one device that can run one after the other, in topological order.
 
     The CPU does everything as soon as it can. What the GPU does waits for other work of its stream
-    as long as nobody else waits for it, so that there are few groups.
+    as long as no other node waits for it, so that there are few groups.
     """
     level: dict[int, int] = {}
     for node in nodes:

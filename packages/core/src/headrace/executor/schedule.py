@@ -213,7 +213,7 @@ class Schedule:
             self.monitor.lock.release()
             try:
                 following = self._stages.complete(iteration, program)
-            except BaseException as error:  # whatever it is, somebody waits for this iteration
+            except BaseException as error:  # of any kind: a thread waits for this iteration
                 failed = error
             finally:
                 self.monitor.lock.acquire()
@@ -249,7 +249,7 @@ class Schedule:
         else:
             state, stream = QUEUED, following
         iteration.check(state)
-        # A Ctrl-C comes before all of the next statements, or behind them: nothing is called.
+        # A Ctrl-C comes before all of the next statements, or after them: nothing is called.
         if consumer.claimed is iteration:
             consumer.claimed = None
         iteration.state = state

@@ -32,7 +32,7 @@ ENTER = "enter"
 
 
 class Stages:
-    """The stages of a plan, one behind the other."""
+    """The stages of a plan, in order."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Stages:
         buffers = iteration.buffers
         packed = {
             r: self._nothing(r)
-            if buffers[r] is None  # no sample took the branch, and nobody knows a type
+            if buffers[r] is None  # no sample took the branch, so its type is unknown
             else buffers[r].taken(members(guard, buffers, iteration.size))
             for r, guard in self._packed.items()
         }

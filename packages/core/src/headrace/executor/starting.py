@@ -61,7 +61,7 @@ class Starter:
             program = self._stages.enter(iteration, 0)
             if self._batch_reader is not None and program.reads_only:
                 files = self._batch_reader.begin(iteration, program)
-        except BaseException as error:  # whatever it is, somebody waits for this iteration
+        except BaseException as error:  # of any kind: a thread waits for this iteration
             failed = error
         schedule = self._schedule
         with schedule.monitor.lock:
@@ -117,7 +117,7 @@ class Starter:
         left: list[int] = []
         try:
             left = files.wait()
-        except BaseException as error:  # whatever it is, somebody waits for this iteration
+        except BaseException as error:  # of any kind: a thread waits for this iteration
             failed = error
         schedule = self._schedule
         with schedule.monitor.lock:

@@ -56,7 +56,7 @@ class Step:
     takes_lazy: bool = False
     """True if it takes lists of lazy values."""
     read: tuple[bool, ...] = ()
-    """Of each output, whether anybody reads it."""
+    """Of each output, True if it is read."""
     is_lazy: bool = False
     """True if it passes on lazy values."""
     materialises: bool = False
@@ -68,7 +68,7 @@ class Step:
 
 
 class StepMaker:
-    """Makes steps of nodes, one behind the other, and finds the types of what they produce."""
+    """Makes steps of nodes, in order, and finds the types of what they produce."""
 
     def __init__(
         self,

@@ -316,7 +316,7 @@ def _check_implementation(schema: OpSchema, device: str) -> None:
     if not schema.cls.has_gpu():
         raise NotYetSupportedError(
             f'`fn.{schema.name}` with device="{device}", used at {user_line()}, is to come; this '
-            'version has it on the CPU. Use device="cpu" and `.gpu()` behind it.'
+            'version has it on the CPU. Use device="cpu" and `.gpu()` after it.'
         )
 
 

@@ -45,7 +45,7 @@ class DataNode:
     """A batch that will flow along one edge of the pipeline's graph.
 
     Arithmetic, comparisons, indexing and `headrace.math` on it make further nodes. It has no
-    value: what it stands for exists while the pipeline runs. Operators return nodes; nobody else
+    value: what it stands for exists while the pipeline runs. Operators return nodes; no other code
     needs to make one.
 
     Parameters

@@ -72,7 +72,7 @@ def guard_of(edges: list[DataNode], branches: dict[int, Term], what: str) -> Gua
             raise UsageError(
                 f"{what}, used at {user_line()}, reads `{edge.name}`, which exists only for the "
                 "samples of a branch that it is not in. Use it within the branch, or merge it "
-                "with what the other samples have. Behind an `if`, what its branches assign is "
+                "with what the other samples have. After an `if`, what its branches assign is "
                 "merged, items (`images[i] = ...`) and attributes, too; what a method such as "
                 "`append`, or another function, puts anywhere is not."
             )
@@ -80,7 +80,7 @@ def guard_of(edges: list[DataNode], branches: dict[int, Term], what: str) -> Gua
 
 
 def _in_order(terms: Guard) -> Guard:
-    """`terms`, each behind those that its predicate has, which may be for parts of a batch only."""
+    """`terms`, each after those that its predicate has, which may be for parts of a batch only."""
     keys = {term.key for term in terms}
     found: dict[tuple[int, int, bool], Term] = {}
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def needed_nodes(created: list[OpNode], outputs: list[DataNode]) -> list[OpNode]:
-    """Nodes that outputs depend on and those to be preserved, each behind what it reads.
+    """Nodes that outputs depend on and those to be preserved, each after those it reads.
 
     Nodes that nothing reads are left out.
     """

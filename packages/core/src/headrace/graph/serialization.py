@@ -1,6 +1,6 @@
 """Graphs as plain data: operators by name with arguments, edges and guards.
 
-An edge is ``[name of the operator, number of its output]``, and the device behind that where it is
+An edge is ``[name of the operator, number of its output]``, and the device after that where it is
 wanted elsewhere than it is made.
 """
 

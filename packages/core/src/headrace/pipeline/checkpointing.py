@@ -154,7 +154,7 @@ class Checkpointing:
         prefetch: Prefetch,
         iterator: dict[str, Any] | None,
     ) -> Checkpoint:
-        """A checkpoint behind what was taken, with the state of the `iterator` that takes it."""
+        """A checkpoint after the taken outputs, with the state of the `iterator`, if any."""
         names = self.names
         assert names is not None
         with prefetch.lock:  # nothing is scheduled meanwhile by another thread that feeds
@@ -231,7 +231,7 @@ def _source(node: OpNode) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that nobody ever finds half written."""
+    """Write a file that is never seen half written."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:

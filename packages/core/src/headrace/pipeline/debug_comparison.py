@@ -19,7 +19,7 @@ def check_same(first: OpNode | None, node: OpNode) -> None:
     what = f"Unexpected operator `fn.{node.schema.name}`, called at {node.user_line}"
     if first is None:
         raise UsageError(f"{what}: the iterations before had no operators any more. {ORDER}")
-    # What nobody calls by its name, such as an array among the outputs, has no line of its own.
+    # Nodes not created by a call, such as an array among the outputs, have no line of their own.
     constant = node.schema.is_constant and node.schema.written is not None
     if first.schema.name != node.schema.name or not (constant or first.user_line == node.user_line):
         raise UsageError(

@@ -14,7 +14,7 @@ from headrace.tensors.gpu.tensor_list import TensorListGPU
 
 
 class Handed:
-    """The batch behind an input that is no node, in place of the supply line of a source."""
+    """The batch of an input that is no node, in place of the supply line of a source."""
 
     name = ""
 

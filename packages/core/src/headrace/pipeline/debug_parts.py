@@ -46,7 +46,7 @@ def _read(edges: Iterable[DataNode]) -> dict[Key, DataNode]:
 
 
 class _Given:
-    """Copies of edges, as if somebody fed their batches; an edge of a branch stays one."""
+    """Copies of edges, as if their batches were fed; an edge of a branch stays one."""
 
     def __init__(self, edges: Iterable[DataNode]) -> None:
         self.nodes: list[OpNode] = []

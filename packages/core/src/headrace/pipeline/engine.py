@@ -176,7 +176,7 @@ class Engine:
         return shards
 
     def checkpoint(self, iterator: dict[str, Any] | None) -> Checkpoint:
-        """A checkpoint behind the outputs that were taken, with the state of the `iterator`."""
+        """A checkpoint after the outputs that were taken, with the state of the `iterator`."""
         return self.checkpointing.current(
             self.executor, self.readers, self.queues, self.prefetch, iterator
         )

@@ -59,7 +59,7 @@ class MemoryReport:
     waiting_inputs: Sizes
     """External data that was fed and not used yet."""
     with_user: Sizes
-    """Batches that were taken and that somebody still refers to, be it to one sample. What parallel
+    """Batches that were taken and are still referred to, if only to one sample. What parallel
     sources have made ahead, and copies that functions of the user's work on, are among it."""
     in_use: Sizes
     """All of these."""

@@ -88,8 +88,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         Allow `checkpoint` to be called, and to be given. The order of readers with
         ``shuffle_after_epoch`` is another one then, from the second epoch on, as in DALI.
     checkpoint : bytes, optional
-        What the method `checkpoint` of such a pipeline has returned: go on behind the batches that
-        had been taken by then.
+        State from the method `checkpoint` of such a pipeline: continue after the batches taken by
+        then.
     py_num_workers, py_start_method, py_callback_pickler
         Workers of parallel external sources: their number; how processes are started (``"fork"``,
         ``"spawn"``, ``"forkserver"``); what packs the sources for those that are started anew.
@@ -172,7 +172,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         self._building = threading.RLock()
         """Held while the pipeline is built, or taken to a checkpoint; taken before all others."""
         self._running = threading.RLock()
-        """Held by the thread that takes outputs: another one takes the next ones, behind it."""
+        """Held by the thread that takes outputs: another one takes the next ones, after it."""
         self._source_workers = SourceWorkers(self._settings)
         self._engine: Engine | None = None
         """Engine it runs on, once it is built."""
@@ -292,7 +292,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
     # -- running -----------------------------------------------------------------------------
 
     def run(self, cuda_stream: Any = None, /, **pipeline_inputs: Any) -> tuple[Batch, ...]:
-        """Return the outputs of the next iteration, and start on the one behind those in progress.
+        """Return the outputs of the next iteration, and start on the one after those in progress.
 
         Parameters
         ----------
@@ -449,14 +449,14 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
     def checkpoint(self, filename: str | os.PathLike[str] | None = None) -> bytes:
         """Return the state to continue from here, to be given to a pipeline as `checkpoint`.
 
-        From here means behind the batches that have been taken; those that are being worked on are
+        From here means after the batches that have been taken; those that are being worked on are
         made again. Batches that an external source is *fed* (`feed_input`) and that were not taken
         have to be fed again.
 
         Parameters
         ----------
         filename
-            A file to write the bytes to. Whoever reads it finds the old one or the new one whole,
+            A file to write the bytes to. A reader finds the old one or the new one whole,
             also if the program is interrupted here.
 
         Raises
@@ -578,7 +578,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
 
 
 # What `weakref.finalize` is to do at the exit, it does in one go, registered with the first of all
-# finalizers. There is one now, so that connections to worker processes are closed behind this.
+# finalizers. There is one now, so that connections to worker processes are closed after this.
 weakref.finalize(Pipeline, int)
 
 

@@ -35,7 +35,7 @@ class Prefetch:
         self._depth = depth
         self.lock = threading.Lock()
         """Held while external sources are asked and iterations are scheduled, by the consumer or
-        by whoever feeds; taken before the executor's monitor.
+        by threads that feed; taken before the executor's monitor.
         """
         self.number = number
         """Number of the next iteration, never reset: random streams count by it. Guarded by
@@ -81,7 +81,7 @@ class Prefetch:
         consumer = self._executor.consumer
         consumer.is_inside = True
         try:
-            with self.lock:  # not `acquire`, behind which a Ctrl-C would leave it locked
+            with self.lock:  # not `acquire`, after which a Ctrl-C would leave it locked
                 self._schedule_while_fed(set_up)
         finally:
             consumer.is_inside = False

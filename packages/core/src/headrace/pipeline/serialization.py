@@ -47,7 +47,7 @@ class Serialization:
         define_graph
             Deprecated: returns the outputs, for a pipeline that has none yet.
         filename
-            A file to write the bytes to. Whoever reads it finds the old one or the new one whole.
+            A file to write the bytes to. A reader finds the old one or the new one whole.
 
         Returns
         -------

@@ -28,7 +28,7 @@ def prepare_processes(settings: Settings) -> None:
 
 def end_processes() -> None:
     """End all worker processes, because the program ends. Pipelines were shut down before: what
-    becomes of their samples is nobody's concern.
+    becomes of their samples does not matter.
     """
     module = sys.modules.get("headrace.executor.processes.server_process")
     if module is not None:

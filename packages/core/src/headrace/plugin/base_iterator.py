@@ -151,7 +151,7 @@ class _DaliBaseIterator(_Base):
         self._last_batch_policy = policy
         self._epoch = size, last_batch_padded
         self._lock = threading.RLock()
-        """Held by the thread that takes a batch: whoever asks next waits for it."""
+        """Held by the thread that takes a batch: the next one waits for it."""
         self._prepare_first_batch = prepare_first_batch
         if can_make_checkpoints(self._pipes):
             self.__class__ = with_methods(type(self), self._state_methods)
@@ -165,7 +165,7 @@ class _DaliBaseIterator(_Base):
             return object.__getattribute__(self, name)  # raises, also what a property has raised
 
     def _begin(self) -> None:
-        """Begin where the pipelines do: at their beginning, or behind their checkpoints."""
+        """Begin where the pipelines do: at their beginning, or after their checkpoints."""
         self._epochs = self._new_counter()
         self._given = 0
         """Batches of this epoch that the user has got."""
@@ -198,7 +198,7 @@ class _DaliBaseIterator(_Base):
         return EndlessCounter()
 
     def _take_first(self) -> list[PipelineBatch] | None:
-        """The first batch; behind a checkpoint at the end of an epoch, that of the next one.
+        """The first batch; after a checkpoint at the end of an epoch, that of the next one.
 
         `None` where that epoch, because of bad samples, turns out to have no batch.
         """
@@ -282,7 +282,7 @@ class _DaliBaseIterator(_Base):
         In the middle of an epoch the batches that are being prepared are thrown away and the
         readers go on to the beginning of their next epoch. Nothing happens if no batch has been
         taken since an epoch began, unless a step was interrupted, as by Ctrl-C, and its batch lost.
-        Nor does anything before a batch has been taken behind a checkpoint in the middle of an
+        Nor does anything before a batch has been taken after a checkpoint in the middle of an
         epoch: the next loop goes through the rest of it.
         """
         if self._interrupted:
@@ -292,7 +292,7 @@ class _DaliBaseIterator(_Base):
             return
         self._interrupted = True
         if not self._ended and self._epochs.steps_left() == 0:
-            # All batches were taken, but nobody asked for one more.
+            # All batches were taken, but no further one was asked for.
             self._finish()
             self._ended = True
         if self._ended:
@@ -339,7 +339,7 @@ class _DaliBaseIterator(_Base):
                 failure = failure or error
                 deliveries.append(Delivery(self.batch_size))
                 continue
-            # Outputs live as long as somebody refers to them; this lets go of the pipeline's own.
+            # Outputs live while they are referred to; this drops the pipeline's references.
             _called(pipeline, "release_outputs")
             outputs.append(output)
             deliveries.append(self._delivery(pipeline, output))
@@ -493,7 +493,7 @@ class _DaliBaseIterator(_Base):
         found = self._length()
         if found is None:
             raise UnknownLengthError(
-                "Nobody knows how many batches an epoch of this iterator has: it lasts until its "
+                "The number of batches of an epoch of this iterator is unknown: it lasts until its "
                 "data ends. Give the iterator the `reader_name` of the reader, or `size`; or let "
                 "the source of the external source say it by `__len__`: batches, or samples with "
                 "`batch=False`. Iterators and generators are not asked."

@@ -122,7 +122,7 @@ class EndlessCounter:
         self.counted = 0
 
     def steps_left(self) -> int | None:
-        """Nobody knows."""
+        """Return `None`: it is unknown."""
         return None
 
     def leftover_steps(self) -> int:

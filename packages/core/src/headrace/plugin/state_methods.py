@@ -29,7 +29,7 @@ class StateMethods:
     def state_dict(self) -> dict[str, Any]:
         """Return the iterator's position, for `load_state_dict` of this one or of one like it.
 
-        It goes on behind the batches that were handed out, in the middle of an epoch as well.
+        It continues after the batches that were handed out, in the middle of an epoch as well.
         Programs that save stateful loaders, as PyTorch's ``StatefulDataLoader`` is one, find it by
         its name. Only iterators have it whose pipelines were made with
         ``enable_checkpointing=True``.
@@ -70,7 +70,7 @@ class StateMethods:
 
 
 def with_methods(cls: Any, methods: type) -> Any:
-    """The class `cls` with `methods` behind its own; the same each time."""
+    """The class `cls` with `methods` after its own; the same each time."""
     if issubclass(cls, methods):
         return cls
     made = cls.__dict__.get("_with_methods")

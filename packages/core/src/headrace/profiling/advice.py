@@ -65,7 +65,7 @@ def _measure_longer(f: Figures) -> Advice:
     return Advice(
         "measure-longer",
         "Measure longer",
-        f"{f.batches} batches behind the first one are too few to tell anything.",
+        f"{f.batches} batches after the first one are too few to tell anything.",
         f"Take at least {_FEWEST_BATCHES + 1}, better a hundred.",
     )
 

@@ -46,7 +46,7 @@ class LaneTime:
 
 @dataclass
 class Figures:
-    """Figures of a pipeline, over the time that was recorded behind its first batch.
+    """Figures of a pipeline, over the time recorded after its first batch.
 
     Everything that advice is drawn from. Shares are within 0 .. 1.
     """

@@ -60,7 +60,7 @@ def _head(name: str, f: Figures) -> str:
     cut = " The begin of a long run was left out." if f.is_cut else ""
     return (
         f"<h1>Profile of {escape(name)}</h1>"
-        f'<p class="soft">{where}, behind the first batch, which starts everything.{cut}</p>'
+        f'<p class="soft">{where}, after the first batch, which starts everything.{cut}</p>'
         f'<dl class="facts">{items}</dl>'
     )
 
@@ -226,8 +226,8 @@ def _interpreter(f: Figures) -> str:
         return f"<h2>Python's interpreter</h2><p>{text}</p>"
     share = f.interpreter_held
     return (
-        f"<h2>Python's interpreter</h2><p>In use {_percent(share)} of the times that somebody "
-        "asked for it, by your program or by the pipeline. Threads that want it meanwhile wait.</p>"
+        f"<h2>Python's interpreter</h2><p>In use {_percent(share)} of the times that it "
+        "was asked for, by your program or the pipeline. Threads that want it meanwhile wait.</p>"
         + _bar([(share, "waits")], f"in use {_percent(share)}")
     )
 

@@ -71,7 +71,7 @@ class Profile:
             self.save()
 
     def figures(self) -> list[Figures]:
-        """Figures of each pipeline, over the time behind its first batch."""
+        """Figures of each pipeline, over the time after its first batch."""
         return [figures_of(recorder) for recorder in list(self.recorders)]
 
     def advice(self) -> list[Advice]:

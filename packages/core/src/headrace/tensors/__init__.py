@@ -1,4 +1,4 @@
-"""Tensors and batches, and the memory behind them."""
+"""Tensors and batches, and their memory."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 An array from `HostPool.empty` is an ordinary NumPy array. Its buffer returns to the pool when the
 array and everything made from it (views, DLPack imports, memory views, framework tensors) has been
-dropped, with no call by anybody.
+dropped, without any call.
 
 How the pool knows: NumPy names as the base of a view the array at the bottom of the chain of
 views. Memory blocks here are of a subclass of `numpy.ndarray`, which ends that chain (a base of
@@ -58,7 +58,7 @@ class Block:
 
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
-    """Weak reference to the array that has borrowed `block`, for somebody's `account`."""
+    """Weak reference to the array that has borrowed `block`, for an `account`."""
 
     __slots__ = ("account", "block")
     block: Block
@@ -100,7 +100,7 @@ class Reserve:
         """Have the memory freed as soon as nothing of it is in use.
 
         May be called at any instant, also by the garbage collector in a thread that holds the
-        pool's lock: what is idle then is dropped by whoever needs memory next.
+        pool's lock: what is idle then is dropped by the next request for memory.
         """
         self.is_released = True
         lock = self._pool._lock
@@ -146,11 +146,11 @@ class PoolStats:
     """Counters and contents of a pool."""
 
     bytes_in_use: int
-    """Memory behind arrays that are alive."""
+    """Bytes of arrays that are alive."""
     bytes_idle: int
     """Memory that waits to be reused."""
     buffers_in_use: int
-    """Number of buffers behind arrays that are alive."""
+    """Number of buffers of arrays that are alive."""
     buffers_idle: int
     """Number of buffers that wait to be reused."""
     buffers_made: int
@@ -192,7 +192,7 @@ class HostPool:
         # Leases of live arrays, by the identity of their block: what keeps the weak references
         # alive. Only ever touched by single dictionary operations, which need no lock.
         self._leases: dict[int, _Lease] = {}
-        # Where leases are left when their arrays are freed; whoever comes next takes them from
+        # Where leases are left when their arrays are freed; the next request takes them from
         # here. An array may be freed at any instant, also on a thread that is inside one of the
         # locked sections (a garbage collection starts there), so nothing may wait for the lock.
         # And no Python code may run: were a signal handled in it, its exception would be ignored,
@@ -254,7 +254,7 @@ class HostPool:
         return result
 
     def held(self) -> tuple[int, int]:
-        """Bytes that are in use, and those that nobody has: `stats`, for who asks very often.
+        """Bytes in use and idle bytes: `stats`, for frequent calls.
 
         Nothing waits for it: what others are taking at this moment may be in neither or in both.
         """
@@ -374,9 +374,9 @@ class HostPool:
             raise
 
     def _shrink(self, taken_bytes: int) -> list[Block]:
-        """Free what nobody has needed since the last time, if it is much. Needs the lock.
+        """Free memory not needed since the last call, if it is much. Needs the lock.
 
-        `taken_bytes` are being taken, and nobody's yet.
+        `taken_bytes` are being taken, and not counted yet.
         """
         unneeded, self._least_idle_bytes = self._least_idle_bytes, self._idle_bytes
         for size in [size for size, stack in self._idle.items() if not stack]:
@@ -408,7 +408,7 @@ class HostPool:
     def _file(self, block: Block) -> None:
         """Make `block` an idle one. Needs the lock."""
         if type(block) is _Part and block.reserve.is_released:
-            return  # nobody is to have it again
+            return  # it must not be used again
         stack = self._idle.get(block.size)
         if stack is None:
             stack = self._idle[block.size] = deque()
@@ -472,7 +472,7 @@ class PoolShare(HostPool):
         return self._pool.held()
 
     def reserve(self, size_bytes: int) -> Reserve:
-        """Set memory of the pool aside; anybody's requests may take it."""
+        """Set memory of the pool aside; any request may take it."""
         return self._pool.reserve(size_bytes)
 
 

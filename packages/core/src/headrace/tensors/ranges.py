@@ -17,7 +17,7 @@ class FreeRanges:
 
     @property
     def bytes_free(self) -> int:
-        """Bytes that nobody has."""
+        """Free bytes."""
         return sum(end - begin for begin, end in self._free)
 
     def take(self, size: int) -> int | None:

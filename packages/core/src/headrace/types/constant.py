@@ -1,4 +1,4 @@
-"""Constants in graphs: scalars that take part in arithmetic, and the arrays behind nodes."""
+"""Constants in graphs: scalars that take part in arithmetic, and the arrays of nodes."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def constant_array(
     dtype: DataTypeLike | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> np.ndarray:
-    """The array behind a constant node; enumeration members become int32.
+    """The array of a constant node; enumeration members become int32.
 
     Numbers are rounded to the nearest (halves away from zero). Those of arrays saturate where
     `dtype` cannot hold them, and Python's are refused.

@@ -42,7 +42,7 @@ class Arena:
         """Blocks of what did not fit, each with the place that it has taken, in order of these."""
         self._arrays: dict[int, tuple[np.ndarray, DTypeLike, int]] = {}
         """By their place in the block, arrays that were handed out, their types as asked for, and
-        the places behind them: samples of one shape get the same arrays."""
+        the places after them: samples of one shape get the same arrays."""
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """An uninitialised C-contiguous array, aligned to 64 bytes."""

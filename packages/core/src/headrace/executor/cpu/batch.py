@@ -81,7 +81,7 @@ class BatchBuffer:
     )
 
     external = False
-    """Nobody else writes to the memory."""
+    """No other code writes to the memory."""
     batch = None
     """There is no batch in device memory."""
     scanned: ScannedJpegs | None = None
@@ -98,7 +98,7 @@ class BatchBuffer:
         self.sources: list[str] | None = None
         self.spec = spec
         self.event: Event | None = None
-        """Behind which the samples are there, where they are copied from a GPU."""
+        """Event after which the samples are there, if they are copied from a GPU."""
         self._pool = pool
         self._dtype = storage_dtype(spec.dtype)
         self._ndim = spec.ndim
@@ -137,9 +137,9 @@ class BatchBuffer:
 
     @property
     def rows(self) -> list[np.ndarray | None]:
-        """The samples; `None` where there is none yet. Arrays are made when somebody asks."""
+        """The samples; `None` where there is none yet. Arrays are made on demand."""
         if self._pending:
-            with self._rows_lock:  # whoever else asks meanwhile waits until all are there
+            with self._rows_lock:  # other readers wait until all are there
                 dense, places, rows = self._dense, self._in_dense, self._rows
                 if dense is not None:
                     for index, row in enumerate(rows):
@@ -309,13 +309,13 @@ class BatchBuffer:
 
     @property
     def ndim(self) -> int | None:
-        """Number of axes of samples; `None` as long as nobody knows it."""
+        """Number of axes of samples; `None` as long as it is unknown."""
         return self._ndim
 
     def expect_rows(self) -> np.ndarray | None:
         """Memory for the whole batch, for samples shaped as those of earlier batches were.
 
-        Whoever writes a sample to its place there says so with `note_rows`.
+        A writer of samples there reports them with `note_rows`.
         """
         history = self._history
         if self._row_shape is None and not history.ragged and history.shape is not None:
@@ -346,7 +346,7 @@ class BatchBuffer:
             self._pending = True
 
     def take_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
-        """Take over `values`, which nobody else writes to, and note their shapes for later batches.
+        """Take over `values`, not written to elsewhere; note their shapes for later batches.
 
         The first ones that are all of one shape decide what others are expected to be.
         """

@@ -84,7 +84,7 @@ class HostBatchContext(PlanContext):
     def own(self, position: int) -> list[np.ndarray]:
         """The samples of an input, C-contiguous, for the operator to do with as it likes.
 
-        They are copies where anybody else reads them.
+        They are copies where they have other readers.
         """
         given = _given_rows(self.step, self._program, self._iteration, self.indices)
         return [
@@ -201,7 +201,7 @@ def run_batch_step(
 
 
 def _rows(batch: BatchBuffer) -> Rows:
-    """The samples of a batch; arrays are made of them when somebody asks."""
+    """The samples of a batch; arrays are made of them on demand."""
     dense = batch.dense
     if dense is None:
         return Rows([row for row in batch.rows if row is not None])
@@ -222,8 +222,8 @@ def _keep_reduced(
 def _given_rows(
     step: Step, program: Program, iteration: Iteration, places: Sequence[int]
 ) -> dict[int, np.ndarray]:
-    """Samples of inputs, by their ``id``, that may be those of outputs as they are: nobody else
-    reads them, and the engine has made their memory.
+    """Samples of inputs, by their ``id``, that may be those of outputs as they are: no other
+    step reads them, and the engine has made their memory.
     """
     found: dict[int, np.ndarray] = {}
     for r in step.inputs:
@@ -243,7 +243,7 @@ def _late_buffers(
     """The output batches of an operator whose output types depend on the data."""
     buffers = []
     for r, (values, spec) in zip(step.outputs, results, strict=True):
-        if not values.flags.writeable:  # it may be somebody else's, and ours are given away
+        if not values.flags.writeable:  # it may have another owner, and ours are given away
             values = HOST_POOL.copy_of(values)
         buffer = BatchBuffer(iteration.size, spec, history[r])
         for own, index in enumerate(places):
@@ -283,7 +283,7 @@ def _plan_whole_batches(
     for step in program.whole_steps:
         try:
             found = _planned_whole(step, known, program, iteration)
-        except Exception as error:  # not a Ctrl-C, which is nobody's error
+        except Exception as error:  # not a Ctrl-C, which is no sample's error
             raise located(error, step.node.where()) from error
         for r, values in zip(step.outputs, found, strict=True):
             known[r] = Samples(values=values)

@@ -196,13 +196,13 @@ class Group:
                 group.values[r] = subset(values, kept)
 
     def close(self) -> None:
-        """Forget its branches, which refer to it: memory is to be free when nobody uses it."""
+        """Forget its branches, which refer to it: memory must be free once it is unused."""
         self._branches.clear()
         self._made.clear()
 
 
 def subset(values: Any, kept: Sequence[int]) -> Any:
-    """Some samples of a group; `None` where nobody reads them."""
+    """Some samples of a group; `None` where they are not read."""
     if isinstance(values, list):
         return [values[k] for k in kept]
     return None if values is None else values.subset(kept)

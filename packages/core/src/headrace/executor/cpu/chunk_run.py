@@ -34,7 +34,7 @@ class ChunkRun:
         "worked",
     )
 
-    def __init__(self, iteration: Iteration, samples: list[int], *, behind: bool = False) -> None:
+    def __init__(self, iteration: Iteration, samples: list[int], *, queued: bool = False) -> None:
         program = iteration.program
         assert program is not None
         self.iteration = iteration
@@ -43,7 +43,7 @@ class ChunkRun:
         self.runner: RemoteRunner
         self.sent: SentSamples | None = None
         """Samples sent to a worker process; `None` if the thread does the work."""
-        self.is_counted = not behind
+        self.is_counted = not queued
         """True if the thread is counted as busy for this chunk; see `Concurrency`."""
         self.beside = program.concurrency.busy
         """Number of chunks in progress when it began."""

@@ -56,7 +56,7 @@ def chunk_size(iteration: Iteration, program: Program, threads: int, batches: in
     worth = _FINELY if finely and not program.is_sent else int(_CHUNK_SECONDS / own)
     together = int(_WORTH_SHARING_SECONDS / processor)
     largest = max(min(max(worth, _FEWEST), _MOST), together)
-    if threads == 1 and not program.is_sent:  # nobody to share with
+    if threads == 1 and not program.is_sent:  # no other thread to share with
         return largest if finely else max(_MOST, together)
     fair = max((size - iteration.next) // (4 * threads) + 1, together)
     if program.is_sent or not finely:

@@ -81,7 +81,7 @@ class Dispatcher:
         try:
             run.failures = run.runner.receive(sent)
             run.elsewhere = run.runner.processor_seconds
-        except BaseException as error:  # whatever it is, somebody waits for this iteration
+        except BaseException as error:  # of any kind: a thread waits for this iteration
             run.failed = error
         run.worked += time.thread_time() - worked
 
@@ -100,7 +100,7 @@ class Dispatcher:
         if samples is None:
             do(iteration, None, self._worker)
             return True
-        run = ChunkRun(iteration, samples, behind=True)
+        run = ChunkRun(iteration, samples, queued=True)
         lines = self._lines
         # The last chunk of the process that has been sent the fewest.
         ahead = min(lines.values(), key=len)[-1] if lines else None
@@ -142,7 +142,7 @@ class Dispatcher:
         if not answered:
             for worker, line in self._lines.items():
                 if worker.is_discarded:
-                    return line[0]  # nobody is going to answer
+                    return line[0]  # no answer will come
             runs = [line[0] for line in self._lines.values()]
             if workers > 1:
                 wakeup = self._worker.wakeup
@@ -150,6 +150,6 @@ class Dispatcher:
                 answered += [runs[k] for k in runs[0].runner.wait(sent, wakeup.fileno())]
                 if not answered and wakeup.was_set():
                     return None
-            # Where none does for long, whoever waits for the oldest sees to that.
+            # Where none does for long, the thread that waits for the oldest handles it.
             answered = answered or deque(runs[:1])
         return answered.popleft()

@@ -129,7 +129,7 @@ class FrameLoop(SampleOperator):
             if isinstance(result, LazyValue):
                 result = result.materialise(context)
             results = result if isinstance(result, tuple) else (result,)
-            if len(results) != len(memory):  # whoever called says what is wrong
+            if len(results) != len(memory):  # the caller reports the error
                 return results
             for output, made in zip(memory, results, strict=True):
                 output.store(made)

@@ -87,14 +87,14 @@ def merged(
                     continue
                 buffer.put(index, value)
                 output[place[position]] = buffer.rows[index]
-            except BaseException as error:  # whatever it is, somebody waits for the batch
+            except BaseException as error:  # of any kind: a thread waits for the batch
                 chunk.fail(error, step, context, position)
                 failed.append(place[position])
     return [output], failed
 
 
 def _branch_of_all(register: int, guard: Guard, program: Program, iteration: Iteration) -> Any:
-    """The batch of a branch if all samples of the batch take it; `None` where nobody knows.
+    """The batch of a branch if all samples of the batch take it; `None` if that is unknown.
 
     Then the merged batch may be the same memory; else it is to lie in one piece. What is known are
     the batches that were there before the stage.

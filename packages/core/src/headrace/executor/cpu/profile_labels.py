@@ -40,7 +40,7 @@ def labels_of(program: Program) -> list[Label]:
         decodes = any(r in decoding for r in step.inputs)
         note = ""
         if step.is_lazy:
-            note = "computed within the operator behind it"
+            note = "computed within the operator after it"
             if decodes or _is_decoder(step.node.schema.name):
                 decoding.update(step.outputs)
         elif decodes:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ROWS = 1024
 """Rows that a worker keeps until it answers: it has few steps and groups for a task."""
 _KEPT_NANOSECONDS = 50_000_000
-"""So long what a thread notes is seen by nobody else at most, but for the step that it is at."""
+"""Longest delay until other threads see what a thread recorded, except for its present step."""
 _READ_NANOSECONDS = 4_000_000
 """A thread's time of the processor is read when so much has passed since the last time: the system
 takes longer to tell it than for all else that is noted of a step."""

@@ -237,7 +237,7 @@ class Program:
         )
 
     def _drop_useless_plans(self) -> None:
-        """Leave out plans of steps whose `cpu` needs none and whose shapes nobody needs ahead."""
+        """Leave out plans of steps whose `cpu` needs none and whose shapes are not needed ahead."""
         asked: set[int] = set()
         for step in reversed(self.steps):
             if step.planner is None:
@@ -366,8 +366,8 @@ class Program:
         self.steps = [s for s in self.steps if not inner.intersection(s.outputs)]
 
     def _write_to_merged(self) -> None:
-        """Let the last step of a branch write to the rows of the merged batch, where nobody else
-        reads what it makes: then there is nothing to be copied.
+        """Let the last step of a branch write to the rows of the merged batch, where no other
+        step reads its results: then nothing need be copied.
         """
         maker_of = {r: step for step in self.steps for r in step.outputs}
         for merge in reversed(self.steps):

@@ -200,16 +200,16 @@ class SampleRunner:
         count = len(chunk.indices)
         group = Group(chunk.columns, range(count), {})
         rest: list[tuple[Step, SampleContext]] = []
-        behind: set[int] = set()
+        after: set[int] = set()
         for step, context in steps:
             if (
                 not step.is_lazy
                 or step.chunked
                 or step.guard
-                or any(r in behind for r in reads_of(step))
+                or any(r in after for r in reads_of(step))
             ):
                 rest.append((step, context))
-                behind.update(step.outputs)
+                after.update(step.outputs)
                 continue
             self._do(step, context, group, chunk)
             if not group.positions:
@@ -255,7 +255,7 @@ class SampleRunner:
         for step, outputs in steps:
             try:
                 results = step.results(position, position, position)
-            except BaseException as error:  # whatever it is, somebody waits for the batch
+            except BaseException as error:  # of any kind: a thread waits for the batch
                 chunk.fail(error, step.step, step.context, position)
                 break
             for column, value in zip(outputs, results, strict=True):
@@ -381,7 +381,7 @@ class SampleRunner:
             if step.chunked:
                 return self._at_once(step, context, inputs, group, chunk, places)
             return self._each(step, context, inputs, group, chunk, places)
-        except BaseException as error:  # whatever it is, somebody waits for the batch
+        except BaseException as error:  # of any kind: a thread waits for the batch
             if len(positions) == 1:
                 chunk.fail(error, step, context, positions[0])
                 return [[None]] * len(step.outputs), [0]
@@ -407,7 +407,7 @@ class SampleRunner:
             if bad:
                 failed.append(k)
             for output, values in zip(outputs, results, strict=True):
-                # Nobody reads an output that is `None`.
+                # An output that is `None` is not read.
                 output.append(None if values is None else values[0])
         return outputs, failed
 
@@ -468,7 +468,7 @@ class SampleRunner:
             results: Sequence[Any]
             try:
                 results = bound.results(k, position, places[k])
-            except BaseException as error:  # whatever it is, somebody waits for the batch
+            except BaseException as error:  # of any kind: a thread waits for the batch
                 chunk.fail(error, step, context, position)
                 failed.append(k)
                 results = [None] * len(outputs)
@@ -547,7 +547,7 @@ class SampleRunner:
                 sources[k] = step.op.index.source(entry)
                 found = step.function(context, entry)
                 values = stored(step, context, found, materialise_views=self._materialise)
-            except BaseException as error:  # whatever it is, somebody waits for the batch
+            except BaseException as error:  # of any kind: a thread waits for the batch
                 chunk.fail(error, step, context, k)
                 failed.add(k)
             else:

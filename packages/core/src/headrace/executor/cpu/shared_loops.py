@@ -36,9 +36,9 @@ class Loop:
     count
         How many things there are to do.
     taken
-        int64 ``(1,)``: how many of them somebody has taken; more when all are.
+        int64 ``(1,)``: number of pieces taken so far; more once all are.
     part
-        Does what nobody has taken.
+        Does the pieces that are left.
     called
         How many threads are on their way to it, or take part besides the one whose loop it is.
     helpers
@@ -81,10 +81,10 @@ class Loop:
         return left > _WORTH_HELPING_SECONDS * (self.called + 2)
 
     def do(self, temp: Temp) -> None:
-        """Do what nobody has taken."""
+        """Do the pieces that are left."""
         try:
             self.part(self.taken, temp)
-        except BaseException as error:  # whatever it is, somebody waits for the rest
+        except BaseException as error:  # of any kind: a thread waits for the rest
             self.error = error
             self.taken[0] = self.count
 
@@ -96,7 +96,7 @@ class SharedLoops:
         self._monitor = monitor
         self._loops: list[Loop] = []
         self._ended = threading.Condition(monitor.lock)
-        """Nobody helps any more in some loop."""
+        """No thread helps any more in some loop."""
 
     def find(self) -> Loop | None:
         """A loop for the calling thread to `help` in. The caller holds the lock."""
@@ -114,7 +114,7 @@ class SharedLoops:
         """Take part in a loop that was found, with scratch memory of the calling thread."""
         start, worked = time.perf_counter(), time.thread_time()
         with self._monitor.lock:
-            # Nobody waits for a thread that is not here yet: it may wait for a fork, which waits
+            # Do not wait for a thread that is not here yet: it may wait for a fork, which waits
             # for all that are at work.
             takes_part = loop in self._loops
             loop.helpers += takes_part

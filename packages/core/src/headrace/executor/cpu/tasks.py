@@ -64,12 +64,12 @@ class CpuTasks:
         """Runners of each worker. The worker must not own them, as it would keep alive the objects
         that programs refer to."""
 
-    def find_task(self, *, behind: bool = False) -> Task | None:
+    def find_task(self, *, queued: bool = False) -> Task | None:
         """Samples of an iteration, or one that is to begin or to enter a stage.
 
         The caller holds the lock.
         """
-        loop = None if behind else self._loops.find()
+        loop = None if queued else self._loops.find()
         if loop is not None:
             return self._help, loop, None
         first_is_full = False
@@ -82,7 +82,7 @@ class CpuTasks:
                 program = iteration.program
                 assert program is not None
                 concurrency = program.concurrency
-                if not program.is_sent if behind else concurrency.is_full():
+                if not program.is_sent if queued else concurrency.is_full():
                     first_is_full |= iteration.stage == 0 and not program.is_sent
                     continue
                 if iteration.next >= iteration.size and not iteration.queue:
@@ -92,7 +92,7 @@ class CpuTasks:
                 samples = iteration.take(chunk_size(iteration, program, threads, batches))
                 if samples:
                     iteration.in_flight += 1
-                    if not behind:
+                    if not queued:
                         concurrency.enter()
                         schedule.wake_worker()
                     elif iteration.next < iteration.size:
@@ -101,11 +101,11 @@ class CpuTasks:
             elif state is SCHEDULED:
                 if first_is_full or schedule.first_stream or not schedule.may_begin():
                     return None
-                if behind and self.calls_functions:
+                if queued and self.calls_functions:
                     return None
                 schedule.begin(iteration)
                 return self._begin, iteration, None
-            elif state is COPYING and not behind:
+            elif state is COPYING and not queued:
                 iteration.change(ENTERING)
                 return self._enter, iteration, None
         return None
@@ -114,9 +114,9 @@ class CpuTasks:
         """Something to do for a thread that waits for worker processes already. The caller holds
         the lock.
         """
-        task = self.find_task(behind=True)
+        task = self.find_task(queued=True)
         if task is None and is_short and self._schedule.widen():
-            task = self.find_task(behind=True)
+            task = self.find_task(queued=True)
         return task
 
     def _begin(self, iteration: Iteration, _nothing: None, _worker: Worker) -> None:
@@ -132,7 +132,7 @@ class CpuTasks:
                 if buffer is not None:  # no sample took the branch
                     buffer.wait()
             program = self._stages.enter(iteration, iteration.stage + 1)
-        except BaseException as error:  # whatever it is, somebody waits for this iteration
+        except BaseException as error:  # of any kind: a thread waits for this iteration
             failed = error
         schedule = self._schedule
         with schedule.monitor.lock:
@@ -170,9 +170,9 @@ class CpuTasks:
                     run.loops = loops
             else:
                 run.runner = runner
-                behind = None if ahead is None else ahead.sent
-                run.sent = runner.send(run.iteration, run.samples, behind, spreads=spreads)
-        except BaseException as error:  # whatever it is, somebody waits for this iteration
+                queued = None if ahead is None else ahead.sent
+                run.sent = runner.send(run.iteration, run.samples, queued, spreads=spreads)
+        except BaseException as error:  # of any kind: a thread waits for this iteration
             run.failed = error
         run.worked = time.thread_time() - worked
 
@@ -209,7 +209,7 @@ class CpuTasks:
         iteration, program = run.iteration, run.program
         count = len(run.samples)
         seconds = time.perf_counter() - run.started
-        # Whoever compiles a kernel, or waits for one, takes thousand times what samples take.
+        # A thread that compiles a kernel, or waits for one, takes a thousand times as long.
         is_usual = compiling.seconds == run.compiling_seconds
         worked, shared = run.worked + run.elsewhere, 0.0
         if run.loops is not None:

@@ -68,7 +68,7 @@ class _Work:
 
 
 class WorkerThreads:
-    """Workers for whoever wants a batch done, and takes part in that.
+    """Workers that help the calling thread with a batch.
 
     They are started when there is something for them to do.
     """
@@ -196,11 +196,11 @@ class WorkerThreads:
             if self._monitor.closed:
                 raise UsageError("The program ended before this was done.")
             return work.do(piece)
-        except BaseException as error:  # whatever it is, somebody waits for the rest
+        except BaseException as error:  # of any kind: a thread waits for the rest
             return [(piece[0], error)]
 
     def stop(self) -> list[threading.Thread]:
-        """Drop what nobody has begun and let the workers end; return them."""
+        """Drop pieces not begun and let the workers end; return them."""
         self._monitor.close()
         return list(self._workers)
 

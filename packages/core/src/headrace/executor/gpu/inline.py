@@ -120,7 +120,7 @@ class InlineExecution:
             iteration.check(state)
             self._before = iteration.state, iteration.stage, iteration.completed, iteration.stream
             self._stream = stream
-            # Nothing is called from here on: a Ctrl-C comes before all of it, or behind.
+            # Nothing is called from here on: a Ctrl-C comes before all of it, or after.
             schedule.consumer.claimed = iteration
             iteration.state = state
             if is_new:

@@ -41,7 +41,7 @@ class _Prepared(NamedTuple):
     takes: tuple[type, ...]
     """Kinds of lazy value that the operator understands."""
     dropped: list[int]
-    """Registers that nobody reads behind the step, so that its memory serves the next ones."""
+    """Registers that are not read after the step, so that its memory serves the next ones."""
     calls_user: bool
     """True if the operator calls a function of the user."""
     joins_sources: bool

@@ -124,7 +124,7 @@ class GpuTasks:
         try:
             program = self._programs.on_gpu(iteration, iteration.stage)
             launched = stream.launch(program, iteration, defer=stream.name == "mixed")
-        except BaseException as error:  # whatever it is, somebody waits for this iteration
+        except BaseException as error:  # of any kind: a thread waits for this iteration
             self._leave(iteration, stream, error)
             return None
         if launched.deferred:
@@ -139,12 +139,12 @@ class GpuTasks:
         failed: BaseException | None = None
         try:
             stream.complete(iteration, launched)
-        except BaseException as error:  # whatever it is, somebody waits for this iteration
+        except BaseException as error:  # of any kind: a thread waits for this iteration
             failed = error
         self._leave(iteration, stream, failed)
 
     def launch_behind(self) -> None:
-        """Launch what is queued for the stream behind that of decoders."""
+        """Launch the work queued for the stream after that of decoders."""
         stream = self.streams.get("gpu")
         monitor = self._schedule.monitor
         while stream is not None:

@@ -1,6 +1,6 @@
 """Functions of the user's for whole batches, called in worker processes.
 
-The thread that is at a batch shares it out among the workers that nobody uses, and waits for all.
+The thread that is at a batch divides it among the idle workers, and waits for all.
 """
 
 from __future__ import annotations

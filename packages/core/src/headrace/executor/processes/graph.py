@@ -43,7 +43,7 @@ class Graph(NamedTuple):
 
 
 class PackedGraph:
-    """A graph in a file in memory: a pickle, and behind it its large arrays, which all share."""
+    """A graph in a file in memory: a pickle, and after it its large arrays, which all share."""
 
     def __init__(self, graph: Graph, outputs: list[Any]) -> None:
         plan = graph.plan
@@ -93,7 +93,7 @@ def packed_object(value: Any) -> bytes:
 
 def unpack(file: int, parts: list[tuple[int, int]]) -> Graph:
     """The graph in a file that `PackedGraph` has made."""
-    # Private: what is written to, contrary to what operators may do, is nobody else's.
+    # Private: what is written to, contrary to what operators may do, is seen by no other process.
     mapped = memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_COPY))
     views = [mapped[begin : begin + size] for begin, size in parts]
     nodes, outputs, seeds, readers, *how, environment, folder = pickle.loads(

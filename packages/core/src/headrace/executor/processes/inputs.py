@@ -105,7 +105,7 @@ def _rows(buffer: BatchBuffer, dense: np.ndarray | None) -> Rows | None:
     """The samples of a batch; `None` if there is none."""
     if dense is not None and dense.flags.c_contiguous:
         return Rows.of_array(dense)
-    # Nobody reads what is in the place of a sample that has failed or took another branch.
+    # The place of a sample that failed or took another branch is not read.
     any_row = next((row for row in buffer.rows if row is not None), None)
     if any_row is None:
         return None

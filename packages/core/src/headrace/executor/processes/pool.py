@@ -47,7 +47,7 @@ class WorkerPool:
         """Guards all else but `_left`, whose operations are single ones."""
         self._alive: set[WorkerProcess] = set()
         self._idle: list[WorkerProcess] = []
-        """Those that nobody uses, the one used last at the end."""
+        """Idle ones, the one used last at the end."""
         self._wanted: dict[int, int] = {}
         """By graph, how many its pipeline asks for."""
         self._most = 0
@@ -57,7 +57,7 @@ class WorkerPool:
         self._waiting: deque[_Waiting] = deque()
         """Threads that wait for a process, the one that has waited longest first."""
         self._left: deque[int] = deque()
-        """Graphs whose pipelines were shut down, until somebody who has the lock deals with it: the
+        """Graphs whose pipelines were shut down, until a holder of the lock deals with them: the
         garbage collector may shut one down in a thread that has the lock."""
 
     def enter(self, graph: PackedGraph, bindings: list[tuple[int, ...]]) -> None:
@@ -226,7 +226,7 @@ class WorkerPool:
         worker.kill()
 
     def _tidy(self) -> None:
-        """Deal with pipelines that were shut down. Whoever has had the lock calls this."""
+        """Deal with pipelines that were shut down. Called after the lock was held."""
         while self._left and self._lock.acquire(blocking=False):
             try:
                 while self._left:

@@ -1,6 +1,6 @@
 """Has samples carried by worker processes, for the threads of an executor.
 
-A thread sends samples to a process that nobody else uses, in place of carrying them itself, and
+A thread sends samples to a process that it alone uses, in place of carrying them itself, and
 waits without the interpreter until they are done. All that is decided for a pipeline is decided
 here: a process knows only the samples at hand.
 """
@@ -130,7 +130,7 @@ class RemoteRunner:
         self,
         iteration: Iteration,
         indices: list[int],
-        behind: SentSamples | None = None,
+        previous: SentSamples | None = None,
         *,
         spreads: bool = True,
     ) -> SentSamples:
@@ -141,7 +141,7 @@ class RemoteRunner:
         if not self._processes.refused and self._processes.begin_if_due():
             self._iteration = iteration
             try:
-                self._hand_over(sent, behind, spreads=spreads)
+                self._hand_over(sent, previous, spreads=spreads)
             except LostWorkerError as lost:
                 sent.lost = lost
             finally:
@@ -202,7 +202,7 @@ class RemoteRunner:
         """Have a process carry a sample; if two end meanwhile, it is bad."""
         try:
             return self._carried_again([index])
-        except LostWorkerError:  # whoever ended others may have ended this one as well
+        except LostWorkerError:  # the cause that ended others may have ended this one as well
             pass
         try:
             return self._carried_again([index])
@@ -238,7 +238,7 @@ class RemoteRunner:
     def _hand_over(
         self,
         sent: SentSamples,
-        behind: SentSamples | None,
+        previous: SentSamples | None,
         *,
         spreads: bool = True,
         again: bool = False,
@@ -251,27 +251,27 @@ class RemoteRunner:
         entries = [iteration.entries[id(node)][span].tolist() for node in readers]
         room = self._block(self._room_bytes * len(indices), sent.blocks)
         worker = None
-        if behind is None or spreads:
-            worker = processes.lend(again=again, starts=behind is None or POOL.is_short())
+        if previous is None or spreads:
+            worker = processes.lend(again=again, starts=previous is None or POOL.is_short())
         if worker is not None:
-            behind = None
-        elif behind is not None:
-            worker = behind.worker
+            previous = None
+        elif previous is not None:
+            worker = previous.worker
         if worker is None:
             return
         try:
             self._tell(worker, batch, Task(batch.packed, indices, entries, room and tuple(room)))
         except LostWorkerError:
-            if behind is None:
+            if previous is None:
                 POOL.discard(worker)
-                raise  # else whoever waits for the samples before finds out
+                raise  # else the thread that waits for the samples before finds out
         except BaseException:
-            if behind is None:
+            if previous is None:
                 POOL.discard(worker)
             raise
         sent.worker = worker
-        if behind is not None:
-            behind.is_followed = True
+        if previous is not None:
+            previous.is_followed = True
 
     def _batch_for(self, indices: list[int]) -> PackedBatch:
         """Return the common part of the iteration's tasks, once workers can read these samples."""

@@ -42,12 +42,12 @@ def main(file: int) -> None:
         if end is None:
             continue
         _import(modules)
-        # What is there now is shared with workers as long as nobody writes to it.
+        # What is there now is shared with workers as long as it is not written to.
         gc.collect()
         gc.freeze()
         try:
             is_worker = os.fork() == 0
-        except OSError:  # no more processes are allowed: the parent notices that nobody answers
+        except OSError:  # no more processes are allowed: the parent notices that no answer comes
             is_worker = False
         if is_worker:
             control.close()

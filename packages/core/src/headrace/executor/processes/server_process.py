@@ -23,7 +23,7 @@ _ends: weakref.WeakSet[Channel] = weakref.WeakSet()
 
 
 class ServerProcess:
-    """Starts the server when it is first needed, and again where somebody has killed it."""
+    """Starts the server when it is first needed, and again if it was killed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -113,7 +113,7 @@ class ServerProcess:
         if control is None or process is None:
             return
         control.close()
-        process.kill()  # it may be importing, and notice late that nobody needs it
+        process.kill()  # it may be importing, and notice late that it is unused
         process.wait()
 
     def forget(self) -> None:

@@ -1,7 +1,7 @@
 """Host memory that worker processes write to in place.
 
 All blocks of the pool are cut from one file without a name, which lives in memory and is mapped
-once, whole, by everybody: a place in it is a number. The file is sparse, so what is free takes no
+once, whole, by every process: a place in it is a number. The file is sparse, so free blocks take no
 memory, and the kernel frees all of it when the last process has let go or died.
 """
 
@@ -49,7 +49,7 @@ class SharedFile:
         return 0 <= address - self.address < self.size
 
     def take(self, size: int) -> int:
-        """The offset of `size` bytes that nobody else has."""
+        """The offset of `size` free bytes."""
         begin = self._free.take(size)
         if begin is None:
             raise MemoryError

@@ -56,7 +56,7 @@ class WorkerProcess:
         self.is_discarded = False
         """True if it is no longer used; see `WorkerPool.discard`."""
         self.changes = -1
-        """State of the pool for which it has forgotten the graphs that nobody wants."""
+        """State of the pool for which it has forgotten unused graphs."""
         self._files: set[int] = set()
         """Shared files that it has mapped."""
         self._programs: set[tuple[int, int]] = set()
@@ -176,7 +176,7 @@ class WorkerProcess:
         return False
 
     def end(self) -> None:
-        """Have the process end when it has done what it is at, and nobody wait for it."""
+        """Ask the worker to exit after its current task; do not wait."""
         with contextlib.suppress(OSError):
             self._channel.shutdown()
 

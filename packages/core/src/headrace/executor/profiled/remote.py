@@ -43,14 +43,14 @@ class ProfiledRemoteRunner(RemoteRunner):
         self,
         iteration: Iteration,
         indices: list[int],
-        behind: SentSamples | None = None,
+        previous: SentSamples | None = None,
         *,
         spreads: bool = True,
     ) -> SentSamples:
         """Send samples of an iteration to a worker; see `RemoteRunner.send`."""
         number, begin, worked = iteration.number, perf_counter_ns(), thread_time_ns()
         try:
-            return super().send(iteration, indices, behind, spreads=spreads)
+            return super().send(iteration, indices, previous, spreads=spreads)
         finally:
             self._note_since(self._engine, number, len(indices), indices[0], begin, worked)
 

@@ -1,4 +1,4 @@
-"""A batch of files that were read all at once: rows and names are made when somebody asks."""
+"""A batch of files that were read all at once: rows and names are made on demand."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ class ProcessPool:
             raise self._break(
                 f"A worker process could not unpack the sources: {type(error).__name__}: {error}. "
                 "What they refer to must be found by a new process that imports the main module: "
-                'not behind `if __name__ == "__main__":`, nor in a notebook.'
+                'not below `if __name__ == "__main__":`, nor in a notebook.'
             ) from error
         ticket = worker.sent.pop(content[0])
         outcome: tuple[Any, ...] = (kind, *content[1:])
@@ -324,7 +324,7 @@ class ProcessPool:
             with contextlib.suppress(ValueError):  # not all of them have names
                 how = f"was killed by signal {signal.Signals(-code).name}"
             if code == -signal.SIGKILL:
-                how += " (by somebody, or by the system because memory ran out)"
+                how += " (by a user, or by the system because memory ran out)"
         else:
             how = f"ended by itself with exit code {code}"
         text = f"Worker process {worker.process.pid} of parallel external sources {how}"
@@ -332,7 +332,7 @@ class ProcessPool:
         if self._start_method != "fork" and code == 1:
             text += (
                 " Where workers are started anew, the main module is imported by each of them: "
-                'what it runs must stand behind `if __name__ == "__main__":`. See their output.'
+                'what it runs must stand below `if __name__ == "__main__":`. See their output.'
             )
         return text
 

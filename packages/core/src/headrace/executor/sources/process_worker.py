@@ -111,7 +111,7 @@ class _Watch(threading.Thread):
                     self._channel.send(Report(self.ticket, seconds, idle, self._stack()))
                 except (OSError, EOFError):
                     if self.ticket is not None:
-                        os._exit(0)  # nobody waits for the source any more
+                        os._exit(0)  # the source is not used any more
                     return
 
     def _stack(self) -> str:
@@ -154,7 +154,7 @@ class _Worker:
             self._segments.give_back(content[0])
             return
         unwanted = set(content[0])  # kind == "cancel"
-        # A new beginning is never cancelled: whoever drops what comes after it still relies on it.
+        # A restart is never cancelled: later tasks rely on it even if they are dropped.
         dropped = [t for t in self._tasks if t[0] in unwanted and not isinstance(t[2], RewindTask)]
         for one in dropped:
             self._tasks.remove(one)

@@ -62,7 +62,7 @@ class BatchReading:
         self._sources = sources
 
     def stop(self) -> None:
-        """Leave out files that were not read yet: nobody wants them any more."""
+        """Leave out files that were not read yet: they are not wanted any more."""
         self._files.stop()
 
     def wait(self) -> list[int]:

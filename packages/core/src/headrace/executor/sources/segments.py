@@ -2,7 +2,7 @@
 
 A segment is a file without a name that lives in memory. Its maker sends it to the other process
 through a socket, and both map it. The kernel frees it when the last of them has let go or died,
-however it died: there is nothing that could be left behind.
+however it died: nothing can be left over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ IDLE_LIMIT = 8
 
 
 def open_segment(size: int) -> int:
-    """A new file of `size` bytes in memory, by its number; nobody else can open it."""
+    """A new file of `size` bytes in memory, by its number; no other process can open it."""
     if size > memory_bytes():
         # Memory that turns out to be missing only when it is written to would kill the writer.
         raise MemoryError(

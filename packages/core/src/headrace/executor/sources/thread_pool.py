@@ -62,7 +62,7 @@ class _Job:
                 outcome = ("done", self._owned(self.runner.run(task)))
             except StopIteration:
                 outcome = ("end",)
-            except BaseException as error:  # whatever it is, somebody waits for this task
+            except BaseException as error:  # of any kind: a thread waits for this task
                 outcome = ("failed", error, self.runner.at)
         self.ticket.outcome = outcome
         self.done.put(None)

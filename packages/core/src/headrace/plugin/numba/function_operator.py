@@ -1,4 +1,4 @@
-"""The operators behind `numba_function`: functions compiled by Numba, for samples or batches."""
+"""The operators of `numba_function`: functions compiled by Numba, for samples or batches."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Access:
         self.record_stream(stream)
 
     def grant_unknown(self) -> int | None:
-        """Let somebody read the memory who does not say on which stream.
+        """Allow a read of the memory on an unknown stream.
 
         The `likely_streams` are let read.
         """

@@ -296,7 +296,7 @@ class DeviceBatch(LazyBatch):
     def spread(self, places: np.ndarray, count: int) -> DeviceBatch:
         """A batch of `count` samples, of which these are the ones at `places`; there are no others.
 
-        So it is kept where each sample has its place; nobody may read the others.
+        So it is kept where each sample has its place; the others must not be read.
         """
         pointers = np.zeros(count, np.uint64)
         shapes = np.zeros((count, self.ndim), np.int64)

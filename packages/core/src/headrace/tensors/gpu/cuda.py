@@ -164,7 +164,7 @@ class CudaRuntime:
             self._idle_streams.append(self._streams[stream])
 
     def record(self, stream: int) -> CudaEvent:
-        """An event behind all work that `stream` has been given so far."""
+        """Record an event after all work queued on `stream` so far."""
         address = self.driver.idle_event()
         if address is None:
             with self.active():  # it belongs to the device that is current
@@ -188,7 +188,7 @@ class CudaRuntime:
         return None
 
     def wait(self, stream: int, event: Any) -> None:
-        """Let what `stream` is given from now on start behind `event`."""
+        """Make later work on `stream` wait for `event`."""
         self.driver.wait(stream, event.address)
 
     def synchronize(self, stream: int) -> None:
@@ -222,7 +222,7 @@ class CudaRuntime:
             self.api.freeHost(address)
 
     def register_pinned(self, address: int, size_bytes: int) -> None:
-        """Make host memory of somebody else page-locked."""
+        """Page-lock memory of another owner."""
         with self.active():
             self.api.hostRegister(address, size_bytes, _PORTABLE | _MAPPED)
 

@@ -29,7 +29,7 @@ offset in bytes. All fields of the structures are aligned without gaps.
 """
 _STRUCTS = {
     _LEGACY: struct.Struct(f"={_TENSOR}QQ"),  # then context and deleter
-    _VERSIONED: struct.Struct(f"=IIQQQ{_TENSOR}"),  # behind version, context, deleter and flags
+    _VERSIONED: struct.Struct(f"=IIQQQ{_TENSOR}"),  # after version, context, deleter and flags
 }
 _BYTES = {name: ctypes.c_char * found.size for name, found in _STRUCTS.items()}
 # The same for NumPy. `kind` is all that arrays which are alike have in common.

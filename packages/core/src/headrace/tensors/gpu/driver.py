@@ -180,7 +180,7 @@ class Driver:
         self._idle_events.append(event)
 
     def record(self, event: int, stream: int) -> None:
-        """Put an event behind what `stream` has been given."""
+        """Record an event after the work queued on `stream`."""
         if self._record(event, stream):
             self.call(self._record, event, stream)
 

@@ -1,8 +1,8 @@
 """Memory of other libraries, which is not given back to them while work of ours still reads it.
 
 Their allocators know nothing of our streams: PyTorch's hands out memory again the moment its last
-tensor is gone. So its owner is kept, once nobody needs it here any more, until events behind the
-work of all streams that read it have passed. Nobody waits for that; it is looked at whenever other
+tensor is gone. So its owner is kept, once it is not needed here any more, until events after the
+work of all streams that read it have passed. No thread waits for that; it is checked whenever other
 memory comes in.
 """
 

@@ -57,7 +57,7 @@ class PinnedHostPool(HostPool):
     """A `HostPool` of page-locked memory.
 
     An array from it may be dropped, and its memory be lent again, only when no copy reads or writes
-    it any more: whoever queues copies keeps it until then.
+    it any more: the queue of the copies keeps it until then.
     """
 
     is_page_locked = True

@@ -3,12 +3,12 @@
 A piece of device memory is handed out to a stream. When its owner is dropped, work that reads it
 may still be queued: on that stream, and on every stream the memory was passed on to
 (`DeviceMemory.record_stream`). The same stream gets it again at once, since its work runs in order.
-Any other gets it only when events behind the work of all those streams have passed. Nobody ever
+Any other gets it only when events after the work of all those streams have passed. No thread ever
 waits for that: fresh memory is taken instead, until there is none.
 
 Some writers do not keep to the order of a stream: nvJPEG's hardware decoder writes to its outputs
 when it is called, whatever the stream still has to do. They ask for *quiesced* memory, which no
-queued work uses any more, and which goes back behind an event even if one stream alone has used it.
+queued work uses any more, and which goes back after an event even if one stream alone has used it.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ class _Pending:
     address
         Where it begins.
     home
-        The stream it was taken for, whose work needs no event to come behind its own; None if there
+        The stream it was taken for, whose work needs no event to come after its own; None if there
         is an event for it, too.
     events
-        Behind the work of all others.
+        Events after the work of all others.
     """
 
     __slots__ = ("address", "events", "home")
@@ -267,7 +267,7 @@ class DevicePool:
             return None
         oldest = pending[0]
         if oldest.home is not None and (quiesced or oldest.home != stream):
-            # Recorded only now, the event is behind more than it has to be: no harm.
+            # Recorded only now, the event is after more than it has to be: no harm.
             oldest.events.append(self._recorded(oldest.home))
             oldest.home = None
         for event in oldest.events:
@@ -392,8 +392,8 @@ class PlainMemory:
 class StagingPool:
     """Host memory for uploads: page-locked for large ones, plain for many small ones together.
 
-    The host writes the memory, so it is reused only once copies are done: whoever takes a piece
-    gives it back behind an event.
+    The host writes the memory, so it is reused only once copies are done: the user of a piece
+    gives it back after an event.
     """
 
     def __init__(self, runtime: Runtime) -> None:

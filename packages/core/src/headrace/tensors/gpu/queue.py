@@ -176,7 +176,7 @@ class Queue:
         self._deferred = deferred
 
     def defer(self, work: Callable[[Queue], None]) -> None:
-        """Have `work` done before anybody gets what is queued here, and maybe not at once.
+        """Run `work` before the results queued here are handed over, and maybe not at once.
 
         It may wait, while the next batch is begun. It is called with a queue for the same stream,
         maybe in another thread; so an operator that has deferred work must not be followed by one

@@ -74,10 +74,10 @@ class Runtime(Protocol):
         """Take back a stream. Streams are kept and lent again, so their numbers stay valid."""
 
     def record(self, stream: int) -> Event:
-        """An event behind all work that `stream` has been given so far."""
+        """Record an event after all work queued on `stream` so far."""
 
     def wait(self, stream: int, event: Event) -> None:
-        """Let what `stream` is given from now on start behind `event`. The host goes on."""
+        """Make later work on `stream` wait for `event`. The host does not wait."""
 
     def synchronize(self, stream: int) -> None:
         """Wait, on the host, for all work of `stream`."""
@@ -102,7 +102,7 @@ class Runtime(Protocol):
         """
 
     def register_pinned(self, address: int, size_bytes: int) -> None:
-        """Make host memory of somebody else page-locked; it begins and ends with a page."""
+        """Page-lock memory of another owner; it begins and ends with a page."""
 
     def unregister_pinned(self, address: int) -> None:
         """Let go of such memory, before it is freed; does nothing where `free_pinned` does not."""

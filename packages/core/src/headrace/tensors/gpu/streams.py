@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from headrace.tensors.gpu.runtime import Runtime
 
 DEFAULT_STREAM = 1
-"""The legacy default stream, by the number that always means it. An event in it comes behind the
+"""The legacy default stream, by the number that always means it. An event in it comes after the
 work of every stream that was not made to be independent of it.
 """
 _PER_THREAD_STREAM = 2
 
 
 class UserStream(int):
-    """The number of a stream that somebody else made, which exists as long as this object.
+    """The handle of a stream of another owner, which exists as long as this object.
 
     Memory that is read on the stream asks it for an event when the last reader is gone, and so
     keeps this object, not a plain number.
@@ -108,7 +108,7 @@ def _number(stream: Any) -> int | None:
 
 
 def reading_stream(stream: int) -> int:
-    """The stream behind whose work a reader on `stream` is surely done.
+    """The stream after whose work a reader on `stream` is surely done.
 
     The default stream of a thread cannot be asked from another one, but the legacy one waits for
     it.

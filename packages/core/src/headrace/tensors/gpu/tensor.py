@@ -30,7 +30,7 @@ class TensorGPU(TensorBase):
     A view: the memory belongs to `data` or to a pipeline's output, and is kept alive as long as
     this object or anything made from it exists. PyTorch, CuPy, JAX and others share it through
     ``torch.from_dlpack``, ``cupy.from_dlpack`` and the like. Work that writes it may still be
-    going on then; the stream of whoever reads it waits for that on the GPU, never the program.
+    going on then; the stream of the reader waits for that on the GPU, never the program.
 
     Parameters
     ----------

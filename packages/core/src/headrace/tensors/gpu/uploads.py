@@ -101,7 +101,7 @@ class Uploads:
     def finish(self) -> list[Any]:
         """Send everything; what must be kept until the copies are done.
 
-        What is uploaded next goes behind it, as long as there is room: nothing is overwritten.
+        What is uploaded next goes after it, as long as there is room: nothing is overwritten.
         """
         self.send()
         kept, host = self._kept, self._host
