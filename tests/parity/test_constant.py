@@ -23,11 +23,6 @@ def exact(graph, *feeds, **options):
 def test_conversion(dtype):
     whole = [300, -1, 0, 2**31, -(2**31) - 5, 2**40, 127, -128]
     real = [300.0, -1, 0, 1.5, 2.5, -2.5, 0.4, -0.5, 0.5, 70000]
-    if dtype != "BOOL":  # numbers that do not fit are refused here, where DALI saturates
-        kind = np.dtype(dtype.lower() if dtype != "FLOAT" else "float32")
-        limits = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
-        low, high = float(limits.min), float(limits.max)
-        whole, real = ([v for v in values if low <= v <= high] for values in (whole, real))
 
     def graph(lib, _):
         kind = getattr(lib.types, dtype)

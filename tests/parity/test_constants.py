@@ -40,6 +40,7 @@ constants(
     scalar_dtype=graph(lambda lib, t: t.Constant(3, dtype=t.UINT8)),
     scalar_float16=graph(lambda lib, t: t.Constant(3, dtype=t.FLOAT16)),
     scalar_int64=graph(lambda lib, t: t.Constant(3).int64()),
+    scalar_uint8_out_of_range=graph(lambda lib, t: t.Constant(300).uint8()),
     scalar_int8_of_a_float=graph(lambda lib, t: t.Constant(3.7).int8()),
     list_of_ints=graph(lambda lib, t: t.Constant([1, 2, 3])),
     list_of_floats=graph(lambda lib, t: t.Constant([1, 2.5])),

@@ -59,18 +59,12 @@ def test_names_of_axes():
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_values(dtype):
-    kind = np.dtype("float32" if dtype == "FLOAT" else dtype.lower())
-    limits = np.iinfo(kind) if kind.kind in "iu" else np.finfo(np.float32)
-    pairs = ((0.6, -0.4), (100.5, 2.5), (1, 0), (300.5, -1.4), (-7, 100000))
-    fitting = [
-        pair for pair in pairs if limits.min <= min(map(int, pair)) and max(pair) < limits.max
-    ]
     exact(
         lambda lib, x: tuple(
             lib.fn.one_hot(
                 x, num_classes=3, dtype=getattr(lib.types, dtype), on_value=on, off_value=off
             )
-            for on, off in fitting
+            for on, off in ((0.6, -1.4), (300.5, 2.5), (1, 0), (-7, 100000))
         ),
         RAGGED,
     )

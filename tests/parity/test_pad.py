@@ -56,8 +56,6 @@ def test_arguments(arguments):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("fill", [0, 1.5, 2.5, -3, 100, 300.0])
 def test_element_types_and_fill_values(dtype, fill):
-    if np.dtype(dtype).kind in "iu" and not np.iinfo(dtype).min <= fill <= np.iinfo(dtype).max:
-        return  # refused
     exact(
         lambda lib, x: lib.fn.pad(x, fill_value=fill, align=4), ragged((3, 3), (1, 2), dtype=dtype)
     )

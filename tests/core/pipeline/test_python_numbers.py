@@ -108,7 +108,7 @@ def test_lists_that_differ_in_length():
         given("feed_input", [[[[1], [2]], [[1], 2]]] * 2)
 
 
-def test_constants_of_arithmetic():
+def test_integers_of_arithmetic_that_do_not_fit():
     @pipeline_def(batch_size=1, num_threads=1, device_id=None)
     def graph(operation):
         return operation(fn.constant(idata=[1]))
@@ -116,68 +116,22 @@ def test_constants_of_arithmetic():
     for operation, value in (
         (lambda x: x + 2**40, "1099511627776"),
         (lambda x: x < -(2**40), "-1099511627776"),
-        (lambda x: x * 1e300, r"1e\+300.*float32"),
-        (lambda x: x + types.Constant(1e300), r"1e\+300.*float32"),
-        (lambda x: x + types.Constant(70000, types.FLOAT16), "70000.*float16"),
         (lambda x: x + types.Constant(-1, types.UINT8), "-1.*uint8"),
-        (lambda x: x * [2**40], "1099511627776 does not fit into int32"),
     ):
         with pytest.raises(errors.NumberOverflowError, match=value):
             graph(operation).run()
     assert graph(lambda x: x + types.Constant(2**40, types.INT64)).run()[0].at(0) == 2**40 + 1
-    assert graph(lambda x: x * math.inf).run()[0].at(0) == math.inf
-
-
-def test_values_of_arguments():
-    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
-    def graph(operation, dtype):
-        return operation(fn.constant(idata=[1], shape=[1], dtype=dtype))
-
-    for operation, dtype, value in (
-        (lambda x: fn.full(2**40, shape=[1]), types.UINT8, "1099511627776"),
-        (lambda x: fn.full([1, 2**40], shape=[2]), types.UINT8, "1099511627776"),
-        (lambda x: fn.pad(x, fill_value=300, align=4), types.UINT8, "`fill_value`.*300"),
-        (lambda x: fn.pad(x, fill_value=-1, align=4), types.UINT8, "`fill_value`.*-1"),
-        (lambda x: fn.pad(x, fill_value=math.nan, align=4), types.INT32, "`fill_value`.*nan"),
-        (lambda x: fn.pad(x, fill_value=1e300, align=4), types.FLOAT, r"`fill_value`.*1e\+300"),
-        (
-            lambda x: fn.slice(
-                x, start=[0], end=[2], axes=[0], out_of_bounds_policy="pad", fill_values=2**40
-            ),
-            types.INT32,
-            "`fill_values`.*1099511627776",
-        ),
-        (
-            lambda x: fn.one_hot(x, on_value=256, dtype=types.UINT8),
-            None,
-            "`on_value",
-        ),
-        (
-            lambda x: fn.pad(x, fill_value=fn.constant(fdata=300.0), align=4),
-            types.UINT8,
-            "`fill_value`.*300",
-        ),
-    ):
-        with pytest.raises(errors.NumberOverflowError, match=value):
-            graph(operation, dtype).run()
-    kept = graph(lambda x: fn.pad(x, fill_value=2**31 - 1, align=2), types.INT32).run()[0].at(0)
-    assert kept.tolist() == [1, 2**31 - 1]
 
 
 def test_dynamic_tensors():
     for make, message in (
         (lambda: ndd.tensor([2**40]), "1099511627776"),
-        (lambda: ndd.tensor(1e300), r"1e\+300 does not fit into float32"),
-        (lambda: ndd.as_tensor([[1.0], [1e300]]), r"1e\+300 does not fit into float32"),
-        (lambda: ndd.tensor([70000], dtype=ndd.float16), "70000 does not fit into float16"),
         (lambda: ndd.tensor([300], dtype=ndd.uint8), "300 does not fit into uint8"),
         (lambda: ndd.tensor([np.int64(300)], dtype=ndd.uint8), "300 does not fit into uint8"),
         (lambda: ndd.tensor([math.nan], dtype=ndd.int32), "nan does not fit into int32"),
         (lambda: ndd.batch([1, 2**40]), "Sample 1 of the batch: 1099511627776"),
-        (lambda: ndd.batch([[1.0], [1e300]], dtype=ndd.float32), r"Sample 1 .* 1e\+300"),
         (lambda: ndd.full([2**64], shape=[1]), "18446744073709551616"),
         (lambda: ndd.tensor([1]) + 2**40, "1099511627776"),
-        (lambda: ndd.tensor([1]) + 1e300, r"1e\+300"),
     ):
         with pytest.raises(errors.NumberOverflowError, match=message):
             np.asarray(make())
@@ -187,3 +141,6 @@ def test_dynamic_tensors():
         ([1e300], ndd.float64),
     ):
         assert np.asarray(ndd.tensor(data, dtype=dtype)).tolist() == data
+    for data, dtype in (([70000], ndd.float16), ([-1e300], ndd.float32), ([1e300], None)):
+        found = np.asarray(ndd.tensor(data, dtype=dtype))  # infinite, as in DALI
+        assert found.tolist() == [math.copysign(math.inf, data[0])]

@@ -11,12 +11,7 @@ import numpy as np
 from headrace.autograph.choices import unfinished
 from headrace.autograph.conversion import call
 from headrace.autograph.tracing import tracing
-from headrace.errors import (
-    ArgumentTypeError,
-    DivergentBranchesError,
-    MisusedArgumentError,
-    NumberOverflowError,
-)
+from headrace.errors import ArgumentTypeError, DivergentBranchesError, MisusedArgumentError
 from headrace.graph import branches
 from headrace.graph.capture import constant_input, make_node
 from headrace.graph.data_node import DataNode
@@ -112,8 +107,4 @@ def _of_one_type(value: Any, other: Any) -> Any:
     if not isinstance(other, (float, np.generic, ScalarConstant)):
         return value
     dtype = other.dtype if isinstance(other, ScalarConstant) else constant_dtype(other, None)
-    try:
-        same = constant_array(value, dtype, ()) == value
-    except NumberOverflowError:
-        return value
-    return ScalarConstant(value, dtype) if same else value
+    return ScalarConstant(value, dtype) if constant_array(value, dtype, ()) == value else value

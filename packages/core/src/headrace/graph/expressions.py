@@ -6,7 +6,6 @@ says what to compute of its inputs; `headrace.graph.fuse` makes one node of a tr
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +25,6 @@ from headrace.types.arrays import is_array
 from headrace.types.constant import constant_array
 
 _INT32_BOUND = 1 << 31
-_FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
 def apply(operation: Operation, *operands: Any) -> DataNode:
@@ -91,12 +89,6 @@ def constant_operand(operation: Operation, value: Any) -> tuple[str, Any, DALIDa
             )
         return "const", int(value), DALIDataType.INT32
     if isinstance(value, numbers.Real):
-        if _FLOAT_MAX < abs(float(value)) < math.inf:
-            raise NumberOverflowError(
-                f"The constant {value} of `{operation.shown}`, used at {user_line()}, does not fit "
-                "into float32, the type of Python floats in a pipeline. Give it a type: "
-                f"types.Constant({value}).float64(); infinity is `math.inf`."
-            )
         return "const", float(value), DALIDataType.FLOAT
     raise ArgumentTypeError(
         f"Operand {value!r} of `{operation.shown}`, used at {user_line()}, is a "

@@ -26,7 +26,6 @@ from headrace.types.dtypes import (
     to_dali_type,
 )
 from headrace.types.enums import DALIDataType, DALIEnum, DALIImageType, DALIInterpType
-from headrace.types.fitting import check_fits
 from headrace.types.scalar_constant import ScalarConstant, element_type
 
 NodeMaker = Callable[..., Any]
@@ -81,8 +80,7 @@ def Constant(
     ArgumentTypeError
         If `value` is none of the above or mixes enumerations.
     NumberOverflowError
-        If an array of 64-bit integers without `dtype` does not fit into 32 bits, or a Python number
-        not into its type.
+        If an array of 64-bit integers without `dtype` does not fit into 32 bits.
     ShapeError
         If the number of values does not fit `shape`.
     """
@@ -165,8 +163,8 @@ def constant_array(
 ) -> np.ndarray:
     """The array of a constant node; enumeration members become int32.
 
-    Numbers are rounded to the nearest (halves away from zero). Those of arrays saturate where
-    `dtype` cannot hold them, and Python's are refused.
+    Numbers are rounded to the nearest (halves away from zero) and saturate where the type cannot
+    hold them.
 
     Parameters
     ----------
@@ -192,8 +190,6 @@ def constant_array(
     else:
         flat = list(value) if isinstance(value, (list, tuple)) else value
         array = np.array(flat, _exact_type(flat))
-        if not is_enum_type(target):
-            check_fits(array, np.dtype(NUMPY_OF[target]))
     if shape is not None:
         array = _with_shape(array, (shape,) if isinstance(shape, int) else tuple(shape))
     return _convert(
@@ -283,12 +279,25 @@ def _rounded(array: np.ndarray) -> np.ndarray:
 def _saturated(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     limits = np.iinfo(dtype)
     if array.dtype.kind == "f":
-        # float64 rounds the largest 64-bit integers up: compare first, convert what is inside.
-        result = np.full(array.shape, limits.min, dtype)  # also for what is not a number
+        result = lowest_bits(array, dtype)
+        # float64 rounds the largest 64-bit integers up.
         result[array >= float(limits.max)] = limits.max
-        inside = (array > float(limits.min)) & (array < float(limits.max))
-        result[inside] = array[inside].astype(dtype)
+        result[array <= float(limits.min)] = limits.min
         return result
     own = np.iinfo(array.dtype)
     inside = np.clip(array, max(own.min, limits.min), min(own.max, limits.max))
     return np.asarray(inside.astype(dtype))
+
+
+def lowest_bits(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Floats as integers, as processors of x86 convert them and so DALI: without fractions, of
+    32 or 64 bits, of which `dtype` keeps the lowest; all that has no room there is their smallest.
+    """
+    if dtype == np.uint64:
+        high = array >= 2.0**63
+        signed = lowest_bits(np.where(high, array - 2.0**63, array), np.dtype(np.int64))
+        return np.asarray(signed.view(dtype) ^ (high.astype(dtype) << np.uint64(63)))
+    wide = np.dtype(np.int64 if dtype.itemsize == 8 or dtype == np.uint32 else np.int32)
+    bound = 2.0 ** (8 * wide.itemsize - 1)
+    whole = np.where((array >= -bound) & (array < bound), array, -bound)
+    return whole.astype(wide).astype(dtype)

@@ -47,7 +47,6 @@ _ENUMS: dict[type, DALIDataType] = {
 }
 _INT32 = np.iinfo(np.int32)
 _UINT32 = np.iinfo(np.uint32)
-_OTHER_TYPE = "Give the element type, as in `dtype=float64`."
 _SMALL_BYTES = 1 << 16
 _KEPT = frozenset(np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "f2", "f4"))
 """Element types of NumPy's numbers in lists; all others are taken for Python's numbers, as in
@@ -166,7 +165,9 @@ def _of_python(data: Any, wanted: DType | None) -> tuple[np.ndarray, DALIDataTyp
         data = [np.asarray(d) for d in data]
     try:
         if wanted is not None and wanted.type_id is not None:
-            return fitted(data, storage_dtype(wanted.type_id)), wanted.type_id
+            dtype = storage_dtype(wanted.type_id)
+            array = _of_floats(data, dtype) if dtype.kind == "f" else fitted(data, dtype)
+            return array, wanted.type_id
         array = numbers_of(data)
     except NumberOverflowError:
         raise
@@ -179,7 +180,7 @@ def _of_python(data: Any, wanted: DType | None) -> tuple[np.ndarray, DALIDataTyp
     if array.dtype.kind == "b":
         return array, DALIDataType.BOOL
     if array.dtype.kind == "f":
-        return fitted(data, np.dtype(np.float32), _OTHER_TYPE), DALIDataType.FLOAT
+        return _of_floats(data, np.dtype(np.float32)), DALIDataType.FLOAT
     if array.dtype.kind in "iu":
         low, high = int(array.min()), int(array.max())
         if low >= _INT32.min and high <= _INT32.max:
@@ -193,6 +194,11 @@ def _of_python(data: Any, wanted: DType | None) -> tuple[np.ndarray, DALIDataTyp
     if array.dtype.kind == "O" and all(isinstance(v, int) for v in array.reshape(-1).tolist()):
         raise NumberOverflowError(f"{data!r} holds integers that are out of range.")
     raise ArgumentTypeError(f"No tensor can be made of {data!r}: its elements are no numbers.")
+
+
+def _of_floats(data: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    with np.errstate(over="ignore"):  # beyond the largest number is infinity, as in DALI
+        return np.array(data, dtype)
 
 
 def _first(data: Any) -> Any:

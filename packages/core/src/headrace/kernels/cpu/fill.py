@@ -6,20 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headrace.errors import NumberOverflowError
-from headrace.types.fitting import check_fits
+from headrace.types.constant import lowest_bits
 
 
-def fill_of_type(values: Sequence[float], dtype: np.dtype, name: str) -> np.ndarray:
-    """Values of argument `name` as elements of `dtype`, without their fractions where it has
-    none.
-    """
-    given = np.array(values, np.float64)
-    whole = np.trunc(given) if dtype.kind in "iu" else given
-    try:
-        check_fits(whole, dtype, f"`{name}` becomes of the type of the output.")
-    except NumberOverflowError as error:
-        raise NumberOverflowError(f"`{name}`: {error}") from None
-    if dtype.kind not in "iu":
-        return given.astype(np.float32).astype(dtype)
-    return np.where(abs(given) < 1 << 24, np.trunc(given.astype(np.float32)), whole).astype(dtype)
+def fill_of_type(values: Sequence[float] | np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Fill values as elements of `dtype`; integers as by `lowest_bits`."""
+    with np.errstate(over="ignore"):
+        single = np.asarray(values, np.float64).astype(np.float32)
+        return lowest_bits(single, dtype) if dtype.kind in "iu" else single.astype(dtype)

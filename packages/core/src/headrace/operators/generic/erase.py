@@ -8,7 +8,7 @@ import numpy as np
 
 from headrace.errors import ArgumentValueError, LayoutError, MisusedArgumentError, ShapeError
 from headrace.kernels.cpu import erase as _cpu
-from headrace.kernels.cpu.cast import converter
+from headrace.kernels.cpu.fill import fill_of_type
 from headrace.kernels.gpu import erase as _gpu
 from headrace.operators.support.argument_types import BoolArg, FloatListArg, IntListArg, StringArg
 from headrace.operators.support.arguments import rows_of
@@ -69,7 +69,7 @@ def _vector(name: str, doc: str) -> Arg:
             FloatListArg,
             (0.0,),
             "What regions are filled with: a number, or one for each channel (C). Fractions are "
-            "dropped in integers, which saturate.",
+            "dropped in integers, and what does not fit keeps its lowest bits.",
             per_sample=True,
             shape_of="() or (C,)",
         ),
@@ -106,7 +106,6 @@ class Erase(SampleOperator):
         ]
         self._layout = data.layout
         self._dtype = np.dtype(to_numpy_type(data.dtype))
-        self._convert = converter(np.dtype(np.float32), self._dtype, rounded=False)
         if data.ndim is not None and self.given("shape"):
             self._axes(data.ndim)
         return data
@@ -176,9 +175,7 @@ class Erase(SampleOperator):
                     f"`fill_value` has {given.shape[1]} numbers, but the data "
                     f"{shapes[:, channel].max()} channels; give one, or one for each."
                 )
-        fills = np.empty_like(given, self._dtype)
-        self._convert(given, fills)
-        return list(repeated(fills, count))
+        return list(repeated(fill_of_type(given, self._dtype), count))
 
     chunked = True
 

@@ -92,8 +92,8 @@ class OneHot(SampleOperator):
                 f'Unsupported axis_name value: it must be a single character, got "{name}".'
             )
         self.dtype = np.dtype(to_numpy_type(args.dtype))
-        self.off = fill_of_type([args.off_value], self.dtype, "off_value")
-        self.on = fill_of_type([args.on_value], self.dtype, "on_value")
+        self.off = fill_of_type([args.off_value], self.dtype)
+        self.on = fill_of_type([args.on_value], self.dtype)
         self._named = False
         if labels.ndim is None:
             return Spec(args.dtype, None)

@@ -69,8 +69,8 @@ class Pad(SampleOperator):
 
     Without `shape` every padded axis becomes as long as that of the largest sample of the batch.
 
-    Fractions of `fill_value` are dropped where the data has integers. What does not fit into its
-    type is refused.
+    `fill_value` is converted as in C: fractions are dropped, and what does not fit into the type
+    of the data keeps its lowest bits.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Pad(SampleOperator):
         self._numpy_type = np.dtype(to_numpy_type(data.dtype))
         self._fill = None
         if "fill_value" not in self.tensor_args:
-            self._fill = fill_of_type([self.args.fill_value], self._numpy_type, "fill_value")
+            self._fill = fill_of_type([self.args.fill_value], self._numpy_type)
         if data.ndim is not None:
             self._check_constants(data.ndim)
         return data
@@ -153,7 +153,7 @@ class Pad(SampleOperator):
             return data
         fill = self._fill
         if fill is None:
-            fill = fill_of_type([c.args.fill_value], self._numpy_type, "fill_value")
+            fill = fill_of_type([c.args.fill_value], self._numpy_type)
         out = c.out
         pad_window(data, (0,) * data.ndim, out, policy="constant", fill=fill)
         return out
@@ -185,8 +185,7 @@ class Pad(SampleOperator):
         values = numbers_of(c, "fill_value", np.float32)
         for bits in np.unique(values.view(np.uint32)).tolist():
             members = np.flatnonzero(values.view(np.uint32) == bits)
-            fill = values[members[:1]].tolist()
-            yield members, fill_of_type(fill, self._numpy_type, "fill_value")
+            yield members, fill_of_type(values[members[:1]], self._numpy_type)
 
 
 class BatchPad(BatchOperator, Pad):

@@ -49,7 +49,7 @@ class _Displacement(SampleOperator):
             )
         self._linear = kind == DALIInterpType.INTERP_LINEAR
         dtype = np.dtype(to_numpy_type(images.dtype))
-        self._fill = np.float32(fill_of_type([self.args.fill_value], dtype, "fill_value")[0])
+        self._fill = np.float32(fill_of_type([self.args.fill_value], dtype)[0])
         self._store = converter(np.dtype(np.float32), dtype, rounded=True)
         return images
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.errors import ArgumentValueError, ShapeError
-from headrace.kernels.cpu.fill import fill_of_type
 from headrace.kernels.gpu import window as _gpu
 from headrace.operators.boxes.bbox_paste import PASTE_ARGS
 from headrace.operators.support.argument_types import FloatArg, IntArg, IntListArg
@@ -37,7 +36,8 @@ from headrace.types import DALIDataType
             "fill_value",
             IntListArg,
             REQUIRED,
-            "Colour of the canvas: a number for each channel, or one for all.",
+            "Colour of the canvas: a number for each channel, or one for all. What does not fit "
+            "keeps its lowest bits.",
         ),
         Arg("n_channels", IntArg, 3, "Number of channels."),
         *PASTE_ARGS,
@@ -66,7 +66,7 @@ class Paste(SampleOperator):
                 f"`fill_value` expects either a single value or a list of {channels} elements, as "
                 f"many as `n_channels` says; got {len(fill)}."
             )
-        self._fill = np.resize(fill_of_type(fill, np.dtype(np.uint8), "fill_value"), channels)
+        self._fill = np.resize(np.array(fill, np.int64), channels).astype(np.uint8)
         return images
 
     def plan(self, c: PlanContext, images: Samples) -> Planned:

@@ -102,7 +102,7 @@ class SaltAndPepper(SampleOperator):
         """Values of salt or pepper, of the type of the data, ``(samples,)``."""
         given = scalars(c, name, np.float32)
         if given is not None:
-            return fill_of_type(given.tolist(), self._dtype, name)
+            return fill_of_type(given, self._dtype)
         if self._dtype.kind == "f":
             return np.full(c.size, 1.0 if high else -1.0, self._dtype)
         limits = np.iinfo(self._dtype)  # type: ignore[type-var]

@@ -20,7 +20,6 @@ from headrace.operators.support.arithmetic.operations import OPERATIONS
 from headrace.operators.support.arithmetic.promotion import NUMERIC, is_float, result_type
 from headrace.operators.support.schema import Spec
 from headrace.types import DALIDataType, to_numpy_type
-from headrace.types.fitting import fitted
 
 Expression = tuple[Any, ...]
 
@@ -129,23 +128,21 @@ def _input(number: int, inputs: Sequence[Spec]) -> Typed:
     return Typed("input", dtype, spec.dtype, spec.ndim, spec.layout, value=number)
 
 
-_OTHER_TYPE = "Say another type with `types.Constant({}, dtype=...)`."
-
-
 def _constant(value: Any, dali_type: DALIDataType) -> Typed:
     dtype = np.dtype(to_numpy_type(dali_type))
     number: bool | int | float
     if dali_type is DALIDataType.BOOL:
         number = bool(value)
     elif is_float(dali_type):
-        number = float(fitted(float(value), dtype, _OTHER_TYPE.format(value)))
+        with np.errstate(over="ignore"):
+            number = float(dtype.type(value))
     else:
         number = int(value)
         limits: Any = np.iinfo(dtype)
         if not limits.min <= number <= limits.max:
             raise NumberOverflowError(
-                f"The integer constant {number} is out of range for {dtype}. "
-                + _OTHER_TYPE.format(number)
+                f"The integer constant {number} is out of range for {dtype}. Say another type "
+                f"with `types.Constant({number}, dtype=...)`."
             )
     return Typed("const", dtype, dali_type, 0, value=number)
 

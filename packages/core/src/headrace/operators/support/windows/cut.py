@@ -89,7 +89,7 @@ class Cutter:
         )
         self.are_signals = data.ndim == 1 and self._convert is None
         self._bounds = OutOfBounds(op)
-        self._fill = fill_of_type(op.args.fill_values or (0.0,), self._numpy_type, "fill_values")
+        self._fill = fill_of_type(self._bounds.fill, self._numpy_type)
         self._channel_axis = 0
         if len(self._fill) > 1 and self._bounds.policy == "constant":
             # Without any layout the innermost axis is taken for the channels.
