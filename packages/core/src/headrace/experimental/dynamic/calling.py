@@ -260,7 +260,7 @@ def invoke(
         reference.handle = weakref.ref(result)
         results.append(result)
     if external:
-        # Whoever owns the memory may write to it as soon as this call returns.
+        # The owner of the memory may write to it as soon as this call returns.
         invocation.mode = mode
         evaluator.run_now(invocation)
         if invocation.error is not None and mode is not _eager and mode is not _deferred:

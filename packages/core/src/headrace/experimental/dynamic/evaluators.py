@@ -260,7 +260,7 @@ class Evaluator:
                 if isinstance(owner, Invocation) and owner.state >= DONE:
                     failed = owner
                     continue
-                # Whoever waits for what this thread has put off would wait for ever.
+                # A waiter for a call that this thread has put off would wait for ever.
                 for group in list(groups):
                     self._flush(groups, group_of, group)
                 if reference.value is None:

@@ -45,7 +45,7 @@ def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()
     for thing in list(_alive):
-        # The threads are in the other process, and so may be whoever holds a lock.
+        # The threads are in the other process, and so may be the holder of a lock.
         forget = getattr(thing, "after_fork", None)
         if forget is not None:
             forget()

@@ -86,7 +86,7 @@ class PendingRead:
             for reference, value in zip(self.references, values, strict=True):
                 reference.value = value
         self.error = error
-        # They refer to this object for as long as somebody may look at an error.
+        # They refer to this object for as long as an error may be read.
         self.references = ()
         latch = self._latch
         self._latch = None

@@ -191,7 +191,7 @@ class SingleSampleRunner:
             if type(result) is not tuple:
                 only = self._only
                 if only is not None and result is not None and result is context.handed[0]:
-                    # Its type has been checked, and nobody else has its memory.
+                    # Its type has been checked, and it owns its memory alone.
                     return [HostValue([context.handed[0]], only, sources)]
                 if isinstance(result, LazyValue):
                     result = result.materialise(context)

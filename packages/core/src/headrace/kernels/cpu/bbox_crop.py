@@ -180,7 +180,7 @@ def _draw_window(
             metric = common / own if overlap else common / (own + volume - common)
             least, most = min(least, metric), max(most, metric)
             if total < 0 and (not least >= state[0] if every else most >= state[0]):
-                break  # the others change nothing, where nobody asks for the best window
+                break  # the others change nothing, unless the best window is wanted
         metric = least if every else most
         if len(boxes) and not metric >= state[0]:
             good = False

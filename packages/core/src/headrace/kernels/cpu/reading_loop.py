@@ -334,7 +334,7 @@ def _content(address: int, job: np.ndarray, descriptor: int, offset: int, wanted
     target = job[MEMORY] + begin
     done = np.int64(0)
     while done < size:
-        # Python tries again where a signal interrupts; whoever finds it unread is Python.
+        # If a signal interrupts, the file stays unread here, and Python reads it.
         count = _read(descriptor, target + done, size - done, offset + done)
         if count <= 0:
             return np.int64(UNREAD), np.int64(0)

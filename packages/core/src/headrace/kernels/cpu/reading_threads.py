@@ -149,7 +149,7 @@ class BeingRead:
             needed = int((-(-sizes[left] // 64) * 64).sum())
             try:
                 memory = self._empty((needed,), np.uint8)
-            except MemoryError:  # whoever reads them one by one meets it again
+            except MemoryError:  # reading them one by one meets it again
                 break
             self._job, more, told = self._begin(numbers[left], memory)
             self._wait()

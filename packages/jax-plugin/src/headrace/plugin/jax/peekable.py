@@ -146,7 +146,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator):
             if self._peeking is None:
                 self._peeking = concurrent.futures.Future()
                 name = "headrace-peek"
-                # A daemon: it must not keep a program from ending that nobody waits for.
+                # A daemon: it must not keep a program from ending.
                 threading.Thread(
                     target=_fulfil, args=(self._peeking, self.peek), name=name, daemon=True
                 ).start()

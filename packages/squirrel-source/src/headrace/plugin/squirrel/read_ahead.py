@@ -151,7 +151,7 @@ class ReadAhead:
         shared.open = open_shard
         shared.convert = convert
         shared.lanes = lanes
-        # Whoever has nothing to do at the end of a segment begins with the next one.
+        # A thread without work at the end of a segment begins with the next one.
         shared.width = max(lanes, workers) + 1
         shared.limit = readahead_bytes
         shared.held = held

@@ -109,7 +109,7 @@ class _Keeping:
     def close(self) -> None:
         """Close the file; keep what was written if it is all there is."""
         if self._file is not None and not self._ended:
-            # Whoever knows how many samples there are does not look for the end.
+            # A reader that knows the number of samples does not look for the end.
             with contextlib.suppress(BadSampleError):
                 self._ended = not self._stream.piece()
         self._stream.close()

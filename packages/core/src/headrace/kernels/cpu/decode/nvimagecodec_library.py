@@ -36,7 +36,7 @@ def _struct(*fields: Any) -> np.dtype:
 
 
 # As in its header `nvimgcodec.h`, version 0.9: they change with minor versions. Fields that stay 0,
-# and that nobody reads, are joined.
+# and are never read, are joined.
 _ORIENTATION = _struct(("rotation_and_flips", np.int32, 3))
 _PLANE = _struct(
     ("width", np.uint32),
