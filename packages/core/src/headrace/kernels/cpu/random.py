@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from headrace.kernels.cpu import beta as beta_kernel
-from headrace.kernels.cpu import few_draws, normal, philox, philox_beta, philox_draws
+from headrace.kernels.cpu import normal, philox, philox_beta, philox_draws, small_draws
 from headrace.kernels.cpu.philox_state import DrawSeed, words_of
 
 _WORD = 0xFFFFFFFF
@@ -120,7 +120,7 @@ def fill_uniform(
             out, _float32(low), _float32(high), single, _place(seed, iteration, first_sample)
         )
         return
-    kernels = few_draws if _are_few(out) else philox
+    kernels = small_draws if _are_few(out) else philox
     kernels.uniform(out, float(low), float(high), first_sample, key_of(seed, iteration))
 
 
@@ -144,7 +144,7 @@ def fill_normal(
             out, _float32(mean), _float32(stddev), single, _place(seed, iteration, first_sample)
         )
         return
-    kernels = few_draws if _are_few(out) else normal
+    kernels = small_draws if _are_few(out) else normal
     kernels.normal(out, float(mean), float(stddev), first_sample, key_of(seed, iteration))
 
 
@@ -164,7 +164,7 @@ def fill_index(
     if type(seed) is DrawSeed:
         philox_draws.index(out, np.uint64(count), packed, _place(seed, iteration, first_sample))
         return
-    kernels = few_draws if _are_few(out) else philox
+    kernels = small_draws if _are_few(out) else philox
     kernels.index_int64(out, count, first_sample, key_of(seed, iteration))
 
 
@@ -210,7 +210,7 @@ def fill_bernoulli(
         threshold = round(_float32(probability) * 2.0**32)
         philox_draws.bernoulli(out, threshold, _place(seed, iteration, first_sample))
         return
-    kernels = few_draws if _are_few(out) else philox
+    kernels = small_draws if _are_few(out) else philox
     kernels.bernoulli_uint8(
         out, round(probability * 2.0**32), first_sample, key_of(seed, iteration)
     )
