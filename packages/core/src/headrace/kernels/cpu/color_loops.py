@@ -11,7 +11,7 @@ from numba.extending import overload
 
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.half import narrow
-from headrace.kernels.cpu.once import once
+from headrace.kernels.cpu.locked_cache import locked_cache
 from headrace.kernels.cpu.saturate import saturate
 from headrace.kernels.cpu.simd import (
     LANES,
@@ -149,7 +149,7 @@ def _transform(
             _single(source, y * row + x * pixel, numbers, reverses, out, y, x)
 
 
-@once
+@locked_cache
 def transform(source: np.dtype, out: np.dtype) -> Any:
     """The loop for these element types.
 

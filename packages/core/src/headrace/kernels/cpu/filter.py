@@ -14,7 +14,7 @@ from numba.core import types
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu import filter_loops
 from headrace.kernels.cpu.cast import converter
-from headrace.kernels.cpu.once import once
+from headrace.kernels.cpu.locked_cache import locked_cache
 from headrace.kernels.cpu.rows import as_rows
 
 _ONE = np.ones(1, np.float32)
@@ -162,7 +162,7 @@ class _Planes:
         self._loop(source, self._width, *self._geometry, weights, reach, out)
 
 
-@once
+@locked_cache
 def _compiled(source: np.dtype, out: np.dtype, ndim: int) -> Any:
     """The loop, compiled once for inputs that can be written to and for others."""
     long = types.int64

@@ -10,7 +10,7 @@ from numba.core import types
 
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu import half
-from headrace.kernels.cpu.once import once
+from headrace.kernels.cpu.locked_cache import locked_cache
 from headrace.kernels.cpu.simd import (
     LANES,
     VECTOR_BYTES,
@@ -209,7 +209,7 @@ def _normalize(
                 store(out, target + x * out_pixel + c * out_channel, value)
 
 
-@once
+@locked_cache
 def _compiled(source: np.dtype, out: np.dtype) -> Any:
     """`_normalize` for arrays of any strides; one signature for all of them, compiled once."""
     flat, f = types.float32[::1], types.float32

@@ -10,7 +10,7 @@ from numba.core import types
 
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu import pointwise_loops
-from headrace.kernels.cpu.once import once
+from headrace.kernels.cpu.locked_cache import locked_cache
 from headrace.kernels.cpu.rows import as_rows
 
 
@@ -36,7 +36,7 @@ class ScaleAndShift:
         _compiled(*self._types, 1)(flat, *rows, out.reshape(-1), scale, offset)
 
 
-@once
+@locked_cache
 def _compiled(source: np.dtype, out: np.dtype, ndim: int) -> Any:
     """The loop, compiled once for inputs that can be written to and for others."""
     long, number = types.int64, types.float64

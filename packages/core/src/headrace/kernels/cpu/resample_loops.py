@@ -9,7 +9,7 @@ import numpy as np
 from numba.core import types
 
 from headrace.kernels.compilation import njit
-from headrace.kernels.cpu.once import once
+from headrace.kernels.cpu.locked_cache import locked_cache
 from headrace.kernels.cpu.simd import (
     CACHE_LINE,
     LANES,
@@ -324,7 +324,7 @@ def _array(dtype: Any, ndim: int, readonly: bool = False) -> Any:
     return types.Array(numba.from_dtype(np.dtype(dtype)), ndim, "A", readonly=readonly)
 
 
-@once
+@locked_cache
 def compiled_resample(source: np.dtype, out: np.dtype) -> Any:
     """`resample` for arrays of any strides; one signature for all of them, compiled once."""
     flat, table = types.float32[::1], types.float32[:, ::1]
@@ -342,7 +342,7 @@ def compiled_resample(source: np.dtype, out: np.dtype) -> Any:
     return njit(signature=signature, nogil=True)(resample.py_func)
 
 
-@once
+@locked_cache
 def compiled_blend(source: np.dtype) -> Any:
     """`_blend` for slices of any stride."""
     flat = types.float32[::1]

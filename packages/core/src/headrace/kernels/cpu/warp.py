@@ -20,7 +20,7 @@ from numba.core import types
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu import warp_image, warp_rgb, warp_volume
 from headrace.kernels.cpu.cast import converter
-from headrace.kernels.cpu.once import once
+from headrace.kernels.cpu.locked_cache import locked_cache
 
 
 class Warp:
@@ -90,7 +90,7 @@ class Warp:
         return _compiled(loop, 4, *self._types, self._nearest)
 
 
-@once
+@locked_cache
 def _compiled(
     loop: Callable[..., None], ndim: int, source: np.dtype, out: np.dtype, nearest: bool
 ) -> Any:

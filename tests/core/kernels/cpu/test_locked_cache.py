@@ -4,14 +4,14 @@ import threading
 
 import pytest
 
-from headrace.kernels.cpu.once import once
+from headrace.kernels.cpu.locked_cache import locked_cache
 
 
 def test_threads_that_ask_together_get_one_thing():
     barrier = threading.Barrier(4)
     made = []
 
-    @once
+    @locked_cache
     def thing(key):
         made.append(key)
         return object()
@@ -35,7 +35,7 @@ def test_threads_that_ask_together_get_one_thing():
 def test_what_failed_is_tried_again():
     attempts = []
 
-    @once
+    @locked_cache
     def thing():
         attempts.append(1)
         if len(attempts) == 1:

@@ -10,7 +10,7 @@ from typing import Any
 from headrace._forking import no_fork
 
 
-def once(make: Callable[..., Any]) -> Callable[..., Any]:
+def locked_cache(make: Callable[..., Any]) -> Callable[..., Any]:
     """Like `functools.cache`, but threads that ask at the same time wait for one of them.
 
     Compiling a kernel takes seconds; workers that meet a new type of data all meet it at once.
