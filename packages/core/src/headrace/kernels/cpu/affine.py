@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from headrace.kernels.compilation import njit
+from headrace.kernels.cpu.axis_rotation import radians, rotate_about
 from headrace.kernels.cpu.sine import sine_and_cosine
-from headrace.kernels.cpu.turns import radians, rotate_about
 
 
 @njit(error_model="numpy")

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
+from headrace.kernels.cpu.axis_rotation import radians, rotate_about
 from headrace.kernels.cpu.sine import sine_and_cosine
-from headrace.kernels.cpu.turns import radians, rotate_about
 from headrace.kernels.plan.compiled import compiled
 
 _HALF = np.float32(0.5)
