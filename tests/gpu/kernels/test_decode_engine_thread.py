@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from headrace.kernels.gpu.decode import engine_loop as loop
+from headrace.kernels.gpu.decode.engine_lock import engine_lock_at
 from headrace.kernels.gpu.decode.engine_thread import EngineThread, engine_thread
-from headrace.kernels.gpu.decode.turns import turns_at
 from tests.support.gpu.runtime import EmulatedRuntime
 
 
@@ -71,7 +71,7 @@ def library():
 @pytest.fixture
 def thread(tmp_path):
     runtime = EmulatedRuntime(0)
-    found = EngineThread(runtime, turns_at(tmp_path / "lock"))
+    found = EngineThread(runtime, engine_lock_at(tmp_path / "lock"))
     found.runtime = runtime
     return found
 
@@ -152,7 +152,7 @@ def test_more_than_the_ring_holds(library, thread):
 
 def test_the_thread_ends_with_its_owner(tmp_path):
     runtime = EmulatedRuntime(0)
-    thread = EngineThread(runtime, turns_at(tmp_path / "lock"))
+    thread = EngineThread(runtime, engine_lock_at(tmp_path / "lock"))
     running = thread.call(threading.current_thread)
     del thread
     gc.collect()

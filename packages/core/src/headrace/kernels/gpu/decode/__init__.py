@@ -11,7 +11,7 @@ module              job
 `engines`           the JPEG engines of a device
 `engine_thread`     the thread that decodes by them, for all pipelines of a process
 `engine_loop`       what it does from batch to batch, without the interpreter
-`turns`             turns at them, between processes
+`engine_lock`       lock of the engines, between processes
 `nvjpeg`            what of nvJPEG's interface drives them
 `nvimagecodec`      decoders of nvImageCodec for a device, and which samples they take
 `host`              what they do not take: decoded on the CPU, in threads, and uploaded

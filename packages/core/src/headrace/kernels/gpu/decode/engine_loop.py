@@ -22,7 +22,7 @@ from numba.extending import intrinsic
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.pointers import pointer
 from headrace.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, post, wait
-from headrace.kernels.gpu.decode.turns import begin_turn, end_turn
+from headrace.kernels.gpu.decode.engine_lock import acquire_engines, release_engines
 
 RING = 1024
 """Largest number of waiting jobs."""
@@ -86,9 +86,9 @@ def serve(ring: np.ndarray, wake: np.ndarray, position: int, lock: np.ndarray) -
         job = numba.carray(pointer(address), (JOB_NUMBERS,), np.uint64)
         if job[KIND] != BATCH:
             return position
-        begin_turn(lock)
+        acquire_engines(lock)
         _decode(job)
-        end_turn(lock)
+        release_engines(lock)
         post(address + np.uint64(8 * DONE))
 
 

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from headrace.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, semaphores
+from headrace.kernels.gpu.decode.engine_lock import engine_lock_at, path_of
 from headrace.kernels.gpu.decode.engine_loop import (
     DONE,
     JOB_NUMBERS,
@@ -22,7 +23,6 @@ from headrace.kernels.gpu.decode.engine_loop import (
     STATUS,
     serve,
 )
-from headrace.kernels.gpu.decode.turns import path_of, turns_at
 from headrace.tensors.gpu.runtime import Runtime
 
 Result = TypeVar("Result")
@@ -168,7 +168,7 @@ def engine_thread(runtime: Runtime) -> EngineThread:
         found = _threads.get(runtime)
         if found is None:
             name = _name(runtime)
-            lock = turns_at(None if name is None else path_of(name))
+            lock = engine_lock_at(None if name is None else path_of(name))
             found = _threads[runtime] = EngineThread(runtime, lock)
         return found
 

@@ -14,7 +14,7 @@ What nvJPEG's documentation does not say, and measurements on an H200 did:
 * A state must not be used again before what it was used for is decoded, or nvJPEG hangs for good.
 * From page-locked memory, 40,000 photographs of 400 x 550 pixels a second are decoded, and 35,000
   from other memory.
-* Threads and processes have to take turns (see `headrace.kernels.gpu.decode.turns`).
+* Threads and processes have to take turns (see `headrace.kernels.gpu.decode.engine_lock`).
 * The outputs may be written without regard to the stream (see `headrace.tensors.gpu.pool`).
 * Damaged scans are decoded to something, without an error, and harm no other image.
 """

@@ -1,4 +1,4 @@
-"""Turns at the JPEG engines of a device, between processes.
+"""Lock of the JPEG engines of a device, between processes.
 
 nvJPEG 13.0 with driver 580 hung for good on an H200, in two runs of three, where two threads or
 three processes let the engines decode at once, whatever they own separately; and what decodes at
@@ -28,9 +28,9 @@ _EXCLUSIVE_IF_FREE = 2 | 4  # LOCK_EX | LOCK_NB
 _UNLOCK = 8  # LOCK_UN
 _NAP_MICROSECONDS = 50
 _PAUSE_MICROSECONDS = 300
-"""Long enough for who naps to find the lock free: naps last 50 microseconds longer than asked."""
+"""Long enough for a waiter to find the lock free: naps last 50 microseconds longer than asked."""
 _PATIENCE_NANOSECONDS = 10_000_000_000
-"""A turn takes milliseconds. A process that has it for so long is stopped, or hangs."""
+"""A batch takes milliseconds. A process that holds the lock for so long is stopped, or hangs."""
 _MONOTONIC = 1  # CLOCK_MONOTONIC, of Linux
 
 _FILE, _PATIENCE, _BYTE, _SECONDS, _NANOSECONDS = range(5)
@@ -46,26 +46,26 @@ _pwrite: Any = types.ExternalFunction(
 )
 
 
-def turns_at(path: Path | None) -> np.ndarray:
-    """A lock that processes share by a file, for `begin_turn` and `end_turn`.
+def engine_lock_at(path: Path | None) -> np.ndarray:
+    """Make a lock that processes share by a file, for `acquire_engines` and `release_engines`.
 
-    Where there is no file, or it cannot be opened or locked, there are no turns.
+    Without a file, or if it cannot be opened or locked, nothing is locked.
     """
     file = -1 if path is None else _opened(path)
     return np.array([file, _PATIENCE_NANOSECONDS, 0, 0, 0], np.int64)
 
 
 def path_of(device: str) -> Path:
-    """The file of a device, which has one name in all processes."""
+    """Path of a device's lock file, the same in all processes."""
     name = "".join(c if c.isalnum() else "-" for c in device)
     return Path(tempfile.gettempdir()) / f"headrace-jpeg-engines-{name}.lock"
 
 
 @njit(nogil=True)
-def begin_turn(lock: np.ndarray) -> None:
-    """Wait for the turn of this process.
+def acquire_engines(lock: np.ndarray) -> None:
+    """Wait until this process has the engines.
 
-    If another does not end its turn for so long that it must hang, it is not waited for any more,
+    If another process holds them for so long that it must hang, it is not waited for any more,
     now and later.
     """
     file = np.int32(lock[_FILE])
@@ -92,19 +92,19 @@ def _now(lock: np.ndarray) -> int:
 
 
 @njit(nogil=True)
-def end_turn(lock: np.ndarray) -> None:
-    """Let other processes have their turns."""
+def release_engines(lock: np.ndarray) -> None:
+    """Release the engines; pause if another process waits for them."""
     file = np.int32(lock[_FILE])
     if file < 0:
         return
     lock[_BYTE] = 0
     _pread(file, lock.ctypes.data + 8 * _BYTE, 1, 0)
-    somebody_waits = lock[_BYTE] != 0
-    if somebody_waits:
+    is_awaited = lock[_BYTE] != 0
+    if is_awaited:
         lock[_BYTE] = 0
         _pwrite(file, lock.ctypes.data + 8 * _BYTE, 1, 0)
     _flock(file, _UNLOCK)
-    if somebody_waits:
+    if is_awaited:
         _usleep(_PAUSE_MICROSECONDS)
 
 
@@ -118,7 +118,7 @@ def _opened(path: Path) -> int:
         with contextlib.suppress(OSError):
             file = os.open(path, flags | more, 0o666)
             with contextlib.suppress(OSError):
-                os.fchmod(file, 0o666)  # other users take turns, too
+                os.fchmod(file, 0o666)  # processes of other users lock it, too
             return _lockable(file)
     return -1
 

@@ -7,8 +7,13 @@ import threading
 
 import pytest
 
-from headrace.kernels.gpu.decode import turns
-from headrace.kernels.gpu.decode.turns import begin_turn, end_turn, path_of, turns_at
+from headrace.kernels.gpu.decode import engine_lock
+from headrace.kernels.gpu.decode.engine_lock import (
+    acquire_engines,
+    engine_lock_at,
+    path_of,
+    release_engines,
+)
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files cannot be locked here")
 
@@ -24,11 +29,11 @@ def busy(first, second, count=20):
 
     def work(mine):
         for _ in range(count):
-            begin_turn(mine)
+            acquire_engines(mine)
             inside.append(1)
             most[0] = max(most[0], len(inside))
             inside.pop()
-            end_turn(mine)
+            release_engines(mine)
 
     threads = [threading.Thread(target=work, args=(t,)) for t in (first, second)]
     for thread in threads:
@@ -41,42 +46,42 @@ def busy(first, second, count=20):
 
 def is_taken(path):
     """Whether somebody has the turn."""
-    mine = turns_at(path)
+    mine = engine_lock_at(path)
     mine[1] = 0
-    begin_turn(mine)
+    acquire_engines(mine)
     taken = bool(mine[0] < 0)
     if not taken:
-        end_turn(mine)
+        release_engines(mine)
     return taken
 
 
 def test_processes_take_turns(tmp_path):
     # Each opens the file by itself, as processes do.
     path = tmp_path / "one"
-    assert busy(turns_at(path), turns_at(path)) == 1
-    mine = turns_at(path)
-    begin_turn(mine)
+    assert busy(engine_lock_at(path), engine_lock_at(path)) == 1
+    mine = engine_lock_at(path)
+    acquire_engines(mine)
     assert is_taken(path)
-    end_turn(mine)
+    release_engines(mine)
     assert not is_taken(path)
 
 
 def test_who_lets_go_leaves_time_for_who_waits(tmp_path):
     path = tmp_path / "one"
-    mine, other = turns_at(path), turns_at(path)
-    begin_turn(mine)
+    mine, other = engine_lock_at(path), engine_lock_at(path)
+    acquire_engines(mine)
     other[1] = 1
-    begin_turn(other)  # in vain, but said so
+    acquire_engines(other)  # in vain, but said so
     assert path.read_bytes() != b"\0"
-    end_turn(mine)
+    release_engines(mine)
     assert path.read_bytes() == b"\0"
 
 
 def test_a_process_that_ends_in_its_turn_leaves_it(tmp_path):
     program = (
         "import os, sys; from pathlib import Path; "
-        "from headrace.kernels.gpu.decode.turns import begin_turn, turns_at; "
-        "begin_turn(turns_at(Path(sys.argv[1]))); print('in', flush=True); sys.stdin.readline(); "
+        "from headrace.kernels.gpu.decode.engine_lock import acquire_engines, engine_lock_at; "
+        "acquire_engines(engine_lock_at(Path(sys.argv[1]))); print('in', flush=True); sys.stdin.readline(); "
         "os._exit(0)"
     )
     path = tmp_path / "one"
@@ -86,10 +91,10 @@ def test_a_process_that_ends_in_its_turn_leaves_it(tmp_path):
         entered = threading.Event()
 
         def enter():
-            mine = turns_at(path)
-            begin_turn(mine)
+            mine = engine_lock_at(path)
+            acquire_engines(mine)
             entered.set()
-            end_turn(mine)
+            release_engines(mine)
 
         thread = threading.Thread(target=enter)
         thread.start()
@@ -100,48 +105,48 @@ def test_a_process_that_ends_in_its_turn_leaves_it(tmp_path):
 
 
 def test_devices_do_not_wait_for_each_other(tmp_path):
-    one, other = turns_at(tmp_path / "one"), turns_at(tmp_path / "other")
-    begin_turn(one)
-    begin_turn(other)
-    end_turn(one)
-    end_turn(other)
+    one, other = engine_lock_at(tmp_path / "one"), engine_lock_at(tmp_path / "other")
+    acquire_engines(one)
+    acquire_engines(other)
+    release_engines(one)
+    release_engines(other)
 
 
 def test_nobody_waits_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(turns, "_PATIENCE_NANOSECONDS", 1000)
+    monkeypatch.setattr(engine_lock, "_PATIENCE_NANOSECONDS", 1000)
     path = tmp_path / "one"
-    mine, hanging = turns_at(path), turns_at(path)
-    begin_turn(hanging)
+    mine, hanging = engine_lock_at(path), engine_lock_at(path)
+    acquire_engines(hanging)
     for _ in range(3):
-        begin_turn(mine)
-        end_turn(mine)
+        acquire_engines(mine)
+        release_engines(mine)
     assert mine[0] == -1
     assert is_taken(path)
 
 
 def test_no_file_no_turns():
-    alone = turns_at(None)
+    alone = engine_lock_at(None)
     for _ in range(2):
-        begin_turn(alone)
-    end_turn(alone)
+        acquire_engines(alone)
+    release_engines(alone)
 
 
 def test_a_file_that_cannot_be(tmp_path):
-    nowhere = turns_at(tmp_path / "missing" / "one")
+    nowhere = engine_lock_at(tmp_path / "missing" / "one")
     for _ in range(2):
-        begin_turn(nowhere)
-        end_turn(nowhere)
+        acquire_engines(nowhere)
+        release_engines(nowhere)
     target = tmp_path / "target"
     target.touch()
     (tmp_path / "link").symlink_to(target)
-    assert turns_at(tmp_path / "link")[0] == -1
+    assert engine_lock_at(tmp_path / "link")[0] == -1
 
 
 def test_the_file_of_another_user(tmp_path):
     path = tmp_path / "one"
     path.touch()
     path.chmod(0o444)
-    assert busy(turns_at(path), turns_at(path)) == 1
+    assert busy(engine_lock_at(path), engine_lock_at(path)) == 1
 
 
 def test_one_name_one_file():
