@@ -81,7 +81,8 @@ def test_a_process_that_ends_in_its_turn_leaves_it(tmp_path):
     program = (
         "import os, sys; from pathlib import Path; "
         "from headrace.kernels.gpu.decode.engine_lock import acquire_engines, engine_lock_at; "
-        "acquire_engines(engine_lock_at(Path(sys.argv[1]))); print('in', flush=True); sys.stdin.readline(); "
+        "acquire_engines(engine_lock_at(Path(sys.argv[1]))); print('in', flush=True); "
+        "sys.stdin.readline(); "
         "os._exit(0)"
     )
     path = tmp_path / "one"

@@ -12,7 +12,7 @@ from headrace.kernels.cpu.decode import pixels
 from headrace.kernels.cpu.decode.header import read_header
 from headrace.kernels.cpu.decode.image_header import U8
 from headrace.operators import Input, SampleOperator, operator
-from headrace.operators.support.resize import several
+from headrace.operators.support.resize import image_groups
 from tests.support.encoded_images import everything, jpegs
 from tests.support.images import encoded
 
@@ -153,13 +153,13 @@ def test_a_sample_that_failed_goes_no_further():
 
 
 def test_what_is_handed_on_is_not_computed_before(monkeypatch):
-    finished, make = [], several._kernels.resampling_loop
+    finished, make = [], image_groups._kernels.resampling_loop
 
     def noted(images, *args, **keywords):
         finished.append(keywords["normalization"] is not None)
         return make(images, *args, **keywords)
 
-    monkeypatch.setattr(several._kernels, "resampling_loop", noted)
+    monkeypatch.setattr(image_groups._kernels, "resampling_loop", noted)
     _run(_normalised, _PLAIN, batches=1, workers="threads")
     assert finished
     assert all(finished)
@@ -174,13 +174,13 @@ def _bad(kind):
 @pytest.mark.parametrize("kind", ["cut off", "no end", "empty"])
 @pytest.mark.parametrize("chain", [_resized, _normalised])
 def test_a_bad_file_is_named_and_costs_the_others_nothing(kind, chain, monkeypatch):
-    calls, make = [], several._kernels.resampling_loop
+    calls, make = [], image_groups._kernels.resampling_loop
 
     def counted(images, *args, **keywords):
         calls.append(len(images))
         return make(images, *args, **keywords)
 
-    monkeypatch.setattr(several._kernels, "resampling_loop", counted)
+    monkeypatch.setattr(image_groups._kernels, "resampling_loop", counted)
     with pytest.raises(errors.BadSampleError, match="sample 3") as caught:
         _run(chain, _bad(kind), batches=1, workers="threads")
     assert "decoders.image" in str(caught.value)

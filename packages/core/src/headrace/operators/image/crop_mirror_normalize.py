@@ -36,9 +36,9 @@ from headrace.operators.support.operator import (
 )
 from headrace.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from headrace.operators.support.pointwise.color_batch import ColorBatch
+from headrace.operators.support.resize.image_groups import resample_group
 from headrace.operators.support.resize.resized_batch import ResizedBatch
 from headrace.operators.support.resize.resized_image import ResizedImage
-from headrace.operators.support.resize.several import resample_several
 from headrace.operators.support.schema import Arg, Input, Spec, data_types
 from headrace.operators.support.warp.warped_batch import WarpedBatch
 from headrace.operators.support.windows.arguments import (
@@ -211,7 +211,7 @@ class CropMirrorNormalize(SampleOperator):
             and not np.count_nonzero(shapes[:, -1] != channels)
         ):
             means, factors, _ = self._normalization.coefficients(first, channels)
-            left = resample_several(
+            left = resample_group(
                 c,
                 data,
                 out,

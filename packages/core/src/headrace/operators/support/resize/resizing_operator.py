@@ -17,11 +17,11 @@ from headrace.operators.support.operator import (
     SampleOperator,
 )
 from headrace.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from headrace.operators.support.resize.image_groups import write_group
 from headrace.operators.support.resize.resampling import Resampling
 from headrace.operators.support.resize.resized_batch import ResizedBatch
 from headrace.operators.support.resize.resized_image import ResizedImage
 from headrace.operators.support.resize.sample import SampleResampler
-from headrace.operators.support.resize.several import write_several
 from headrace.operators.support.schema import Spec
 from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
@@ -95,7 +95,7 @@ class ResizingOperator(SampleOperator):
     chunks_lazy = True
 
     def cpu_chunk(self, c: ChunkContext, data: list[LazyImage]) -> Rows:
-        return write_several(c, [self.cpu(c.sample(k), image) for k, image in enumerate(data)])
+        return write_group(c, [self.cpu(c.sample(k), image) for k, image in enumerate(data)])
 
     def batch_axes(self, c: BatchContext, data: LazyBatch) -> _resample_axes.AxesSampling:
         """Sampling of the axes of a batch's samples."""

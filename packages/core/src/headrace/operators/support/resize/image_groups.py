@@ -1,4 +1,4 @@
-"""Images that are resampled several at a time, in one call without the interpreter."""
+"""Groups of images that are resampled in one call without the GIL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.tensors.rows import Rows
 
 
-def resample_several(
+def resample_group(
     c: ChunkContext,
     images: Sequence[Any],
     out: Rows,
@@ -80,10 +80,10 @@ def resample_several(
     return [k for k in range(len(images)) if k not in done]
 
 
-def write_several(c: ChunkContext, images: Sequence[LazyImage | np.ndarray]) -> Rows:
+def write_group(c: ChunkContext, images: Sequence[LazyImage | np.ndarray]) -> Rows:
     """Write the images into the memory of the only output."""
     out = c.out()
-    for k in resample_several(c, images, out):
+    for k in resample_group(c, images, out):
         c.attempt(k, _write, images[k], out[k])
     return out
 
