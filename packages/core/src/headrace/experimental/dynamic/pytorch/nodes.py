@@ -110,7 +110,7 @@ class Reader(BaseNode):
         return self._reader.get_metadata()
 
 
-class _Behind(BaseNode):
+class _FollowingNode(BaseNode):
     """A node that changes what another one gives."""
 
     def __init__(self, source: Any) -> None:
@@ -129,7 +129,7 @@ class _Behind(BaseNode):
         return {"source": self._source.state_dict()}
 
 
-class DictMapper(_Behind):
+class DictMapper(_FollowingNode):
     """Applies a function to one of the outputs of a node."""
 
     def __init__(self, source: Any, map_fn: Callable[[Any], Any], key: str = "data") -> None:
@@ -146,7 +146,7 @@ class DictMapper(_Behind):
         return found
 
 
-class ToTorch(_Behind):
+class ToTorch(_FollowingNode):
     """Makes tuples of PyTorch's tensors of the outputs of a node."""
 
     def __init__(self, source: Any, output_stream: Any = None) -> None:
