@@ -26,7 +26,7 @@ class _Site(NamedTuple):
     f_back: None = None
 
 
-class _Wish:
+class _Holder:
     """Stands in for the program's handle, so that a value is kept until the program asks for it."""
 
     __slots__ = ("__weakref__",)
@@ -43,7 +43,7 @@ class LoopStep:
         self._size = size
         self._evaluator = evaluator
         self.seeds = plan.seeds()
-        self._wish = _Wish()
+        self._holder = _Holder()
         self.kept = frozenset(plan.wanted)
         self._outputs: dict[Origin, ValueReference] = {
             (-1, k): reference for k, reference in enumerate(root)
@@ -52,7 +52,7 @@ class LoopStep:
         for number in range(len(plan.calls)):
             self.invocations.append(self._invocation(number, self._outputs))
         for origin in self.kept:
-            self._outputs[origin].handle = weakref.ref(self._wish)
+            self._outputs[origin].handle = weakref.ref(self._holder)
         evaluator.submit_all(self.invocations)
         self.position = 0
         """Number of the next call that is expected."""
@@ -167,8 +167,8 @@ class LoopStep:
         }
         invocations = [self._invocation(found, outputs) for found in sorted(needed)]
         reference = outputs[number, k]
-        wish = _Wish()
-        reference.handle = weakref.ref(wish)
+        holder = _Holder()
+        reference.handle = weakref.ref(holder)
         self._evaluator.run_all(invocations)
         return reference.get()
 
