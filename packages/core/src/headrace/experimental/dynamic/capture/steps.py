@@ -123,7 +123,7 @@ class LoopStep:
             handed = reference
             if (number, k) not in self.kept:
                 handed = ValueReference(reference.spec, self._size, None, None, reference.device)
-                handed.owner = _Late(self, number, k, handed)
+                handed.owner = _OnDemand(self, number, k, handed)
             self._origins[id(handed)] = (number, k)
             self._handed.append(handed)
             found.append(handle_of(handed))
@@ -173,7 +173,7 @@ class LoopStep:
         return reference.get()
 
 
-class _Late:
+class _OnDemand:
     """Computes the value of an output that was not kept, once it is asked for."""
 
     __slots__ = ("_k", "_number", "_reference", "_step")
