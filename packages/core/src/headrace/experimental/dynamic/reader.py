@@ -27,7 +27,7 @@ from headrace.experimental.dynamic.devices import device as as_device
 from headrace.experimental.dynamic.failures import user_frame
 from headrace.experimental.dynamic.invariants import plain
 from headrace.experimental.dynamic.modes import THREAD, EvalMode
-from headrace.experimental.dynamic.reading import Place, ReadAhead
+from headrace.experimental.dynamic.reading import ReadAhead, ReaderName
 from headrace.experimental.dynamic.sizes import checked_size
 from headrace.experimental.dynamic.tensors import Tensor
 from headrace.tracebacks import public_methods
@@ -100,7 +100,7 @@ class Reader:
         self._max_batch_size = (
             None if max_batch_size is None else checked_size(max_batch_size, "max_batch_size")
         )
-        self._place = Place(shown, name)
+        self._place = ReaderName(shown, name)
         self._args = _converted(schema, type(self).__name__, arguments)
         _check_shards(self._args)
         self._check_device(device)

@@ -66,7 +66,7 @@ class PendingRead:
         state: dict[str, Any] | None,
         specs: Sequence[Spec],
         size: int | None,
-        place: Place,
+        place: ReaderName,
     ) -> None:
         self.entries = entries
         self.state = state
@@ -114,7 +114,7 @@ class PendingRead:
             raise raised_at(self.error, what, place) from self.error
 
 
-class Place:
+class ReaderName:
     """Name of a reader in messages."""
 
     __slots__ = ("name", "shown")
@@ -135,7 +135,7 @@ class ReadAhead:
     affair; the background thread does the rest.
     """
 
-    def __init__(self, source: Source, place: Place, *, keep_states: bool) -> None:
+    def __init__(self, source: Source, place: ReaderName, *, keep_states: bool) -> None:
         self._source = source
         self._loading = _Loading(source)
         self._place = place
