@@ -99,7 +99,7 @@ class HostValue:
         return len(self.rows)
 
 
-class Owner(Protocol):
+class ValueProducer(Protocol):
     """Producer of values: a call under way, a reader that reads ahead, ..."""
 
     def ensure(self) -> None:
@@ -134,7 +134,7 @@ class ValueReference:
         spec: Spec,
         size: int | None,
         value: Any = None,
-        owner: Owner | None = None,
+        owner: ValueProducer | None = None,
         device: int | str = "cpu",
     ) -> None:
         self.owner = owner
