@@ -26,7 +26,7 @@ _AHEAD = 2
 """Steps that are under way beside the one the program is in."""
 
 
-class Root(Protocol):
+class LoopSource(Protocol):
     """Iterable of a captured loop: it gives the data that each step begins with."""
 
     def __next__(self) -> Any:
@@ -44,7 +44,7 @@ class Loop:
 
     __slots__ = ("__weakref__", "_recorder")
 
-    def __init__(self, root: Root, size: int, ctx: EvalContext | None) -> None:
+    def __init__(self, root: LoopSource, size: int, ctx: EvalContext | None) -> None:
         self._recorder = Recorder(root, size, ctx)
 
     def __iter__(self) -> Loop:
@@ -66,7 +66,7 @@ class Loop:
 class Recorder:
     """Records the calls of a loop, and answers those that were done ahead."""
 
-    def __init__(self, root: Root, size: int, ctx: EvalContext | None) -> None:
+    def __init__(self, root: LoopSource, size: int, ctx: EvalContext | None) -> None:
         self._root = root
         self._size = size
         self._context = ctx
