@@ -47,7 +47,7 @@ class Cached(NamedTuple):
     size_bytes: int
 
 
-class Segment(NamedTuple):
+class CopyExtent(NamedTuple):
     """Memory of so many bytes."""
 
     source: int
@@ -82,7 +82,7 @@ class DecodedCache:
         self._copy(
             queue,
             [
-                Segment(image.address, target, image.size_bytes)
+                CopyExtent(image.address, target, image.size_bytes)
                 for image, target in zip(images, targets, strict=True)
             ],
         )
@@ -102,7 +102,7 @@ class DecodedCache:
             place = self._begin + self._used
             self._used += -(-size // _ALIGNMENT) * _ALIGNMENT
             self._images[source] = Cached(place, shape, size)
-            pieces.append(Segment(address, place, size))
+            pieces.append(CopyExtent(address, place, size))
         self._copy(queue, pieces)
 
     def _wants(self, source: str, size: int) -> bool:
@@ -129,7 +129,7 @@ class DecodedCache:
         self._sizes.clear()
         return chosen
 
-    def _copy(self, queue: Queue, pieces: list[Segment]) -> None:
+    def _copy(self, queue: Queue, pieces: list[CopyExtent]) -> None:
         if not pieces:
             return
         if not self._options.batch_copy:
