@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from headrace.plugin.squirrel.dataset import ShardFolder
-from headrace.plugin.squirrel.order import Segment, emission
+from headrace.plugin.squirrel.order import ShardSegment, emission
 from headrace.plugin.squirrel.read_ahead import ReadAhead
 from headrace.plugin.squirrel.recognise import folder_of_driver
 
@@ -47,7 +47,7 @@ class ParallelShards:
 
     def __iter__(self) -> Iterator[Any]:
         reader = ReadAhead(
-            map(Segment, self._keys),
+            map(ShardSegment, self._keys),
             open_shard=functools.partial(self.folder.open, allow_pickle=self._allow_pickle),
             convert=_as_it_is,
             lanes=1,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.plugin.squirrel.dataset import ShardFolder
-from headrace.plugin.squirrel.order import Counted, Segment, emission, permutation, split
+from headrace.plugin.squirrel.order import Counted, ShardSegment, emission, permutation, split
 from headrace.plugin.squirrel.read_ahead import ReadAhead
 
 
@@ -38,17 +38,19 @@ class Reading:
 
     def segments(
         self, epoch: int, part: int, parts: int, counts: Sequence[int] | None
-    ) -> list[Segment]:
+    ) -> list[ShardSegment]:
         """Segments that part number `part` of `parts` reads in `epoch`, by numbers of shards."""
         shards: Sequence[int] = range(len(self.keys))
         if self.shuffled:
             shards = permutation(len(self.keys), self.keys_seed, epoch)
         if counts is None:
             assert parts == 1
-            return [Segment(shard) for shard in shards]
+            return [ShardSegment(shard) for shard in shards]
         return split(shards, counts, part, parts)
 
-    def entries(self, segments: Sequence[Segment], epoch: int, part: int) -> list[tuple[int, int]]:
+    def entries(
+        self, segments: Sequence[ShardSegment], epoch: int, part: int
+    ) -> list[tuple[int, int]]:
         """The order of all samples of `segments`, whose lengths are known."""
         if self.in_order:
             return [
@@ -76,12 +78,12 @@ class Reading:
 
     def start(
         self,
-        segments: Sequence[Segment],
+        segments: Sequence[ShardSegment],
         unneeded: Callable[[int, int], bool] | None = None,
     ) -> ReadAhead:
         """Begin to read `segments`."""
         return ReadAhead(
-            (Segment(self.keys[s.shard], s.start, s.stop) for s in segments),
+            (ShardSegment(self.keys[s.shard], s.start, s.stop) for s in segments),
             open_shard=self._open,
             convert=self.convert,
             lanes=self.lanes,
@@ -132,11 +134,12 @@ class Pass:
         self._reader.close()
 
 
-def _shortened(segments: Sequence[Segment], left: set[tuple[int, int]]) -> list[Segment]:
+def _shortened(segments: Sequence[ShardSegment], left: set[tuple[int, int]]) -> list[ShardSegment]:
     """`segments` without what is at their beginning and not `left`; those done become empty."""
     first: dict[int, int] = {}
     for slot, number in left:
         first[slot] = min(number, first.get(slot, number))
     return [
-        Segment(s.shard, first.get(slot, s.stop or 0), s.stop) for slot, s in enumerate(segments)
+        ShardSegment(s.shard, first.get(slot, s.stop or 0), s.stop)
+        for slot, s in enumerate(segments)
     ]

@@ -19,7 +19,7 @@ _KEYS, _BUFFER = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class ShardSegment:
     """A run of samples of one shard."""
 
     shard: Any
@@ -32,7 +32,7 @@ class Segment:
 class Known(Protocol):
     """Segments to read, as far as they are known."""
 
-    def segment(self, slot: int) -> Segment | None:
+    def segment(self, slot: int) -> ShardSegment | None:
         """Segment number `slot`; `None` after the last."""
 
     def has(self, slot: int, number: int) -> bool:
@@ -42,10 +42,10 @@ class Known(Protocol):
 class Counted:
     """Segments whose lengths are known before anything is read."""
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
+    def __init__(self, segments: Sequence[ShardSegment]) -> None:
         self._segments = segments
 
-    def segment(self, slot: int) -> Segment | None:
+    def segment(self, slot: int) -> ShardSegment | None:
         """Segment number `slot`; `None` after the last."""
         return self._segments[slot] if slot < len(self._segments) else None
 
@@ -68,7 +68,9 @@ def permutation(count: int, seed: int, epoch: int) -> list[int]:
     return np.argsort(np.atleast_1d(words), kind="stable").tolist() if count else []
 
 
-def split(shards: Sequence[int], counts: Sequence[int], part: int, parts: int) -> list[Segment]:
+def split(
+    shards: Sequence[int], counts: Sequence[int], part: int, parts: int
+) -> list[ShardSegment]:
     """Part number `part` of all samples of `shards`, put one after the other in this order.
 
     Part ``k`` of ``S`` holds samples ``floor(k N / S)`` to ``floor((k + 1) N / S)`` of them: the
@@ -81,7 +83,7 @@ def split(shards: Sequence[int], counts: Sequence[int], part: int, parts: int) -
     for shard in shards:
         start, stop = max(first - begin, 0), min(last - begin, counts[shard])
         if start < stop:
-            segments.append(Segment(shard, start, stop))
+            segments.append(ShardSegment(shard, start, stop))
         begin += counts[shard]
     return segments
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from headrace.errors import BadSampleError, UsageError
 from headrace.plugin.squirrel.dataset import ShardSamples
-from headrace.plugin.squirrel.order import Segment
+from headrace.plugin.squirrel.order import ShardSegment
 
 _POLL_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it."""
@@ -32,7 +32,7 @@ class _Stream:
 
     __slots__ = ("busy", "bytes", "done", "error", "next", "rank", "samples", "segment", "shard")
 
-    def __init__(self, segment: Segment, rank: int) -> None:
+    def __init__(self, segment: ShardSegment, rank: int) -> None:
         self.segment = segment
         self.rank = rank
         """Rank of its samples among those of other streams: low numbers are needed first."""
@@ -58,7 +58,7 @@ class _Shared:
         self.streams: list[_Stream] = []
         self.reading: list[int] = []
         """Slots that are not read to the end, in order."""
-        self.segments: Iterator[Segment] = iter(())
+        self.segments: Iterator[ShardSegment] = iter(())
         self.exhausted = False
         self.wanted: dict[tuple[int, int], int] = {}
         """Numbers of waiters for each sample: these samples come first, and no limit delays
@@ -136,7 +136,7 @@ class ReadAhead:
 
     def __init__(
         self,
-        segments: Iterator[Segment],
+        segments: Iterator[ShardSegment],
         *,
         open_shard: Callable[[Any], ShardSamples],
         convert: Callable[[Any, str, int], tuple[Any, int]],
@@ -168,7 +168,7 @@ class ReadAhead:
             thread.start()
             _threads.add(thread)
 
-    def segment(self, slot: int) -> Segment | None:
+    def segment(self, slot: int) -> ShardSegment | None:
         """Segment number `slot`; `None` after the last."""
         shared = self._shared
         with shared.lock:
@@ -343,7 +343,7 @@ def _read_one(shared: _Shared, stream: _Stream, number: int, *, needed: bool) ->
 def _fail_everything(shared: _Shared, error: Exception) -> None:
     """Raise `error` in all threads that wait."""
     shared.exhausted = True
-    stream = _Stream(Segment(""), 1 << 62)
+    stream = _Stream(ShardSegment(""), 1 << 62)
     stream.error, stream.done = error, True
     shared.streams.append(stream)
     shared.ready.notify_all()

@@ -24,7 +24,7 @@ from headrace.plugin.squirrel import settings
 from headrace.plugin.squirrel.counts import count_samples
 from headrace.plugin.squirrel.epoch import Reading
 from headrace.plugin.squirrel.fields import FieldReader, field_names
-from headrace.plugin.squirrel.order import Counted, Segment
+from headrace.plugin.squirrel.order import Counted, ShardSegment
 from headrace.plugin.squirrel.recognise import folder_of
 from headrace.types import to_dali_type
 
@@ -93,7 +93,11 @@ class _Ahead:
     """The reading of one epoch: which samples it still has to give, and who reads them."""
 
     def __init__(
-        self, reading: Reading, segments: Sequence[Segment], starts: list[int], left: np.ndarray
+        self,
+        reading: Reading,
+        segments: Sequence[ShardSegment],
+        starts: list[int],
+        left: np.ndarray,
     ) -> None:
         self._slots = {s.shard: slot for slot, s in enumerate(segments)}
         self._starts = starts
@@ -116,12 +120,12 @@ class _Ahead:
         return self.reader.take(self._slots[shard], entry - self._starts[shard], keep=keep)
 
 
-def _without_beginning(segment: Segment, needed: bytes, begin: int) -> Segment:
+def _without_beginning(segment: ShardSegment, needed: bytes, begin: int) -> ShardSegment:
     """`segment` without what is not needed at its beginning."""
     stop = segment.stop
     assert stop is not None
     found = needed.find(1, begin + segment.start, begin + stop)
-    return Segment(segment.shard, stop if found < 0 else found - begin, stop)
+    return ShardSegment(segment.shard, stop if found < 0 else found - begin, stop)
 
 
 class _Samples(Index):
@@ -253,7 +257,7 @@ class SquirrelReader(Reader):
         self._begun: tuple[int, int] | None = None
         """Epoch and position up to which `_ahead` knows of what is drawn."""
         self._demand: Counter[int] = Counter()
-        self._planned: tuple[int, int, list[Segment], array[int]] | None = None
+        self._planned: tuple[int, int, list[ShardSegment], array[int]] | None = None
         return _Order(
             size,
             self,
@@ -268,7 +272,7 @@ class SquirrelReader(Reader):
         outputs = map(self._fields.output, self._fields.names)
         return [Spec(to_dali_type(dtype), ndim) for dtype, ndim in outputs]
 
-    def epoch_plan(self, epoch: int, shard: int) -> tuple[list[Segment], array[int]]:
+    def epoch_plan(self, epoch: int, shard: int) -> tuple[list[ShardSegment], array[int]]:
         """Plan of what part `shard` reads in `epoch`: its segments, and the numbers of its
         samples.
         """
