@@ -29,7 +29,7 @@ class ShardSegment:
     """Number of the sample after the last; the end of the shard when not given."""
 
 
-class Known(Protocol):
+class Segments(Protocol):
     """Segments to read, as far as they are known."""
 
     def segment(self, slot: int) -> ShardSegment | None:
@@ -89,7 +89,7 @@ def split(
 
 
 def emission(
-    known: Known, *, lanes: int, buffer: int, seed: int, epoch: int, rank: int = 0
+    known: Segments, *, lanes: int, buffer: int, seed: int, epoch: int, rank: int = 0
 ) -> Iterator[tuple[int, int]]:
     """The order of samples: pairs of the number of a segment and that of a sample of its shard."""
     entries = _side_by_side(known, lanes)
@@ -98,7 +98,7 @@ def emission(
     )
 
 
-def _side_by_side(known: Known, lanes: int) -> Iterator[tuple[int, int]]:
+def _side_by_side(known: Segments, lanes: int) -> Iterator[tuple[int, int]]:
     begun = _with_samples(known)
     active = list(itertools.islice(begun, lanes))
     turn = 0
@@ -118,7 +118,7 @@ def _side_by_side(known: Known, lanes: int) -> Iterator[tuple[int, int]]:
             turn += 1
 
 
-def _with_samples(known: Known) -> Iterator[tuple[int, int]]:
+def _with_samples(known: Segments) -> Iterator[tuple[int, int]]:
     """The first sample of each segment that has any."""
     for slot in itertools.count():
         segment = known.segment(slot)
