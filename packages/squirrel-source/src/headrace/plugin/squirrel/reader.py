@@ -89,7 +89,7 @@ class _Order(ReadingOrder):
         return "files of shards are read from their beginning, by one reader each"
 
 
-class _Ahead:
+class _EpochReadAhead:
     """The reading of one epoch: which samples it still has to give, and who reads them."""
 
     def __init__(
@@ -253,7 +253,7 @@ class SquirrelReader(Reader):
             )
         self._reading = self._reading.seeded(seed)
         self._lock = threading.Lock()
-        self._ahead: list[_Ahead] = []
+        self._ahead: list[_EpochReadAhead] = []
         self._begun: tuple[int, int] | None = None
         """Epoch and position up to which `_ahead` knows of what is drawn."""
         self._demand: Counter[int] = Counter()
@@ -312,7 +312,7 @@ class SquirrelReader(Reader):
         self._last_begun = epoch
         left = np.frombuffer(numbers, np.int64)[position:]
         if len(left):
-            ahead = _Ahead(self._reading, segments, self._starts, left)
+            ahead = _EpochReadAhead(self._reading, segments, self._starts, left)
             with self._lock:
                 self._ahead.append(ahead)
 
