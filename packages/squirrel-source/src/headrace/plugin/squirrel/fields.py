@@ -28,7 +28,7 @@ class MismatchError(BadSampleError, DataTypeError, ShapeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class FieldType:
     """Required properties of a field."""
 
     dtype: np.dtype[Any] | None = None
@@ -58,7 +58,7 @@ class FieldReader:
             raise ArgumentValueError(f"`fields` names a field twice: {list(self.names)}.")
         self._on_mismatch = on_mismatch
         self._targets = self._per_field(dtype)
-        self._expected: dict[str, Expected] = {}
+        self._expected: dict[str, FieldType] = {}
         for name, entry in (schema or {}).items():
             if name not in self.names:
                 raise ArgumentValueError(
@@ -82,9 +82,9 @@ class FieldReader:
         """Expect of every further sample what `sample` is, where nothing else was said."""
         for name in self.names:
             value = self._tensor(sample, name)
-            known = self._expected.get(name, Expected())
+            known = self._expected.get(name, FieldType())
             shaped = known.ndim is not None or known.shape is not None
-            self._expected[name] = Expected(
+            self._expected[name] = FieldType(
                 known.dtype if known.dtype is not None else value.dtype,
                 known.ndim if shaped else value.ndim,
                 known.shape,
@@ -188,18 +188,18 @@ def _dtype(value: Any, argument: str) -> np.dtype[Any]:
     return native
 
 
-def _expectation(name: str, entry: Any) -> Expected:
+def _expectation(name: str, entry: Any) -> FieldType:
     if isinstance(entry, (tuple, list)) and len(entry) == 2:
         dtype, form = entry
         found = None if dtype is None else _dtype(dtype, "schema")
         if form is None or (isinstance(form, int) and not isinstance(form, bool)):
-            return Expected(found, form)
+            return FieldType(found, form)
         if isinstance(form, (tuple, list)) and all(e is None or isinstance(e, int) for e in form):
-            return Expected(found, len(form), tuple(form))
+            return FieldType(found, len(form), tuple(form))
         raise ArgumentTypeError(
             f"`schema` gives {form!r} for {name!r} where a number of dimensions or a shape goes."
         )
-    return Expected(_dtype(entry, "schema"))
+    return FieldType(_dtype(entry, "schema"))
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
