@@ -46,7 +46,7 @@ class _Stream:
         self.shard: ShardSamples | None = None
 
 
-class _Shared:
+class _SharedState:
     """State shared by the threads and their owner; the threads do not refer to the owner."""
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class ReadAhead:
         held: int = 0,
         unneeded: Callable[[int, int], bool] | None = None,
     ) -> None:
-        shared = self._shared = _Shared()
+        shared = self._shared = _SharedState()
         shared.segments = segments
         shared.open = open_shard
         shared.convert = convert
@@ -257,7 +257,7 @@ def _again(error: BaseException) -> BaseException:
     return error
 
 
-def _close(shared: _Shared) -> None:
+def _close(shared: _SharedState) -> None:
     if shared.pid != os.getpid():
         return  # a fork has none of the threads, and one of them may have held the lock
     with shared.lock:
@@ -272,7 +272,7 @@ def _close(shared: _Shared) -> None:
         shared.ready.notify_all()
 
 
-def _work(shared: _Shared) -> None:
+def _work(shared: _SharedState) -> None:
     """Loop of a thread until the reader is closed."""
     while True:
         with shared.lock:
@@ -324,7 +324,9 @@ def _work(shared: _Shared) -> None:
         del value, error, shard, stream
 
 
-def _read_one(shared: _Shared, stream: _Stream, number: int, *, needed: bool) -> tuple[Any, int]:
+def _read_one(
+    shared: _SharedState, stream: _Stream, number: int, *, needed: bool
+) -> tuple[Any, int]:
     """Sample `number` of `stream`, and its size in bytes; `None` at the end of the shard."""
     shard = stream.shard
     if shard is None:
@@ -340,7 +342,7 @@ def _read_one(shared: _Shared, stream: _Stream, number: int, *, needed: bool) ->
     return shared.convert(sample, stream.segment.shard, number)
 
 
-def _fail_everything(shared: _Shared, error: Exception) -> None:
+def _fail_everything(shared: _SharedState, error: Exception) -> None:
     """Raise `error` in all threads that wait."""
     shared.exhausted = True
     stream = _Stream(ShardSegment(""), 1 << 62)
@@ -350,7 +352,7 @@ def _fail_everything(shared: _Shared, error: Exception) -> None:
 
 
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
-_alive: weakref.WeakSet[_Shared] = weakref.WeakSet()
+_alive: weakref.WeakSet[_SharedState] = weakref.WeakSet()
 
 
 @atexit.register
