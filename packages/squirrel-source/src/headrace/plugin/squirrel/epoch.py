@@ -13,7 +13,7 @@ from headrace.plugin.squirrel.read_ahead import ReadAhead
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadSettings:
     """Settings for reading a data set; the same in every epoch."""
 
     folder: ShardFolder
@@ -32,7 +32,7 @@ class Reading:
     """Seed of the permutation of the shards: the same on all ranks."""
     buffer_seed: int = 0
 
-    def seeded(self, seed: int) -> Reading:
+    def seeded(self, seed: int) -> ReadSettings:
         """The same with another seed of the buffer."""
         return replace(self, buffer_seed=seed)
 
@@ -102,7 +102,7 @@ class Pass:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: ReadSettings,
         epoch: int,
         part: int = 0,
         parts: int = 1,

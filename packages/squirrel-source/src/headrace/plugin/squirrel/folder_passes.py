@@ -9,7 +9,7 @@ from headrace.errors import ArgumentValueError, UsageError
 from headrace.plugin.squirrel import settings
 from headrace.plugin.squirrel.counts import count_samples, remembered_counts
 from headrace.plugin.squirrel.dataset import ShardFolder
-from headrace.plugin.squirrel.epoch import Pass, Reading
+from headrace.plugin.squirrel.epoch import Pass, ReadSettings
 from headrace.plugin.squirrel.fields import FieldReader, field_names
 
 
@@ -46,7 +46,7 @@ class FolderPasses:
         self._skips = on_mismatch == "skip"
         self.part, self.parts = part, parts
         self._counts: list[int] | None = None
-        self._reading = Reading(
+        self._reading = ReadSettings(
             folder=folder,
             keys=folder.keys(),
             fields=frozenset(reader.names),

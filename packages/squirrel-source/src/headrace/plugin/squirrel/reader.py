@@ -22,7 +22,7 @@ from headrace.operators.support.operator import operator
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
 from headrace.plugin.squirrel import settings
 from headrace.plugin.squirrel.counts import count_samples
-from headrace.plugin.squirrel.epoch import Reading
+from headrace.plugin.squirrel.epoch import ReadSettings
 from headrace.plugin.squirrel.fields import FieldReader, field_names
 from headrace.plugin.squirrel.order import Counted, ShardSegment
 from headrace.plugin.squirrel.recognise import folder_of
@@ -74,7 +74,7 @@ def _output_count(args: Mapping[str, Any]) -> int:
 
 
 class _Order(ReadingOrder):
-    """The order of a reader of shards: `Reading` says how an epoch goes."""
+    """The order of a reader of shards: `ReadSettings` says how an epoch goes."""
 
     def __init__(self, size: int, reader: SquirrelReader, **options: Any) -> None:
         super().__init__(size, **options)
@@ -94,7 +94,7 @@ class _EpochReadAhead:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: ReadSettings,
         segments: Sequence[ShardSegment],
         starts: list[int],
         left: np.ndarray,
@@ -229,7 +229,7 @@ class SquirrelReader(Reader):
         self._keys, self._counts = count_samples(folder, workers)
         self._starts = [0, *itertools.accumulate(self._counts)]
         shuffled = args.random_shuffle
-        self._reading = Reading(
+        self._reading = ReadSettings(
             folder=folder,
             keys=self._keys,
             fields=frozenset(self._fields.names),
