@@ -16,7 +16,7 @@ PMAP_AXIS = "devices"
 """Name of the one axis of the mesh that stands for a list of devices."""
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """One part of the global batch.
 
     Attributes
@@ -50,7 +50,7 @@ class BatchSharding:
 
     sharding: Sharding
     count: int
-    parts: tuple[Part, ...]
+    parts: tuple[BatchPart, ...]
 
     @property
     def devices(self) -> list[jax.Device]:
@@ -125,7 +125,7 @@ def batch_sharding(sharding: Any, what: str = "`sharding`") -> BatchSharding:
         wanting = [device for device, (begin, _) in rows_of.items() if begin == start]
         own = tuple(device for device in wanting if device in here)
         if own:
-            parts.append(Part(number, own, len(own) < len(wanting)))
+            parts.append(BatchPart(number, own, len(own) < len(wanting)))
     return BatchSharding(sharding, len(starts), tuple(parts))
 
 
