@@ -68,7 +68,7 @@ class AudioDecoding:
         check_encoded_audio(encoded.ndim)
         return self._clip(encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded))
 
-    def survey(self, encoded: Sequence[np.ndarray], wanted: np.ndarray | None) -> Survey:
+    def survey(self, encoded: Sequence[np.ndarray], wanted: np.ndarray | None) -> AudioHeaders:
         """Read the headers of the files in these samples."""
         waves = self._waves
         for data in encoded:
@@ -86,7 +86,7 @@ class AudioDecoding:
             rates[k] = clip.rate
             frames = self.out_frames(clip, None if wanted is None else float(wanted[k]))
             shapes[k] = (frames, clip.channels)[: self.ndim]
-        return Survey(headers, clips, shapes, rates)
+        return AudioHeaders(headers, clips, shapes, rates)
 
     def read_plain(self, encoded: Rows, headers: Sequence[Any], out: Rows) -> None:
         """Fill `out` with the samples of files that `survey` opened no clip for."""
@@ -141,7 +141,7 @@ class AudioDecoding:
         resample(source, clip.rate / rate, self._window, out, temp, scaled=True)
 
 
-class Survey(NamedTuple):
+class AudioHeaders(NamedTuple):
     """Headers of encoded files, read before any is decoded.
 
     Attributes
