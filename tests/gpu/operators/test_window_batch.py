@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from headrace.errors import HeadraceError, OperatorError, Where
 from headrace.operators.support.batch_context import BatchContext
 from headrace.operators.support.operator import Operator
-from headrace.operators.support.planning import Alone, Planned, Samples, plan_batch, sample_of
+from headrace.operators.support.planning import (
+    Planned,
+    SampleContexts,
+    Samples,
+    plan_batch,
+    sample_of,
+)
 from headrace.operators.support.schema import Spec
 from headrace.operators.support.windows.arguments import (
     CROP_ARGS,
@@ -92,7 +98,7 @@ def compare(op: Operator, context: BatchContext, windows: Any, extents: np.ndarr
         return planned.shapes[0].tolist(), *(each.tolist() for each in planned.table)
 
     def one_by_one() -> Any:
-        alone, found = Alone(cut, context), []
+        alone, found = SampleContexts(cut, context), []
         for k in range(context.size):
             try:
                 planned = cut.plan(alone.context(k), *(sample_of(each, k) for each in inputs))

@@ -422,7 +422,7 @@ def _plan_batch(op: Any, c: Any, *batches: Any) -> Planned:
     except SAMPLE_ERRORS:
         if not c.size:
             raise
-    alone = Alone(op, c)
+    alone = SampleContexts(op, c)
     parts = []
     for k in range(min(c.size, len(inputs[0]) if inputs else c.size)):
         try:
@@ -432,7 +432,7 @@ def _plan_batch(op: Any, c: Any, *batches: Any) -> Planned:
     return _joined(parts)
 
 
-class Alone:
+class SampleContexts:
     """Each sample of a batch by itself, for what is planned one by one."""
 
     def __init__(self, op: Any, c: Any) -> None:

@@ -16,7 +16,7 @@ from headrace.errors import BadSamplesError
 from headrace.kernels.cpu.decode.pixels import Wanted
 from headrace.operators.support.decode.encoded import open_encoded
 from headrace.operators.support.operator import BatchContext, HostBatch
-from headrace.operators.support.planning import Alone, sample_of
+from headrace.operators.support.planning import SampleContexts, sample_of
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.queue import Queue
 
@@ -37,7 +37,7 @@ def decode_mixed(
     from headrace.kernels.gpu.decode.host import Sample, without_frames
     from headrace.kernels.gpu.decode.plain import plain_jpegs
 
-    alone = Alone(op, c)
+    alone = SampleContexts(op, c)
     samples: list[Sample] = []
     failures: dict[int, Exception] = {}
     options, caching = op.gpu_options
