@@ -21,7 +21,7 @@ from headrace.executor.sources.process_worker import Report, Sources, serve
 from headrace.executor.sources.segments import SegmentReader
 from headrace.operators.support.external.parallel.parcel import Part, copied, read
 from headrace.operators.support.external.parallel.tasks import RewindTask
-from headrace.operators.support.external.parallel.workers import Entry, Ticket, raised_in
+from headrace.operators.support.external.parallel.workers import Entry, TaskHandle, raised_in
 from headrace.pickling import Pickler
 from headrace.tensors.pool import HOST_POOL
 
@@ -52,8 +52,8 @@ class _Process:
         self.channel = channel
         self.watch = watch
         self.segments = SegmentReader()
-        self.sent: dict[int, Ticket] = {}
-        self.waiting: deque[Ticket] = deque()
+        self.sent: dict[int, TaskHandle] = {}
+        self.waiting: deque[TaskHandle] = deque()
         self.asked = False
         self.heard = time.monotonic()
 
@@ -152,14 +152,14 @@ class ProcessPool:
 
     # -- tasks -------------------------------------------------------------------------------------
 
-    def submit(self, source: int, task: Task, worker: int | None = None) -> Ticket:
+    def submit(self, source: int, task: Task, worker: int | None = None) -> TaskHandle:
         """Have a task done; see `Workers`."""
         self._check_open()
         if worker is None:
             turn = self._tickets
             loads = [self._processes[(turn + k) % self.size].load for k in range(self.size)]
             worker = (turn + loads.index(min(loads))) % self.size
-        ticket = Ticket(self._tickets, source, task, worker)
+        ticket = TaskHandle(self._tickets, source, task, worker)
         self._tickets += 1
         self._processes[worker].waiting.append(ticket)
         self._flush(worker)
@@ -184,7 +184,7 @@ class ProcessPool:
                 worker.sent[ticket.number] = ticket
                 worker.channel.send_packed(ticket.packed)
 
-    def discard(self, tickets: list[Ticket]) -> None:
+    def discard(self, tickets: list[TaskHandle]) -> None:
         """Give up tasks; see `Workers`."""
         unwanted: dict[int, list[int]] = {}
         for ticket in tickets:
@@ -201,7 +201,7 @@ class ProcessPool:
             with self._exchange(number):
                 self._processes[number].channel.send(("cancel", numbers))
 
-    def wait(self, ticket: Ticket) -> list[Part]:
+    def wait(self, ticket: TaskHandle) -> list[Part]:
         """Wait for the result of a task; see `Workers`."""
         worker = self._processes[ticket.worker]
         began = worker.heard = time.monotonic()
@@ -225,7 +225,7 @@ class ProcessPool:
             parts = [copied(part, HOST_POOL) for part in parts]
         return parts
 
-    def _receive_some(self, ticket: Ticket) -> None:
+    def _receive_some(self, ticket: TaskHandle) -> None:
         """Wait for messages, and take them in."""
         awaited: dict[Any, int] = {}
         for number, worker in enumerate(self._processes):
@@ -292,7 +292,7 @@ class ProcessPool:
 
     # -- trouble -------------------------------------------------------------------------------
 
-    def _place(self, ticket: Ticket, sample: int | None = None) -> str:
+    def _place(self, ticket: TaskHandle, sample: int | None = None) -> str:
         at = f"sample {sample} of the batch, " if sample is not None else ""
         pid = self._processes[ticket.worker].process.pid
         return f"worker process {pid} at {at}{ticket.task}, for {self._where[ticket.source]}"
@@ -351,7 +351,7 @@ class ProcessPool:
         if self._broken:
             raise SourceWorkerError(self._broken)
 
-    def _look_after(self, ticket: Ticket) -> None:
+    def _look_after(self, ticket: TaskHandle) -> None:
         """See whether a worker that takes long is still at work."""
         worker = self._processes[ticket.worker]
         now = time.monotonic()
@@ -373,7 +373,7 @@ class ProcessPool:
                     f"{why}{self._task_of(ticket.worker)}."
                 )
 
-    def _hear(self, awaited: Ticket, report: Report) -> None:
+    def _hear(self, awaited: TaskHandle, report: Report) -> None:
         worker = self._processes[awaited.worker]
         worker.asked = False
         worker.heard = time.monotonic()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headrace.errors import SourceWorkerError, UsageError
 from headrace.operators.support.external.parallel.parcel import Part, copied
 from headrace.operators.support.external.parallel.tasks import RewindTask, SourceRunner
-from headrace.operators.support.external.parallel.workers import Entry, Ticket, raised_in
+from headrace.operators.support.external.parallel.workers import Entry, TaskHandle, raised_in
 from headrace.tensors.pool import HostPool
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _Job:
 
     def __init__(
         self,
-        ticket: Ticket,
+        ticket: TaskHandle,
         runner: SourceRunner,
         owner: Owner | None,
         done: queue.SimpleQueue[None],
@@ -118,7 +118,7 @@ class ThreadPool:
         """Say whose a source is."""
         self._owners[source] = owner
 
-    def submit(self, source: int, task: Task, worker: int | None = None) -> Ticket:
+    def submit(self, source: int, task: Task, worker: int | None = None) -> TaskHandle:
         """Have a task done; see `Workers`."""
         self._check_open()
         if worker is None:
@@ -126,19 +126,19 @@ class ThreadPool:
             turn = self._tickets
             order = [(turn + k) % self.size for k in range(self.size)]
             worker = min(order, key=lambda k: waiting[k])
-        ticket = Ticket(self._tickets, source, task, worker)
+        ticket = TaskHandle(self._tickets, source, task, worker)
         self._tickets += 1
         runner = self._runners[worker][source]
         self._queues[worker].put(_Job(ticket, runner, self._owners.get(source), self._done))
         return ticket
 
-    def discard(self, tickets: list[Ticket]) -> None:
+    def discard(self, tickets: list[TaskHandle]) -> None:
         """Give up tasks; see `Workers`."""
         for ticket in tickets:
             ticket.discarded = True
             ticket.outcome = None
 
-    def wait(self, ticket: Ticket) -> list[Part]:
+    def wait(self, ticket: TaskHandle) -> list[Part]:
         """Wait for the result of a task; see `Workers`."""
         with contextlib.suppress(queue.Empty):
             while True:  # those of earlier tasks

@@ -7,7 +7,7 @@ import pytest
 
 from headrace.operators.support.external.parallel.ahead import ForwardAhead, IndexedAhead
 from headrace.operators.support.external.parallel.tasks import SourceRunner, traits_of
-from headrace.operators.support.external.parallel.workers import Entry, Ticket, useful_workers
+from headrace.operators.support.external.parallel.workers import Entry, TaskHandle, useful_workers
 
 
 class AtOnce:
@@ -20,7 +20,7 @@ class AtOnce:
         self.discarded = []
 
     def submit(self, source, task, worker=None):
-        ticket = Ticket(len(self.tickets), source, task, worker or 0)
+        ticket = TaskHandle(len(self.tickets), source, task, worker or 0)
         self.tickets.append(ticket)
         try:
             ticket.outcome = self.runners[ticket.worker].run(task)

@@ -22,7 +22,7 @@ from headrace.types import BatchInfo
 
 if TYPE_CHECKING:
     from headrace.operators.support.external.parallel.parcel import Part
-    from headrace.operators.support.external.parallel.workers import Ticket, Workers
+    from headrace.operators.support.external.parallel.workers import TaskHandle, Workers
 
 Parcels = list[list["Part"]]
 """Parts of a batch, one after the other, each with its outputs."""
@@ -34,7 +34,7 @@ class _Asked:
 
     position: tuple[int, int, int]
     """Size, iteration, epoch."""
-    tickets: list[Ticket]
+    tickets: list[TaskHandle]
 
 
 class IndexedAhead:
@@ -132,8 +132,8 @@ class ForwardAhead:
         self._cycle = cycle_policy(traits.cycle)
         self._alive = list(range(len(places)))
         self._turn = 0
-        self._asked: deque[tuple[int, Ticket]] = deque()
-        self._rewinds: list[Ticket] = []
+        self._asked: deque[tuple[int, TaskHandle]] = deque()
+        self._rewinds: list[TaskHandle] = []
         self._batch = traits.batch
         self._passes = 0
         self._taken = [0] * len(places)

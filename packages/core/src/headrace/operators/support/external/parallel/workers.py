@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class Ticket:
+class TaskHandle:
     """A task that was given to a worker."""
 
     number: int
@@ -43,13 +43,13 @@ class Workers(Protocol):
     size: int
     """Number of workers."""
 
-    def submit(self, source: int, task: Task, worker: int | None = None) -> Ticket:
+    def submit(self, source: int, task: Task, worker: int | None = None) -> TaskHandle:
         """Have a task done, by worker number `worker` or by the one with the least to do."""
 
-    def wait(self, ticket: Ticket) -> list[Part]:
+    def wait(self, ticket: TaskHandle) -> list[Part]:
         """Wait for the result of a task."""
 
-    def discard(self, tickets: list[Ticket]) -> None:
+    def discard(self, tickets: list[TaskHandle]) -> None:
         """Give up tasks whose results are not wanted any more."""
 
     def close(self) -> None:
