@@ -21,7 +21,7 @@ from headrace.executor.sources.process_worker import Report, Sources, serve
 from headrace.executor.sources.segments import SegmentReader
 from headrace.operators.support.external.parallel.parcel import Part, copied, read
 from headrace.operators.support.external.parallel.tasks import RewindTask
-from headrace.operators.support.external.parallel.workers import Entry, TaskHandle, raised_in
+from headrace.operators.support.external.parallel.workers import SourceEntry, TaskHandle, raised_in
 from headrace.pickling import Pickler
 from headrace.tensors.pool import HOST_POOL
 
@@ -68,7 +68,7 @@ class ProcessPool:
 
     def __init__(
         self,
-        entries: list[Entry],
+        entries: list[SourceEntry],
         count: int,
         *,
         start_method: str,

@@ -7,7 +7,11 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import NotYetSupportedError, UsageError
-from headrace.operators.support.external.parallel.workers import Entry, Workers, useful_workers
+from headrace.operators.support.external.parallel.workers import (
+    SourceEntry,
+    Workers,
+    useful_workers,
+)
 
 if TYPE_CHECKING:
     from headrace.operators.support.external.parallel.input_queue import ParallelInputQueue
@@ -59,11 +63,11 @@ def start_processes(
     return pool
 
 
-def _entries(queues: list[tuple[ParallelInputQueue, str]]) -> list[Entry]:
-    return [Entry(queue.source, queue.traits, where) for queue, where in queues]
+def _entries(queues: list[tuple[ParallelInputQueue, str]]) -> list[SourceEntry]:
+    return [SourceEntry(queue.source, queue.traits, where) for queue, where in queues]
 
 
-def _count(entries: list[Entry], wanted: int) -> int:
+def _count(entries: list[SourceEntry], wanted: int) -> int:
     if wanted < 1:
         raise UsageError(
             "The external source cannot run in parallel mode without Python workers pool, and "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headrace.errors import SourceWorkerError, UsageError
 from headrace.operators.support.external.parallel.parcel import Part, copied
 from headrace.operators.support.external.parallel.tasks import RewindTask, SourceRunner
-from headrace.operators.support.external.parallel.workers import Entry, TaskHandle, raised_in
+from headrace.operators.support.external.parallel.workers import SourceEntry, TaskHandle, raised_in
 from headrace.tensors.pool import HostPool
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _work(jobs: queue.SimpleQueue[_Job | None]) -> None:
 class ThreadPool:
     """Threads of one pipeline that run sources."""
 
-    def __init__(self, entries: list[Entry], count: int) -> None:
+    def __init__(self, entries: list[SourceEntry], count: int) -> None:
         self.size = count
         self._entries = entries
         # Each thread has its own, which knows which sample it is at; what only goes forward

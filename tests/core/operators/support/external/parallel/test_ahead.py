@@ -7,7 +7,11 @@ import pytest
 
 from headrace.operators.support.external.parallel.ahead import ForwardAhead, IndexedAhead
 from headrace.operators.support.external.parallel.tasks import SourceRunner, traits_of
-from headrace.operators.support.external.parallel.workers import Entry, TaskHandle, useful_workers
+from headrace.operators.support.external.parallel.workers import (
+    SourceEntry,
+    TaskHandle,
+    useful_workers,
+)
 
 
 class AtOnce:
@@ -217,7 +221,10 @@ def test_an_error_of_a_new_beginning_is_not_lost():
 
 
 def test_how_many_workers_have_something_to_do():
-    forward, parts = Entry([], traits([]), ""), Entry(Parts(1, 1), traits(Parts(1, 1)), "")
+    forward, parts = (
+        SourceEntry([], traits([]), ""),
+        SourceEntry(Parts(1, 1), traits(Parts(1, 1)), ""),
+    )
     assert useful_workers([forward], 4) == 1
     assert useful_workers([forward, parts], 4) == 3
-    assert useful_workers([forward, Entry(three, traits(three), "")], 4) == 4
+    assert useful_workers([forward, SourceEntry(three, traits(three), "")], 4) == 4

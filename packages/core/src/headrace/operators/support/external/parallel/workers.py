@@ -28,7 +28,7 @@ class TaskHandle:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SourceEntry:
     """A source, for the workers."""
 
     source: Any
@@ -56,7 +56,7 @@ class Workers(Protocol):
         """End all workers."""
 
 
-def useful_workers(entries: list[Entry], wanted: int) -> int:
+def useful_workers(entries: list[SourceEntry], wanted: int) -> int:
     """Number of the `wanted` workers that can have a task at a time."""
     if any(e.traits.indexed for e in entries):
         return wanted
