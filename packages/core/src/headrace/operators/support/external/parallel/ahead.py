@@ -29,7 +29,7 @@ Parcels = list[list["Part"]]
 
 
 @dataclass(slots=True)
-class _Asked:
+class _Request:
     """A batch that workers are at."""
 
     position: tuple[int, int, int]
@@ -48,7 +48,7 @@ class IndexedAhead:
         self._source = source
         self._traits = traits
         self._depth = depth
-        self._asked: deque[_Asked] = deque()
+        self._asked: deque[_Request] = deque()
 
     def collect(self, size: int, iteration: int, epoch: int) -> Parcels:
         """The batch of an iteration."""
@@ -81,7 +81,7 @@ class IndexedAhead:
                 self._workers.submit(self._number, task, place)
                 for task, place in zip(tasks, places, strict=True)
             ]
-            self._asked.append(_Asked((size, k, epoch), tickets))
+            self._asked.append(_Request((size, k, epoch), tickets))
 
     def _tasks(self, size: int, iteration: int, epoch: int) -> list[Task]:
         if self._traits.batch:
