@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rest:
+class Remainder:
     """Samples left of an epoch.
 
     Attributes
@@ -42,7 +42,7 @@ class Rest:
         return self.samples[shard * count // num_shards : (shard + 1) * count // num_shards]
 
 
-def find_rest(order: ReadingOrder, origin: Mapping[str, Any]) -> Rest:
+def find_rest(order: ReadingOrder, origin: Mapping[str, Any]) -> Remainder:
     """Find the samples that the readers of other shards have left.
 
     They are assumed to have drawn equally much, but for bad samples that one of them may have
@@ -65,4 +65,4 @@ def find_rest(order: ReadingOrder, origin: Mapping[str, Any]) -> Rest:
         for other in others:
             samples += other.left_until(epoch)
         epoch += not samples
-    return Rest(copy.deepcopy(dict(origin)), epoch, samples)
+    return Remainder(copy.deepcopy(dict(origin)), epoch, samples)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError
-from headrace.operators.readers.dealing import Rest, find_rest
+from headrace.operators.readers.dealing import Remainder, find_rest
 from headrace.operators.readers.standard_shuffle import (
     MinimalStandard,
     shuffle_32,
@@ -136,7 +136,7 @@ class ReadingOrder:
         self._since_drawn = 0
         self._random = MinimalStandard.seeded(seed).value if random_shuffle else 0
         self._entries: _EpochEntries | None = None
-        self.rest: Rest | None = None
+        self.rest: Remainder | None = None
         """Samples that other shards have left of an epoch which goes on here."""
 
     @property
@@ -345,7 +345,7 @@ class ReadingOrder:
             self.rest = None if origin is None else find_rest(self, origin)
             self._entries = None
 
-    def rest_in(self, epoch: int) -> Rest | None:
+    def rest_in(self, epoch: int) -> Remainder | None:
         """Samples left by other shards, if they make up `epoch`."""
         rest = self.rest
         return rest if rest is not None and rest.samples and rest.epoch == epoch else None
