@@ -83,7 +83,7 @@ def begin_decoding(
     return out, finish
 
 
-class _Work(NamedTuple):
+class _Assignment(NamedTuple):
     """Assignment of images to the device's decoders."""
 
     engines: JpegEngines | None
@@ -99,7 +99,7 @@ def _assigned(
     decoders: Decoders,
     out: DeviceBatch,
     host: HostDecoding,
-) -> _Work:
+) -> _Assignment:
     """Choose a decoder for each image; what is for the CPU is submitted to `host`."""
     engines: JpegEngines | None = None
     for_engines: list[Job | PlainJob] = []
@@ -128,4 +128,4 @@ def _assigned(
             for_engines.append(job)
         else:
             for_others.append((decoder, job))
-    return _Work(engines, for_engines, for_others)
+    return _Assignment(engines, for_engines, for_others)
