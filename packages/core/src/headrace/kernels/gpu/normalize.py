@@ -43,7 +43,7 @@ class Parameter(NamedTuple):
     """True if there is a single number, for all samples or for each of them."""
 
 
-class Given(NamedTuple):
+class HostParameter(NamedTuple):
     """Means or scales that are known on the host."""
 
     values: np.ndarray
@@ -60,7 +60,7 @@ def mean_type(dtype: np.dtype) -> np.dtype:
 
 
 def uploaded(
-    queue: Queue, given: Given, dtype: np.dtype, shapes: np.ndarray, blocks: Blocks
+    queue: Queue, given: HostParameter, dtype: np.dtype, shapes: np.ndarray, blocks: Blocks
 ) -> Parameter:
     """`given` on the device, spread to the groups of samples of these `shapes`."""
     values = given.values.astype(dtype, copy=False)
@@ -76,7 +76,7 @@ def uploaded(
 
 
 def _spread(
-    given: Given, values: np.ndarray, shapes: np.ndarray, blocks: Blocks
+    given: HostParameter, values: np.ndarray, shapes: np.ndarray, blocks: Blocks
 ) -> list[np.ndarray]:
     found, begin = [], 0
     for index, shape in enumerate(shapes.tolist()):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from headrace.kernels.gpu.normalize import Given, mean_type, normalization, uploaded
+from headrace.kernels.gpu.normalize import HostParameter, mean_type, normalization, uploaded
 from headrace.kernels.gpu.normalize_blocks import Blocks
 from headrace.kernels.gpu.normalize_estimate import estimate_rows, suits
 from headrace.kernels.gpu.normalize_moments import estimated, moments
@@ -32,15 +32,15 @@ class Estimate(NamedTuple):
     batch: bool
 
 
-def given_values(c: BatchContext, name: str) -> Given | None:
+def given_values(c: BatchContext, name: str) -> HostParameter | None:
     """Argument `name` of all samples; `None` if it is not given."""
     constant = getattr(c.args, name)
     if constant is not None:
-        return Given(constant.reshape(-1), [constant.shape])
+        return HostParameter(constant.reshape(-1), [constant.shape])
     values = c.values(name)
     if values[0] is None:
         return None
-    return Given(
+    return HostParameter(
         np.concatenate([value.reshape(-1) for value in values]), [value.shape for value in values]
     )
 
@@ -50,8 +50,8 @@ def samples_by_axes(
     axes_of: Callable[[Shape, Shape | None, Shape | None], Axes],
     reduced: Axes | None,
     shapes: np.ndarray,
-    mean: Given | None,
-    factor: Given | None,
+    mean: HostParameter | None,
+    factor: HostParameter | None,
 ) -> dict[Axes, np.ndarray | None]:
     """Samples by the axes along which they have the same parameters; `None` stands for all."""
     found: dict[Axes, list[np.ndarray]] = {}
@@ -70,7 +70,7 @@ def samples_by_axes(
 
 
 def _by_parameters(
-    count: int, mean: Given | None, factor: Given | None
+    count: int, mean: HostParameter | None, factor: HostParameter | None
 ) -> dict[tuple[Shape | None, Shape | None], np.ndarray]:
     """Samples by the shapes of their mean and deviation."""
     given = [_shapes(mean), _shapes(factor)]
@@ -82,7 +82,7 @@ def _by_parameters(
     return {key: np.array(members) for key, members in found.items()}
 
 
-def _shapes(given: Given | None) -> repeat[Shape | None] | list[Shape]:
+def _shapes(given: HostParameter | None) -> repeat[Shape | None] | list[Shape]:
     if given is None:
         return repeat(None)
     return given.shapes if len(given.shapes) > 1 else repeat(given.shapes[0])
@@ -109,8 +109,8 @@ def normalize_samples(
     out: DeviceBatch,
     blocks: Blocks,
     members: np.ndarray | None,
-    mean: Given | None,
-    factor: Given | None,
+    mean: HostParameter | None,
+    factor: HostParameter | None,
     estimate: Estimate,
     shift: float,
 ) -> None:
@@ -140,9 +140,11 @@ def normalize_samples(
         queue.launch(*launch)
 
 
-def _given_of(given: Given | None, members: np.ndarray) -> Given | None:
+def _given_of(given: HostParameter | None, members: np.ndarray) -> HostParameter | None:
     if given is None or len(given.shapes) == 1:
         return given
     ends = np.cumsum([math.prod(shape) for shape in given.shapes])
     parts = np.split(given.values, ends[:-1])
-    return Given(np.concatenate([parts[i] for i in members]), [given.shapes[i] for i in members])
+    return HostParameter(
+        np.concatenate([parts[i] for i in members]), [given.shapes[i] for i in members]
+    )
