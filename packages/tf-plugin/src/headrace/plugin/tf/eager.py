@@ -28,7 +28,7 @@ _given_up: deque[Any] = deque()
 """Owners of GPU memory that TensorFlow has released."""
 
 
-class _Lent:
+class _LentMemory:
     """Owns memory for as long as TensorFlow has it."""
 
     __slots__ = ("_owner",)
@@ -67,7 +67,7 @@ def from_gpu(tensor: TensorGPU) -> Any:
         tensor = tensor._make_copy()
     access = tensor._access
     access.grant_host()
-    lent = Access(access.runtime, (_Lent(access),), None, None)
+    lent = Access(access.runtime, (_LentMemory(access),), None, None)
     shared = TensorGPU._wrap(
         lent, tensor._address, tensor._shape, tensor._layout, tensor._dtype, tensor._source
     )
