@@ -28,7 +28,7 @@ import numpy as np
 
 from headrace.kernels.cpu.decode.header import read_header
 from headrace.kernels.cpu.decode.jpeg_scan import scan_jpegs
-from headrace.kernels.cpu.decode.pixels import Wanted, decode
+from headrace.kernels.cpu.decode.pixels import PixelFormat, decode
 from headrace.kernels.cpu.random_crop import crop_window
 from headrace.kernels.gpu.decode import nvimagecodec_module
 from headrace.kernels.gpu.decode.batch import begin_decoding
@@ -42,7 +42,7 @@ from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.device import get_device
 from headrace.tensors.gpu.queue import Queue
 
-RGB = Wanted("RGB", np.dtype(np.uint8))
+RGB = PixelFormat("RGB", np.dtype(np.uint8))
 ENGINES = "JPEG engines"
 KINDS = {
     ENGINES: (),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.kernels.cpu.decode.header import read_header
-from headrace.kernels.cpu.decode.pixels import Wanted
+from headrace.kernels.cpu.decode.pixels import PixelFormat
 from headrace.kernels.gpu.decode.host import Sample
 from headrace.kernels.gpu.decode.options import DecoderOptions
 from headrace.tensors.gpu.device import get_device
@@ -19,7 +19,7 @@ def test_memory_that_is_dropped_while_work_reads_it(gpu_runtime):
     device = get_device(0)
     stream = gpu_runtime.acquire_stream()
     queue = device.queue(stream)
-    wanted = Wanted("RGB", np.dtype(np.uint8))
+    wanted = PixelFormat("RGB", np.dtype(np.uint8))
     data = np.frombuffer(jpegs()["jpeg-200x300"], np.uint8)
     header = read_header(data.data)
     samples = [Sample(i, data, header, None, wanted.shape(header)) for i in range(COUNT)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headrace.kernels.cpu.decode.header import read_header
-from headrace.kernels.cpu.decode.pixels import Wanted
+from headrace.kernels.cpu.decode.pixels import PixelFormat
 from headrace.kernels.gpu.decode import nvimagecodec
 from headrace.kernels.gpu.decode.decoders import decoders_of, host_threads
 from headrace.kernels.gpu.decode.host import Sample
@@ -19,7 +19,7 @@ from tests.support.encoded_images import jpegs
 from tests.support.gpu.decoding import decode_batch
 from tests.support.gpu.session import gpu_session
 
-RGB = Wanted("RGB", np.dtype(np.uint8))
+RGB = PixelFormat("RGB", np.dtype(np.uint8))
 NAMES = ("jpeg-4:2:0", "jpeg-gray", "jpeg-exif6", "jpeg-200x300")
 
 

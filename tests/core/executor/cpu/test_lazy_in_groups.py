@@ -22,7 +22,9 @@ _PLAIN = [encoded(60 + 9 * k, 90 - 7 * k, seed=k) for k in range(9)]
 def _can_be_decoded(data: bytes) -> bool:
     array = np.frombuffer(data, np.uint8)
     try:
-        pixels.decode(array, read_header(data), pixels.Wanted("RGB", U8), None, np.empty, np.empty)
+        pixels.decode(
+            array, read_header(data), pixels.PixelFormat("RGB", U8), None, np.empty, np.empty
+        )
     except errors.BadSampleError:
         return False
     return True

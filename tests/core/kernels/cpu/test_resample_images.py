@@ -11,7 +11,7 @@ import pytest
 from headrace.kernels.cpu import half, resample
 from headrace.kernels.cpu.decode.backend import has_nvimagecodec
 from headrace.kernels.cpu.decode.header import read_header
-from headrace.kernels.cpu.decode.pixels import Wanted, decode
+from headrace.kernels.cpu.decode.pixels import PixelFormat, decode
 from tests.support.encoded_images import jpegs
 from tests.support.images import encoded, picture
 
@@ -59,7 +59,7 @@ def one_by_one(data, out, rows, columns, top, left, mirror, *, antialias, color=
         y0, x0, y1, x1 = region
         source = data[y0:y1, x0:x1]
     else:
-        source = decode(data, read_header(data.data), Wanted(color, U8), region, temp, temp)
+        source = decode(data, read_header(data.data), PixelFormat(color, U8), region, temp, temp)
     resample.resample_image(source, taps.low, beside.low, taps, beside, out, temp, **keywords)
 
 

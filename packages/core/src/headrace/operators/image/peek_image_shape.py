@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.errors import DataTypeError
-from headrace.kernels.cpu.decode.pixels import Wanted
+from headrace.kernels.cpu.decode.pixels import PixelFormat
 from headrace.operators.support.argument_types import BoolArg, DataTypeArg, ImageTypeArg
 from headrace.operators.support.decode.encoded import check_encoded, open_encoded
 from headrace.operators.support.decode.image_decoder import ENCODED
@@ -62,7 +62,7 @@ class PeekImageShape(SampleOperator):
             allowed = ", ".join(t.name for t in _DTYPES)
             raise DataTypeError(f"`dtype` must be one of {allowed}, got {args.dtype.name}.")
         self._dtype = np.dtype(to_numpy_type(args.dtype))
-        self._wanted = Wanted(args.image_type.name, self._dtype, args.adjust_orientation)
+        self._wanted = PixelFormat(args.image_type.name, self._dtype, args.adjust_orientation)
         return Spec(args.dtype, 1)
 
     def cpu(self, c: SampleContext, encoded: np.ndarray) -> np.ndarray:

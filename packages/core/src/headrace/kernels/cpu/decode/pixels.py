@@ -16,7 +16,7 @@ from headrace.kernels.cpu.decode.stored import Allocator, Region, decode_stored
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PixelFormat:
     """Format that decoded pixels are wanted in."""
 
     color: str
@@ -56,7 +56,7 @@ class Wanted:
 def decode(
     data: np.ndarray,
     header: ImageHeader,
-    wanted: Wanted,
+    wanted: PixelFormat,
     region: Region | None,
     empty: Allocator,
     temp: Allocator,
@@ -77,7 +77,7 @@ def _decode(
     data: np.ndarray,
     header: ImageHeader,
     native: np.dtype,
-    wanted: Wanted,
+    wanted: PixelFormat,
     region: Region | None,
     empty: Allocator,
     temp: Allocator,

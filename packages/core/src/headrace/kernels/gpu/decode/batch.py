@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headrace.kernels.cpu.decode.pixels import Wanted
+from headrace.kernels.cpu.decode.pixels import PixelFormat
 from headrace.kernels.gpu.decode.cache import Cached, DecodedCache
 from headrace.kernels.gpu.decode.decoders import (
     Decoders,
@@ -31,7 +31,7 @@ def begin_decoding(
     queue: Queue,
     samples: list[Sample],
     count: int,
-    wanted: Wanted,
+    wanted: PixelFormat,
     options: DecoderOptions,
     threads: int = 0,
     cached: Sequence[tuple[int, Cached]] = (),
@@ -95,7 +95,7 @@ def _assigned(
     queue: Queue,
     samples: list[Sample],
     plain: PlainJpegs | None,
-    wanted: Wanted,
+    wanted: PixelFormat,
     decoders: Decoders,
     out: DeviceBatch,
     host: HostDecoding,

@@ -11,7 +11,7 @@ import numpy as np
 
 from headrace.errors import HeadraceError
 from headrace.kernels.cpu.decode.image_header import ImageHeader
-from headrace.kernels.cpu.decode.pixels import Wanted, decode
+from headrace.kernels.cpu.decode.pixels import PixelFormat, decode
 from headrace.kernels.cpu.decode.stored import Region
 from headrace.tensors.gpu.pinned import is_pinned
 from headrace.tensors.gpu.queue import Queue
@@ -40,7 +40,9 @@ def without_frames(error: Exception) -> Exception:
 class HostDecoding:
     """Samples of one batch that are decoded on the CPU."""
 
-    def __init__(self, queue: Queue, wanted: Wanted, threads: ThreadPoolExecutor | None) -> None:
+    def __init__(
+        self, queue: Queue, wanted: PixelFormat, threads: ThreadPoolExecutor | None
+    ) -> None:
         self._queue = queue
         self._wanted = wanted
         self._threads = threads

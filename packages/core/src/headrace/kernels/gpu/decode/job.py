@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.kernels.cpu.decode.exif import UPRIGHT, stored_region, turned
-from headrace.kernels.cpu.decode.pixels import Wanted
+from headrace.kernels.cpu.decode.pixels import PixelFormat
 from headrace.kernels.cpu.decode.stored import Region
 from headrace.kernels.gpu.decode.convert import Decoded, convert
 from headrace.kernels.gpu.decode.host import Sample
@@ -41,7 +41,7 @@ class DecodePlan(NamedTuple):
         return height * width * channels * self.dtype.itemsize
 
 
-def plan(sample: Sample, wanted: Wanted, channels: int, *, cuts: bool) -> DecodePlan:
+def plan(sample: Sample, wanted: PixelFormat, channels: int, *, cuts: bool) -> DecodePlan:
     """Plan the steps of an image of so many decoded channels to its place."""
     _, _, header, region, (height, width, _) = sample
     native = header.dtype
@@ -88,7 +88,7 @@ class Job:
         queue: Queue,
         samples: list[Sample],
         color: str,
-        wanted: Wanted,
+        wanted: PixelFormat,
         addresses: list[int],
         *,
         cuts: bool,
@@ -118,7 +118,9 @@ class Job:
         regions = [p.region for p in self.plans]
         return Tables(sources, sizes, images, extents(regions) if any(regions) else None)
 
-    def finish(self, queue: Queue, good: list[bool] | np.ndarray, wanted: Wanted) -> list[Sample]:
+    def finish(
+        self, queue: Queue, good: list[bool] | np.ndarray, wanted: PixelFormat
+    ) -> list[Sample]:
         """Queue what follows decoding; return the samples that were not decoded."""
         waiting: dict[np.dtype, list[Decoded]] = {}
         for p, place, target, well in zip(self.plans, self.places, self.targets, good, strict=True):

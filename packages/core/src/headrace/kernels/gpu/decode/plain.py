@@ -14,7 +14,7 @@ import numpy as np
 
 from headrace.kernels.cpu.decode.header import read_header
 from headrace.kernels.cpu.decode.jpeg_scan import ScannedJpegs
-from headrace.kernels.cpu.decode.pixels import Wanted
+from headrace.kernels.cpu.decode.pixels import PixelFormat
 from headrace.kernels.cpu.decode.stored import Region
 from headrace.kernels.gpu.decode.host import Sample
 from headrace.kernels.gpu.decode.nvjpeg import IMAGE, Tables, extents
@@ -109,7 +109,7 @@ class PlainJpegs:
 def plain_jpegs(
     encoded: Encoded,
     scanned: ScannedJpegs,
-    wanted: Wanted,
+    wanted: PixelFormat,
     regions: np.ndarray | None = None,
 ) -> PlainJpegs | None:
     """The plain images of a batch, if such images need no conversion to become what is wanted."""
@@ -167,6 +167,6 @@ class PlainJob:
                 regions[whole] = 0, 0, -1, -1
         return Tables(sources, sizes, images, regions)
 
-    def finish(self, queue: Queue, good: np.ndarray, wanted: Wanted) -> list[Sample]:
+    def finish(self, queue: Queue, good: np.ndarray, wanted: PixelFormat) -> list[Sample]:
         """The images that were not decoded."""
         return [] if good.all() else self.images.only(~good).samples()

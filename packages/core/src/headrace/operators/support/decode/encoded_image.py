@@ -6,7 +6,7 @@ import numpy as np
 
 from headrace.kernels.cpu.decode.diagnosis import has_end_of_image
 from headrace.kernels.cpu.decode.image_header import ImageHeader
-from headrace.kernels.cpu.decode.pixels import Wanted, decode
+from headrace.kernels.cpu.decode.pixels import PixelFormat, decode
 from headrace.kernels.cpu.decode.stored import Region
 from headrace.operators.support.lazy_image import Allocator, LazyImage, PlainSource
 from headrace.operators.support.operator import SampleContext
@@ -36,7 +36,7 @@ class EncodedImage(LazyImage):
         context: SampleContext,
         data: np.ndarray,
         header: ImageHeader,
-        wanted: Wanted,
+        wanted: PixelFormat,
         *,
         must_be_complete: bool = False,
     ) -> None:

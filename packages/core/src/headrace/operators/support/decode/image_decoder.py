@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError, DataTypeError
-from headrace.kernels.cpu.decode.pixels import Wanted
+from headrace.kernels.cpu.decode.pixels import PixelFormat
 from headrace.kernels.cpu.decode.stored import Region
 from headrace.operators.support.argument_types import (
     BoolArg,
@@ -196,7 +196,7 @@ class ImageDecoder(SampleOperator):
                 f"`max_pixels` is {args.max_pixels}, but must be at least 1; leave it out for no "
                 "limit."
             )
-        self._wanted = Wanted(
+        self._wanted = PixelFormat(
             args.output_type.name,
             np.dtype(to_numpy_type(args.dtype)),
             args.adjust_orientation,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import BadSamplesError
-from headrace.kernels.cpu.decode.pixels import Wanted
+from headrace.kernels.cpu.decode.pixels import PixelFormat
 from headrace.operators.support.decode.encoded import open_encoded
 from headrace.operators.support.operator import BatchContext, HostBatch
 from headrace.operators.support.planning import SampleContexts, sample_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def decode_mixed(
-    op: ImageDecoder, c: BatchContext, wanted: Wanted, encoded: HostBatch, *others: HostBatch
+    op: ImageDecoder, c: BatchContext, wanted: PixelFormat, encoded: HostBatch, *others: HostBatch
 ) -> DeviceBatch:
     """Decode a batch onto the GPU; what waits for decoders is deferred."""
     from headrace.kernels.cpu.decode.jpeg_scan import scan_jpegs
