@@ -7,7 +7,7 @@ import pytest
 
 from headrace.kernels.cpu.decode import convert as cpu
 from headrace.kernels.cpu.decode.exif import turned, upright
-from headrace.kernels.gpu.decode.convert import Decoded, convert
+from headrace.kernels.gpu.decode.convert import DecodedImages, convert
 from tests.support.gpu.session import gpu_session
 
 SHAPES = ((1, 1), (1, 300), (300, 1), (33, 65), (64, 32), (5, 7), (100, 3))
@@ -37,7 +37,7 @@ def converted(images, orientations, target, *, ycbcr=False, scattered=False):
         stored = s.upload(images)
         out = s.queue.empty(shapes, target)
         work = [
-            Decoded(source, place, *image.shape, orientation, image.shape[1])
+            DecodedImages(source, place, *image.shape, orientation, image.shape[1])
             for source, place, image, orientation in zip(
                 stored.pointers.tolist(), out.pointers.tolist(), images, orientations, strict=True
             )
@@ -131,7 +131,7 @@ def test_windows(target, ycbcr):
             columns = images[i // 2].shape[1]
             begin = begins[i // 2] + (y * columns + x) * 3
             work.append(
-                Decoded(begin, places[i], end_y - y, end_x - x, 3, orientations[i], columns)
+                DecodedImages(begin, places[i], end_y - y, end_x - x, 3, orientations[i], columns)
             )
         convert(s.queue, work, np.dtype(np.uint8), np.dtype(target), ycbcr=ycbcr)
         got = s.download(out)

@@ -34,7 +34,7 @@ _DESCRIPTOR = record("""decode.convert:DecodedImage {
 }""")
 
 
-class Decoded(NamedTuple):
+class DecodedImages(NamedTuple):
     """An image in device memory as it is stored, HWC, that waits for conversion."""
 
     source: int
@@ -51,7 +51,7 @@ class Decoded(NamedTuple):
 
 
 def convert(
-    queue: Queue, images: list[Decoded], native: np.dtype, target: np.dtype, *, ycbcr: bool
+    queue: Queue, images: list[DecodedImages], native: np.dtype, target: np.dtype, *, ycbcr: bool
 ) -> None:
     """Queue the conversion of `images`, whose elements are of type `native`."""
     table = np.array(images, np.int64).reshape(len(images), 7)

@@ -10,7 +10,7 @@ import numpy as np
 from headrace.kernels.cpu.decode.exif import UPRIGHT, stored_region, turned
 from headrace.kernels.cpu.decode.pixels import PixelFormat
 from headrace.kernels.cpu.decode.stored import Region
-from headrace.kernels.gpu.decode.convert import Decoded, convert
+from headrace.kernels.gpu.decode.convert import DecodedImages, convert
 from headrace.kernels.gpu.decode.host import Sample
 from headrace.kernels.gpu.decode.nvjpeg import IMAGE, Tables, extents
 from headrace.tensors.gpu.queue import Queue
@@ -122,14 +122,16 @@ class Job:
         self, queue: Queue, good: list[bool] | np.ndarray, wanted: PixelFormat
     ) -> list[Sample]:
         """Queue what follows decoding; return the samples that were not decoded."""
-        waiting: dict[np.dtype, list[Decoded]] = {}
+        waiting: dict[np.dtype, list[DecodedImages]] = {}
         for p, place, target, well in zip(self.plans, self.places, self.targets, good, strict=True):
             if p.is_final or not well:
                 continue
             top, left, bottom, right = p.window
             _, row, channels = p.shape
             begin = place + (top * row + left) * channels * p.dtype.itemsize
-            image = Decoded(begin, target, bottom - top, right - left, channels, p.orientation, row)
+            image = DecodedImages(
+                begin, target, bottom - top, right - left, channels, p.orientation, row
+            )
             waiting.setdefault(p.dtype, []).append(image)
         for native, images in waiting.items():
             convert(queue, images, native, wanted.dtype, ycbcr=wanted.color == "YCbCr")
