@@ -34,7 +34,7 @@ class Running:
 
     __slots__ = ("_job", "_owner", "_status")
 
-    def __init__(self, job: np.ndarray, owner: _Shared) -> None:
+    def __init__(self, job: np.ndarray, owner: _ThreadState) -> None:
         self._job = job
         self._owner = owner
         self._status: int | None = None
@@ -52,7 +52,7 @@ class Running:
             self._owner.abandoned.append(self._job)
 
 
-class _Shared:
+class _ThreadState:
     """State shared by the thread and those that give it work."""
 
     def __init__(self, lock: np.ndarray) -> None:
@@ -102,7 +102,7 @@ class EngineThread:
     """Decodes batches one after the other, and makes other calls that must not come in between."""
 
     def __init__(self, runtime: Runtime, lock: np.ndarray) -> None:
-        self._shared = _Shared(lock)
+        self._shared = _ThreadState(lock)
         threading.Thread(
             target=_run,
             args=(self._shared, weakref.ref(runtime)),
@@ -133,7 +133,7 @@ def _other() -> np.ndarray:
     return job
 
 
-def _run(shared: _Shared, runtime: weakref.ref[Runtime]) -> None:
+def _run(shared: _ThreadState, runtime: weakref.ref[Runtime]) -> None:
     found = runtime()
     if found is None:
         return
