@@ -19,7 +19,7 @@ from headrace.executor.processes.messages import EMPTY, Called, CallTask, More, 
 from headrace.executor.processes.pool import POOL
 from headrace.executor.processes.shared_pool import SHARED_POOL, Place
 from headrace.executor.processes.worker_process import LostWorkerError, WorkerProcess, lost_error
-from headrace.operators.support.python_function import Call, FunctionCaller
+from headrace.operators.support.python_function import CallResult, FunctionCaller
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.batch_step import HostBatchContext
@@ -43,7 +43,7 @@ class RemoteFunctions:
         self._room_bytes: dict[int, int] = {}
         """Recent number of bytes that each function returned for a sample, by its number."""
 
-    def calls(self, c: HostBatchContext, op: FunctionCaller) -> Iterable[Call] | None:
+    def calls(self, c: HostBatchContext, op: FunctionCaller) -> Iterable[CallResult] | None:
         """Yield the results of calling the function of `op` in workers; `None` if it must be called
         here.
         """
@@ -109,7 +109,7 @@ class _Calls:
         self._kept = inputs
         """Owners of the memory that workers read."""
 
-    def all(self) -> list[Call]:
+    def all(self) -> list[CallResult]:
         """Make all calls; the results are in the order of the samples."""
         size = self._c.size
         wanted = 1 if self._takes_batches else -(-size // _LEAST_SAMPLES)
@@ -139,7 +139,7 @@ class _Calls:
         assert worker is not None
         return worker
 
-    def _again(self, indices: list[int], lost: LostWorkerError) -> list[Call]:
+    def _again(self, indices: list[int], lost: LostWorkerError) -> list[CallResult]:
         """Calls for samples whose worker has ended."""
         if self.processes.policy == "raise":
             raise self._error(lost, indices)
@@ -152,11 +152,11 @@ class _Calls:
         for index in indices:
             calls, error = self._once([index])
             if error is not None:
-                calls = [Call(index, (), BadSampleError(str(self._error(error, [index]))))]
+                calls = [CallResult(index, (), BadSampleError(str(self._error(error, [index]))))]
             found += calls
         return found
 
-    def _once(self, indices: list[int]) -> tuple[list[Call], LostWorkerError | None]:
+    def _once(self, indices: list[int]) -> tuple[list[CallResult], LostWorkerError | None]:
         worker = self.processes.lend(again=True)
         assert worker is not None
         part = _Part(self, worker)
@@ -199,7 +199,7 @@ class _Part:
         except LostWorkerError as error:
             self._lose(error)
 
-    def finished(self) -> list[Call]:
+    def finished(self) -> list[CallResult]:
         """Wait for the worker; what it has made, nothing where it has ended."""
         worker = self._worker
         if worker is None:
@@ -238,7 +238,7 @@ class _Part:
         self._worker.show(place.file)
         return place
 
-    def _taken(self, answer: Called) -> list[Call]:
+    def _taken(self, answer: Called) -> list[CallResult]:
         found, used = [], 0
         for index, values, error, raised in answer.calls:
             arrays = []
@@ -250,6 +250,6 @@ class _Part:
                 used += arrays[-1].nbytes
             failed = None if error is None else error.unpacked()
             assert failed is None or isinstance(failed, Exception)
-            found.append(Call(index, arrays, failed, raised))
+            found.append(CallResult(index, arrays, failed, raised))
         self._calls.functions.returned(self._calls.number, used // len(self.indices))
         return found

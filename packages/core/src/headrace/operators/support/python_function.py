@@ -145,7 +145,7 @@ class FunctionCaller(BatchOperator):
             calls = self.calls([c.own(position) for position in range(len(samples))], c.size)
         self._keep_all(c, calls, keep, c.fail)
 
-    def calls(self, inputs: list[list[np.ndarray]], size: int) -> Iterator[Call]:
+    def calls(self, inputs: list[list[np.ndarray]], size: int) -> Iterator[CallResult]:
         """Call the function with samples in host memory, which become its own."""
         shown = [[self.shown(row) for row in rows] for rows in inputs]
         return self._calls(shown, size, self.taken)
@@ -175,7 +175,7 @@ class FunctionCaller(BatchOperator):
 
     def _calls(
         self, inputs: list[list[Any]], size: int, taken: Callable[[Any], Any]
-    ) -> Iterator[Call]:
+    ) -> Iterator[CallResult]:
         """Call the function for samples or for the batch, one after the other."""
         function, count = self.args.function, self.args.num_outputs
         results: Sequence[Any] = ()
@@ -184,7 +184,7 @@ class FunctionCaller(BatchOperator):
                 results = as_outputs(function(*inputs), count)
                 check_lists(results, size)
             except Exception as error:
-                yield Call(None, (), error, raised_at(error))
+                yield CallResult(None, (), error, raised_at(error))
                 return
         for index in range(size):
             try:
@@ -192,15 +192,15 @@ class FunctionCaller(BatchOperator):
                     values = tuple(each[index] for each in results)
                 else:
                     values = as_outputs(function(*[each[index] for each in inputs]), count)
-                call = Call(index, tuple(map(taken, values)))
+                call = CallResult(index, tuple(map(taken, values)))
             except Exception as error:
-                call = Call(index, (), error, raised_at(error))
+                call = CallResult(index, (), error, raised_at(error))
             yield call
 
     def _keep_all(
         self,
         c: Any,
-        calls: Iterable[Call],
+        calls: Iterable[CallResult],
         keep: Callable[[int, Sequence[Any]], None],
         fail: Callable[..., None],
     ) -> None:
@@ -238,7 +238,7 @@ class FunctionCaller(BatchOperator):
         return RuntimeTypedBatch(target, kind.spec)
 
 
-class Call(NamedTuple):
+class CallResult(NamedTuple):
     """Results of a function for one sample."""
 
     sample: int | None
