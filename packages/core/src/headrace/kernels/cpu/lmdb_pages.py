@@ -32,7 +32,7 @@ _NONE = 2**64 - 1
 _DAMAGED = "a page is damaged"
 
 
-class Extents(NamedTuple):
+class ValueExtents(NamedTuple):
     """The entries of a data base, in the order of their keys."""
 
     keys: list[bytes]
@@ -40,7 +40,7 @@ class Extents(NamedTuple):
     sizes: np.ndarray
 
 
-def read_extents(path: str) -> Extents:
+def read_extents(path: str) -> ValueExtents:
     """Find the entries of the data base in a file."""
     data = np.memmap(path, np.uint8, "r")
     page_bytes, by_bytes, count, root = _newest(data)
@@ -87,7 +87,7 @@ def read_extents(path: str) -> Extents:
     if by_bytes and any(map(operator.ge, keys, keys[1:])):
         raise ValueError("its keys are not in order")
     nothing = [np.zeros(0, np.int64)]
-    return Extents(keys, np.concatenate(offsets or nothing), np.concatenate(sizes or nothing))
+    return ValueExtents(keys, np.concatenate(offsets or nothing), np.concatenate(sizes or nothing))
 
 
 def _check_large(
