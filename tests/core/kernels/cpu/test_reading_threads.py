@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headrace.kernels.cpu.reading_loop import SLOTS
-from headrace.kernels.cpu.reading_threads import BeingRead, Extents, ReadingThreads
+from headrace.kernels.cpu.reading_threads import BeingRead, FileExtents, ReadingThreads
 
 COUNT = 40
 
@@ -45,7 +45,7 @@ def expected(folder, names):
 
 
 def begin(threads, names, root, numbers=None, guess=0):
-    found = Extents.of(names, str(root))
+    found = FileExtents.of(names, str(root))
     numbers = np.arange(len(names)) if numbers is None else np.array(numbers)
     return BeingRead(threads, found, numbers, np.empty, guess)
 
@@ -93,7 +93,7 @@ def test_the_thread_that_asks_may_read_itself(folder, guess):
     (folder / "empty").write_bytes(b"")
     names = [*names_in(folder), "missing", "."]
     numbers = [*range(0, COUNT, 3), COUNT + 1, COUNT, COUNT + 2, 3]
-    read = read_now(Extents.of(names, str(folder)), numbers, guess)
+    read = read_now(FileExtents.of(names, str(folder)), numbers, guess)
     want = expected(folder, [names[n] for n in numbers[:-4]])
     assert contents(read) == [*want, None, b"", None, *expected(folder, [names[3]])]
 
@@ -105,7 +105,7 @@ def test_extents_within_files(folder, threads):
     files = np.array([0, 0, 1, 0, 1, 1, 1])
     offsets = np.array([3, 190, 0, 3, 50, 49, 60])
     sizes = np.array([10, -1, 50, 190, 0, 2, -1])
-    extents = Extents.of(
+    extents = FileExtents.of(
         ["long 0", "long 1"], str(folder), files=files, offsets=offsets, sizes=sizes, largest=100
     )
     numbers = [1, 0, 2, 4, 3, 5, 6, 1]
@@ -118,7 +118,7 @@ def test_extents_within_files(folder, threads):
 
 def test_no_file_stays_open(folder):
     names = [*names_in(folder), "missing", "."]
-    extents = Extents.of(names, str(folder))
+    extents = FileExtents.of(names, str(folder))
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
         read_now(extents, range(len(names)))
@@ -134,16 +134,16 @@ def test_files_that_grow_while_they_are_read(folder):
             file.write(b"x" * 700)
         return np.empty(shape, dtype)
 
-    read = BeingRead(None, Extents.of(["02", "01"], str(folder)), np.arange(2), empty, 0).wait()
+    read = BeingRead(None, FileExtents.of(["02", "01"], str(folder)), np.arange(2), empty, 0).wait()
     assert contents(read) == [*expected(folder, ["02"]), None]
 
 
 def test_names_that_are_no_local_files():
-    assert Extents.of(["a", "s3://bucket/b"], "") is None
-    assert Extents.of(["a"], "memory://folder") is None
-    assert Extents.of(["a\0b"], "") is None
-    assert Extents.of(["a"], "b\0") is None
-    found = Extents.of(["ä", "b"], "c")
+    assert FileExtents.of(["a", "s3://bucket/b"], "") is None
+    assert FileExtents.of(["a"], "memory://folder") is None
+    assert FileExtents.of(["a\0b"], "") is None
+    assert FileExtents.of(["a"], "b\0") is None
+    found = FileExtents.of(["ä", "b"], "c")
     assert found.longest == 4
     assert found.begins.tolist() == [0, 3]
 

@@ -29,7 +29,7 @@ _EVERYTHING = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class Extents:
+class FileExtents:
     """Local files, or parts of them, as they are handed to the system.
 
     Attributes
@@ -97,7 +97,7 @@ class BeingRead:
     def __init__(
         self,
         threads: ReadingThreads | None,
-        extents: Extents,
+        extents: FileExtents,
         numbers: np.ndarray,
         empty: Callable[[tuple[int], type], np.ndarray],
         guess: int,

@@ -19,7 +19,7 @@ from headrace.operators.support.schema import Spec
 from headrace.types import DALIDataType, to_dali_type
 
 if TYPE_CHECKING:
-    from headrace.kernels.cpu.reading_threads import Extents
+    from headrace.kernels.cpu.reading_threads import FileExtents
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class Index:
     """True if entries without a byte are samples."""
     own_sources = False
     """True if pieces are identified by their source: `piece_sources`."""
-    local: Extents | None = None
+    local: FileExtents | None = None
     """The extents, if all are in local files that can be read without the interpreter."""
 
     def __init__(
@@ -273,12 +273,12 @@ class FileIndex(Index):
         return -1 if sizes.min(initial=0) < 0 else int((-(-sizes // 64) * 64).sum())
 
     @cached_property
-    def local(self) -> Extents | None:  # type: ignore[override]
+    def local(self) -> FileExtents | None:  # type: ignore[override]
         """The extents, if all are in local files that can be read without the interpreter."""
         extents: dict[str, Any] = dict(self._places)
         if self.largest_bytes is not None:
             extents["largest"] = self.largest_bytes
-        return reading_threads.Extents.of(self.paths, self.root, **extents)
+        return reading_threads.FileExtents.of(self.paths, self.root, **extents)
 
     def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
         """The pieces of several entries where not all are in local files."""
