@@ -11,7 +11,7 @@ import pytest
 import headrace.experimental.dynamic as ndd
 from headrace import Pipeline, fn
 from headrace.kernels.cpu.bands import mel_bands
-from headrace.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
+from headrace.kernels.cpu.spectrogram import Framing, SpectrumPlan, hann_window
 from headrace.kernels.gpu import spectrogram as kernels
 from headrace.operators.support.audio.spectrum_batch import SpectrumBatch
 from headrace.tensors.rows import Rows
@@ -220,7 +220,7 @@ def test_coefficients_of_what_has_none():
 
 def test_several_queues_at_a_time():
     """In dynamic mode, loops of several threads share operators; each has a queue of its own."""
-    plan = SpectrumPlan(Frames(hann_window(48), 20, center=True, reflect=True), 48, squared=True)
+    plan = SpectrumPlan(Framing(hann_window(48), 20, center=True, reflect=True), 48, squared=True)
     bands, shared = mel_bands(25, 9, 8000.0, 0.0, 4000.0, "htk", True), kernels.DevicePlan(plan)
     on_device = kernels.DeviceBands(bands)
     data = signals(300, 300)

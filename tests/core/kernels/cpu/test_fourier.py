@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headrace.kernels.cpu.fourier import factors_of, spectrum_of
-from headrace.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
+from headrace.kernels.cpu.spectrogram import Framing, SpectrumPlan, hann_window
 from headrace.tensors.rows import Rows
 
 RNG = np.random.default_rng(0)
@@ -39,7 +39,7 @@ def wanted(plan: SpectrumPlan, signal: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("length", [*range(1, 68), 121, 125, 128, 243, 343, 509, 961, 1018, 2048])
 @pytest.mark.parametrize("squared", [True, False])
 def test_lengths(length, squared):
-    frames = Frames(hann_window(length), max(length // 3, 1), center=True, reflect=False)
+    frames = Framing(hann_window(length), max(length // 3, 1), center=True, reflect=False)
     plan = SpectrumPlan(frames, length, squared=squared)
     signal = RNG.standard_normal(length * 9 + 5).astype(np.float32)
     expected = wanted(plan, signal)
@@ -58,7 +58,7 @@ def test_which_lengths_are_left_to_scipy():
 @pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 33])
 @pytest.mark.parametrize("length", [12, 13])
 def test_numbers_of_frames(count, length):
-    frames = Frames(hann_window(length), 5, center=False, reflect=False)
+    frames = Framing(hann_window(length), 5, center=False, reflect=False)
     plan = SpectrumPlan(frames, length, squared=True)
     signal = RNG.standard_normal(length + 5 * (count - 1)).astype(np.float32)
     expected = wanted(plan, signal)
@@ -68,7 +68,7 @@ def test_numbers_of_frames(count, length):
 
 
 def test_nothing_but_the_signal_is_read_and_nothing_but_the_output_written():
-    frames = Frames(hann_window(50), 20, center=True, reflect=True)
+    frames = Framing(hann_window(50), 20, center=True, reflect=True)
     plan = SpectrumPlan(frames, 64, squared=True)
     around = np.full(1000, np.nan, np.float32)
     around[300:700] = 1
@@ -81,7 +81,7 @@ def test_nothing_but_the_signal_is_read_and_nothing_but_the_output_written():
 
 
 def test_numbers_of_windows_of_signals_that_are_too_short():
-    frames = Frames(hann_window(512), 256, center=False, reflect=True)
+    frames = Framing(hann_window(512), 256, center=False, reflect=True)
     sizes = np.array([1, 255, 256, 257, 511, 512, 767, 768])
     np.testing.assert_array_equal(frames.count(sizes), [0, 0, 0, 1, 1, 1, 1, 2])
     assert not frames.reflect

@@ -7,14 +7,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from headrace.kernels.cpu.spectrogram import Frames, Memory, SpectrumPlan
+from headrace.kernels.cpu.spectrogram import Framing, Memory, SpectrumPlan
 from headrace.tensors.rows import Rows
 
 
 @lru_cache(maxsize=64)
 def _plan(taken: int, length: int, step: int, squared: bool) -> SpectrumPlan:
     window = np.ones(taken, np.float32)
-    return SpectrumPlan(Frames(window, step, center=False, reflect=False), length, squared=squared)
+    return SpectrumPlan(Framing(window, step, center=False, reflect=False), length, squared=squared)
 
 
 def power_spectrum(

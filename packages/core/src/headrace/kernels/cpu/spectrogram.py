@@ -37,7 +37,7 @@ def hann_window(length: int) -> np.ndarray:
     return window
 
 
-class Frames:
+class Framing:
     """Division of signals into frames."""
 
     def __init__(self, window: np.ndarray, step: int, *, center: bool, reflect: bool) -> None:
@@ -70,7 +70,7 @@ class Frames:
 class SpectrumPlan:
     """Plan for computing the spectra of frames."""
 
-    def __init__(self, frames: Frames, length: int, *, squared: bool) -> None:
+    def __init__(self, frames: Framing, length: int, *, squared: bool) -> None:
         self.frames = frames
         self.length = length
         self.squared = squared

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError, ShapeError
-from headrace.kernels.cpu.spectrogram import Frames, SpectrumPlan, hann_window
+from headrace.kernels.cpu.spectrogram import Framing, SpectrumPlan, hann_window
 from headrace.kernels.gpu import spectrogram as _gpu
 from headrace.operators.support.argument_types import BoolArg, FloatListArg, IntArg, LayoutArg
 from headrace.operators.support.audio.lazy_spectrum import LazySpectrum
@@ -121,7 +121,7 @@ class Spectrogram(SampleOperator):
             window = hann_window(length)
         else:
             window = np.array(args.window_fn, np.float32)
-        frames = Frames(window, step, center=args.center_windows, reflect=args.reflect_padding)
+        frames = Framing(window, step, center=args.center_windows, reflect=args.reflect_padding)
         self._plan = SpectrumPlan(frames, nfft, squared=args.power == 2)
         self._device_plan: _gpu.DevicePlan | None = None
         self._time_first = args.layout == "tf"
