@@ -23,7 +23,7 @@ from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from headrace.kernels.gpu.resample_layout import Frames, Target
+    from headrace.kernels.gpu.resample_layout import FrameLayout, Target
     from headrace.kernels.gpu.resample_taps import Taps
 
 _TILE_ROWS = constant(__name__, "ROWS", 32)
@@ -85,7 +85,7 @@ _BLENDED = record("""resample:BlendedSample {
 
 
 def resample_images(
-    queue: Queue, source: Frames, taps: Taps, target: Target, rounds_to: np.dtype | None
+    queue: Queue, source: FrameLayout, taps: Taps, target: Target, rounds_to: np.dtype | None
 ) -> None:
     """Queue the resampling of images into `target`."""
     records = queue.records(_SAMPLE, len(source.pointers))
@@ -272,7 +272,7 @@ def _describe(
 
 
 def blend_slices(
-    queue: Queue, source: Frames, taps: Taps, depth: np.ndarray, elements: np.ndarray
+    queue: Queue, source: FrameLayout, taps: Taps, depth: np.ndarray, elements: np.ndarray
 ) -> np.ndarray:
     """Queue the resampling of volumes along their depth; the addresses of the float32 results."""
     layout, axes = source.layout, taps.axes[0]

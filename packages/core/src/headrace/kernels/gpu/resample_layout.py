@@ -47,7 +47,7 @@ class _Images:
     layout: np.ndarray
 
 
-class Frames(_Images):
+class FrameLayout(_Images):
     """Images of a batch that are read; the layout is of type `FRAMES`."""
 
 

@@ -24,7 +24,7 @@ from headrace.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
     from headrace.kernels.gpu.resample_axes import AxesSampling
-    from headrace.kernels.gpu.resample_layout import Frames
+    from headrace.kernels.gpu.resample_layout import FrameLayout
     from headrace.kernels.gpu.resample_taps import Taps
 
 
@@ -152,7 +152,7 @@ class ResizedBatch(LazyBatch):
             self.rounds_to,
         )
 
-    def _frames(self, queue: Queue, taps: Taps) -> Frames:
+    def _frames(self, queue: Queue, taps: Taps) -> FrameLayout:
         """The images that are resampled along rows and columns."""
         source, row = self.source, self.row
         if self.axes.rank == 3:
@@ -165,9 +165,9 @@ class ResizedBatch(LazyBatch):
             )
         else:
             layout = _resample_layout.frames_of(source, row, channels_last=last)
-        return _resample_layout.Frames(source.dtype, source.pointers, layout)
+        return _resample_layout.FrameLayout(source.dtype, source.pointers, layout)
 
-    def _slices(self, queue: Queue, taps: Taps) -> Frames:
+    def _slices(self, queue: Queue, taps: Taps) -> FrameLayout:
         """The slices of volumes, blended where they are not slices of the source."""
         shapes, first, row = self.shapes, self.first, self.row
         source = _with_contiguous_end(queue, StridedBatch.of(self.source), row)
@@ -182,7 +182,7 @@ class ResizedBatch(LazyBatch):
         layout["inners"] = shapes[:, first]
         if first == 2:
             layout["outers"] = shapes[:, 0] * shapes[:, 1]
-        frames = _resample_layout.Frames(source.dtype, source.pointers, layout)
+        frames = _resample_layout.FrameLayout(source.dtype, source.pointers, layout)
         depth = self.axes.each(0)
         last = depth["begin"] + depth["step"] * (depth["length"] - 1)
         inside = np.minimum(depth["begin"], last) >= 0
