@@ -13,7 +13,7 @@ _MOST_FACTOR = 64
 """Largest prime factor that a step may take; its work grows with its square."""
 
 
-class Transform(NamedTuple):
+class TransformPlan(NamedTuple):
     """Plan for transforming sixteen signals of one length by `fourier_loops.transform`."""
 
     size: int
@@ -31,7 +31,7 @@ class Spectrum(NamedTuple):
     """Plan for the spectrum of real signals of one length."""
 
     length: int
-    transform: Transform
+    transform: TransformPlan
     """Of half the length where that is even."""
     cosines: np.ndarray
     sines: np.ndarray
@@ -65,7 +65,7 @@ def _turns(numerators: np.ndarray, denominator: int) -> tuple[np.ndarray, np.nda
     return np.cos(angles), np.sin(angles)
 
 
-def _transform(size: int, factors: list[int]) -> Transform:
+def _transform(size: int, factors: list[int]) -> TransformPlan:
     cosines: list[np.ndarray] = []
     sines: list[np.ndarray] = []
     steps = np.zeros((len(factors), 3), np.int64)
@@ -90,7 +90,7 @@ def _transform(size: int, factors: list[int]) -> Transform:
         rest //= factor
         length = part
     largest = max((f for f in factors if f % 2), default=1)
-    return Transform(
+    return TransformPlan(
         size,
         read_only(steps),
         _table(cosines),
