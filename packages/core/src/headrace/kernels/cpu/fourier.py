@@ -27,7 +27,7 @@ class TransformPlan(NamedTuple):
     scratch_rows: int
 
 
-class Spectrum(NamedTuple):
+class RealSpectrumPlan(NamedTuple):
     """Plan for the spectrum of real signals of one length."""
 
     length: int
@@ -106,7 +106,7 @@ def _table(parts: list[np.ndarray]) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def spectrum_of(length: int) -> Spectrum | None:
+def spectrum_of(length: int) -> RealSpectrumPlan | None:
     """Plan for real signals of `length`; `None` where that would take too many steps."""
     half, is_odd = divmod(length, 2)
     size = length if is_odd else half
@@ -115,4 +115,4 @@ def spectrum_of(length: int) -> Spectrum | None:
         return None
     transform = _transform(size, factors)
     cosine, sine = _turns(np.arange(size), 1 if is_odd else length)
-    return Spectrum(length, transform, _table([cosine]), _table([sine]))
+    return RealSpectrumPlan(length, transform, _table([cosine]), _table([sine]))
