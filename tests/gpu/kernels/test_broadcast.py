@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.kernels.cpu.broadcast import common_shape
 from headrace.kernels.gpu.broadcast import common_shapes, merged_axes
-from headrace.kernels.gpu.pointwise_reading import Reading, reading
+from headrace.kernels.gpu.pointwise_reading import SourceAddressing, reading
 from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch, contiguous_strides
 
 EXTENTS = st.sampled_from([0, 1, 1, 2, 3, 5])
@@ -53,7 +53,7 @@ def test_common_shapes(shapes):
         assert tuple(found[i].tolist()) == want
 
 
-def places(found: Reading, shapes: np.ndarray, sample: int, k: int) -> np.ndarray | None:
+def places(found: SourceAddressing, shapes: np.ndarray, sample: int, k: int) -> np.ndarray | None:
     """Element numbers that source `k` is read at, as the kernel computes them; None in step."""
     access = found.accesses[k]
     size = int(np.prod(shapes[sample]))

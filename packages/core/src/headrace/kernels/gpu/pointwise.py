@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from headrace.kernels.gpu.pointwise_reading import Reading, reading
+from headrace.kernels.gpu.pointwise_reading import SourceAddressing, reading
 from headrace.kernels.gpu.pointwise_terms import Call, Term, number, source
 from headrace.kernels.gpu.pointwise_text import pointwise_kernel
 from headrace.kernels.gpu.program import C_TYPES
@@ -80,7 +80,7 @@ def _one_sample(
     out: DeviceBatch,
     sources: Sequence[DeviceBatch | StridedBatch],
     numbers: Sequence[np.ndarray],
-    found: Reading,
+    found: SourceAddressing,
 ) -> bool:
     """True if the whole batch can be computed as if it were one sample."""
     return (

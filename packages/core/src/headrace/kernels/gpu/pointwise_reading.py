@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LARGEST = (1 << 31) - 1
 
 
-class Reading(NamedTuple):
+class SourceAddressing(NamedTuple):
     """Positions of the elements of all sources."""
 
     accesses: tuple[Access, ...]
@@ -40,7 +40,7 @@ def reading(
     sizes: np.ndarray,
     shape: tuple[int, ...] | None,
     sources: Sequence[DeviceBatch | StridedBatch],
-) -> Reading:
+) -> SourceAddressing:
     """Find how `sources` are read for an output of these shapes, which they broadcast to."""
     if shape is not None:
         theirs = [None if isinstance(s, StridedBatch) else s.uniform_shape for s in sources]
@@ -53,7 +53,9 @@ def reading(
 
 
 @lru_cache(maxsize=1024)
-def _reading_of_one(shape: tuple[int, ...], sources: tuple[tuple[int, ...], ...]) -> Reading:
+def _reading_of_one(
+    shape: tuple[int, ...], sources: tuple[tuple[int, ...], ...]
+) -> SourceAddressing:
     whole = _one(shape)
     found = _reading(whole, volumes(whole), [_one(s) for s in sources], [None] * len(sources))
     for array in (found.extents, *found.strides):
@@ -71,7 +73,7 @@ def _reading(
     sizes: np.ndarray,
     theirs: Sequence[np.ndarray],
     given: Sequence[np.ndarray | None],
-) -> Reading:
+) -> SourceAddressing:
     accesses: list[Access] = [() for _ in theirs]
     located: list[int] = []
     for k, (of_source, strides) in enumerate(zip(theirs, given, strict=True)):
@@ -82,7 +84,7 @@ def _reading(
             located.append(k)
     none: tuple[np.ndarray | None, ...] = (None,) * len(theirs)
     if not located:
-        return Reading(tuple(accesses), None, none, False)
+        return SourceAddressing(tuple(accesses), None, none, False)
     merged = merged_axes(shapes, [_aligned(shapes, theirs[k], given[k]) for k in located])
     found = list(none)
     for k, strides in zip(located, merged.strides, strict=True):
@@ -90,7 +92,7 @@ def _reading(
         accesses[k] = tuple(varies.tolist())
         found[k] = strides[:, varies]
     largest = max(int(sizes.max()), *(int(np.abs(s).max(initial=0)) for s in merged.strides))
-    return Reading(tuple(accesses), merged.extents, tuple(found), largest > _LARGEST)
+    return SourceAddressing(tuple(accesses), merged.extents, tuple(found), largest > _LARGEST)
 
 
 def _contiguous(shapes: np.ndarray, strides: np.ndarray) -> bool:
