@@ -20,7 +20,7 @@ AXIS = record("""strided_axes:Axis {
 
 
 @dataclass(slots=True)
-class Axes:
+class StridedAxes:
     """Axes of a copy: elements at strides, into contiguous elements.
 
     Attributes
@@ -46,7 +46,7 @@ class Axes:
     has_runs: bool
 
     @classmethod
-    def of(cls, source: StridedBatch, target: DeviceBatch) -> Axes:
+    def of(cls, source: StridedBatch, target: DeviceBatch) -> StridedAxes:
         """The axes of a copy, those merged that are one axis to memory."""
         shapes, strides = rows_in_common(source.shapes, source.strides)
         return cls.merged(source.pointers, target.pointers, shapes, strides, source.dtype.itemsize)
@@ -59,7 +59,7 @@ class Axes:
         shapes: np.ndarray,
         strides: np.ndarray,
         itemsize: int,
-    ) -> Axes:
+    ) -> StridedAxes:
         """The same of shapes and strides, int64 ``(samples, ndim)`` or ``(1, ndim)``."""
         width = max(shapes.shape[1], 1)
         extents, steps = np.empty((2, len(shapes), width), np.int64)
@@ -79,7 +79,7 @@ class Axes:
         sizes = self.extents.prod(axis=1) * self.itemsize
         return np.broadcast_to(sizes, len(self.source))
 
-    def with_larger_elements(self) -> Axes:
+    def with_larger_elements(self) -> StridedAxes:
         """The same with whole runs, or parts of them, as elements of up to 8 bytes.
 
         Possible where the alignments of both sides allow it: RGBA of bytes are 32-bit elements.
@@ -94,7 +94,7 @@ class Axes:
             return self
         if dropped:
             extents, strides = extents[:, :-1].copy(), strides[:, :-1].copy()
-        return Axes(self.source, self.target, extents, strides, itemsize, has_runs)
+        return StridedAxes(self.source, self.target, extents, strides, itemsize, has_runs)
 
 
 @compiled

@@ -12,7 +12,7 @@ import numpy as np
 from headrace.kernels.gpu.program import kernel
 from headrace.kernels.gpu.records import launch_counted
 from headrace.kernels.gpu.shared import constant, followed, record
-from headrace.kernels.gpu.strided_axes import AXIS, Axes, follow
+from headrace.kernels.gpu.strided_axes import AXIS, StridedAxes, follow
 from headrace.kernels.gpu.transpose import copy_tiles
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch, as_contiguous, in_one_piece
@@ -35,7 +35,7 @@ def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> Non
     """Copy samples seen through strides to samples that lie in one piece each."""
     if not len(source):
         return
-    axes = Axes.of(source, target)
+    axes = StridedAxes.of(source, target)
     extents = axes.extents
     if axes.has_runs and extents.shape[1] == 1:
         size = follow(axes.source, axes.target, extents, axes.itemsize)
@@ -70,7 +70,9 @@ def _are_long(extents: np.ndarray, itemsize: int) -> bool:
 def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: DeviceBatch) -> None:
     """Copy pieces of memory, each of its own size, to the samples of a batch, in one launch."""
     extents = as_contiguous(sizes_bytes[:, np.newaxis])
-    _copy_rows(queue, Axes(sources, target.pointers, extents, np.ones_like(extents), 1, True))
+    _copy_rows(
+        queue, StridedAxes(sources, target.pointers, extents, np.ones_like(extents), 1, True)
+    )
 
 
 _ROWS = record("""strided_copy:Rows {
@@ -90,7 +92,7 @@ def _record(outer: int) -> np.dtype:
     return followed(_ROWS, ("axes", AXIS, (max(outer, 1),)))
 
 
-def _copy_rows(queue: Queue, axes: Axes) -> None:
+def _copy_rows(queue: Queue, axes: StridedAxes) -> None:
     """Copy rows whose elements lie next to one another."""
     outer = axes.extents.shape[1] - 1
     records = np.zeros(len(axes.source), _record(outer))

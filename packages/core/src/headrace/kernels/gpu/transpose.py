@@ -10,7 +10,7 @@ import numpy as np
 from headrace.kernels.gpu.program import kernel
 from headrace.kernels.gpu.records import THREADS, launch_records, quotient_up
 from headrace.kernels.gpu.shared import followed, record
-from headrace.kernels.gpu.strided_axes import AXIS, Axes
+from headrace.kernels.gpu.strided_axes import AXIS, StridedAxes
 from headrace.kernels.gpu.transpose_tiles import BITS, NESTED_BYTES, copy_near_tiles
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.queue import Queue
@@ -22,7 +22,7 @@ _FAR_ELEMENTS = 1024
 _WARPS = THREADS // 32
 
 
-def copy_tiles(queue: Queue, axes: Axes) -> None:
+def copy_tiles(queue: Queue, axes: StridedAxes) -> None:
     """Copy elements in any order, tile by tile.
 
     Runs along the innermost axis, where there are any, must be short: of 1024 bytes at most.
@@ -50,7 +50,7 @@ class _Roles(NamedTuple):
     takes_two_steps: bool
 
 
-def _roles(axes: Axes) -> _Roles:
+def _roles(axes: StridedAxes) -> _Roles:
     found = _choose(axes.extents, axes.strides, axes.itemsize, axes.has_runs, NESTED_BYTES)
     return _Roles(*found)
 
@@ -122,7 +122,7 @@ def _are_nested(reach: int, x_extent: int, x_step: int, nested_bytes: int) -> bo
     return reach <= x_step and x_step <= 2 * reach and x_step <= nested_bytes
 
 
-def _two_steps(axes: Axes, roles: _Roles, between: int) -> tuple[Axes, Axes]:
+def _two_steps(axes: StridedAxes, roles: _Roles, between: int) -> tuple[StridedAxes, StridedAxes]:
     """The same by way of memory at `between`, in an order that is easy to come to and to go from.
 
     That is the order of the source with the axis put in place that makes tiles narrow: the one
@@ -140,14 +140,14 @@ def _two_steps(axes: Axes, roles: _Roles, between: int) -> tuple[Axes, Axes]:
     sizes = axes.sizes_bytes
     places = (between + np.cumsum(sizes) - sizes).astype(np.uint64)
     there, steps = axes.extents[:, order].copy(), axes.strides[:, order].copy()
-    first = Axes.merged(axes.source, places, there, steps, axes.itemsize)
+    first = StridedAxes.merged(axes.source, places, there, steps, axes.itemsize)
     itemsize = axes.itemsize
-    laid = Axes(places, places, there, steps, itemsize, has_runs=False).target_strides
+    laid = StridedAxes(places, places, there, steps, itemsize, has_runs=False).target_strides
     back = laid[:, np.argsort(order)].copy()
-    return first, Axes.merged(places, axes.target, axes.extents, back, itemsize)
+    return first, StridedAxes.merged(places, axes.target, axes.extents, back, itemsize)
 
 
-def _copy_tiles(queue: Queue, axes: Axes, roles: _Roles) -> None:
+def _copy_tiles(queue: Queue, axes: StridedAxes, roles: _Roles) -> None:
     if roles.staged:
         copy_near_tiles(queue, axes, roles.run, roles.x, roles.fast, roles.a)
     else:
@@ -171,7 +171,9 @@ def _far_record(outer: int) -> np.dtype:
     return followed(_FAR_TILES, ("axes", AXIS, (outer,)))
 
 
-def _copy_far_tiles(queue: Queue, axes: Axes, run_axis: int, x_axis: int, a_axis: int) -> None:
+def _copy_far_tiles(
+    queue: Queue, axes: StridedAxes, run_axis: int, x_axis: int, a_axis: int
+) -> None:
     """Copy elements that lie too far apart for shared memory: every thread reads where they are.
 
     Axes are those of `copy_near_tiles`.

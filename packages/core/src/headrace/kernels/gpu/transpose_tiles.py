@@ -16,7 +16,7 @@ from headrace.tensors.gpu.batch import as_contiguous
 from headrace.tensors.gpu.queue import Queue
 
 if TYPE_CHECKING:
-    from headrace.kernels.gpu.strided_axes import Axes
+    from headrace.kernels.gpu.strided_axes import StridedAxes
 
 STAGE_BYTES = constant(__name__, "STAGE_BYTES", 25600, "uint32")
 """Shared memory of a block of ``transpose.cu``."""
@@ -56,7 +56,7 @@ def _near_record(outer: int) -> np.dtype:
     return followed(_TILES, ("axes", AXIS, (max(outer, 1),)))
 
 
-def copy_near_tiles(queue: Queue, axes: Axes, run: int, x: int, fast: int, a: int) -> None:
+def copy_near_tiles(queue: Queue, axes: StridedAxes, run: int, x: int, fast: int, a: int) -> None:
     """Copy by way of shared memory."""
     outer = axes.extents.shape[1] - len({run, x, a} - {-1})
     records = np.zeros(len(axes.source), _near_record(outer))
