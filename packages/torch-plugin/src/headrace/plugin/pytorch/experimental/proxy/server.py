@@ -87,7 +87,7 @@ class DALIServer:
             return
         self._pipeline.build()
         self._stopped = threading.Event()
-        work = _Work(
+        work = _ServerLoop(
             self._pipeline, self._requests, self._stopped, self._results, self._changed
         ).run
         self._thread = threading.Thread(target=work, name="headrace-proxy", daemon=True)
@@ -168,7 +168,7 @@ class DALIServer:
         return found
 
 
-class _Work:
+class _ServerLoop:
     """Loop of a server's thread; it does not keep the server alive."""
 
     def __init__(
