@@ -19,8 +19,8 @@ from headrace.errors import ArgumentValueError, SourceWorkerError, UsageError
 from headrace.executor.sources.channel import Channel
 from headrace.executor.sources.process_worker import Report, Sources, serve
 from headrace.executor.sources.segments import SegmentReader
-from headrace.operators.support.external.parallel.parcel import Part, copied, read
 from headrace.operators.support.external.parallel.tasks import RewindTask
+from headrace.operators.support.external.parallel.wire_format import OutputSamples, copied, read
 from headrace.operators.support.external.parallel.workers import SourceEntry, TaskHandle, raised_in
 from headrace.pickling import Pickler
 from headrace.tensors.pool import HOST_POOL
@@ -201,7 +201,7 @@ class ProcessPool:
             with self._exchange(number):
                 self._processes[number].channel.send(("cancel", numbers))
 
-    def wait(self, ticket: TaskHandle) -> list[Part]:
+    def wait(self, ticket: TaskHandle) -> list[OutputSamples]:
         """Wait for the result of a task; see `Workers`."""
         worker = self._processes[ticket.worker]
         began = worker.heard = time.monotonic()

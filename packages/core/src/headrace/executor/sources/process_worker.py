@@ -20,8 +20,8 @@ import numpy as np
 from headrace.executor.packed_error import PackedError
 from headrace.executor.sources.channel import Channel
 from headrace.executor.sources.segments import Segment, SegmentWriter
-from headrace.operators.support.external.parallel.parcel import write
 from headrace.operators.support.external.parallel.tasks import RewindTask, SourceRunner, Traits
+from headrace.operators.support.external.parallel.wire_format import write
 
 if TYPE_CHECKING:
     import socket

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headrace.errors import SourceWorkerError, UsageError
-from headrace.operators.support.external.parallel.parcel import Part, copied
 from headrace.operators.support.external.parallel.tasks import RewindTask, SourceRunner
+from headrace.operators.support.external.parallel.wire_format import OutputSamples, copied
 from headrace.operators.support.external.parallel.workers import SourceEntry, TaskHandle, raised_in
 from headrace.tensors.pool import HostPool
 
@@ -67,7 +67,7 @@ class _Job:
         self.ticket.outcome = outcome
         self.done.put(None)
 
-    def _owned(self, parts: list[Part]) -> list[Part]:
+    def _owned(self, parts: list[OutputSamples]) -> list[OutputSamples]:
         """The parts, copied unless the source has promised not to touch its data any more."""
         owner = self.owner
         if owner is None:
@@ -138,7 +138,7 @@ class ThreadPool:
             ticket.discarded = True
             ticket.outcome = None
 
-    def wait(self, ticket: TaskHandle) -> list[Part]:
+    def wait(self, ticket: TaskHandle) -> list[OutputSamples]:
         """Wait for the result of a task; see `Workers`."""
         with contextlib.suppress(queue.Empty):
             while True:  # those of earlier tasks

@@ -46,8 +46,8 @@ def traits(source, **keywords):
     return traits_of(source, dtypes=(None,), bytes_per_sample=0, **{**given, **keywords})
 
 
-def numbers(parcels):
-    return [float(s) for parts in parcels for s in parts[0].samples]
+def numbers(partials):
+    return [float(s) for parts in partials for s in parts[0].samples]
 
 
 def collected(ahead, size=2, epoch=0):

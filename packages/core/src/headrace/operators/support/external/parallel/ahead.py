@@ -21,10 +21,10 @@ from headrace.operators.support.external.parallel.tasks import (
 from headrace.types import BatchInfo
 
 if TYPE_CHECKING:
-    from headrace.operators.support.external.parallel.parcel import Part
+    from headrace.operators.support.external.parallel.wire_format import OutputSamples
     from headrace.operators.support.external.parallel.workers import TaskHandle, Workers
 
-Parcels = list[list["Part"]]
+Partials = list[list["OutputSamples"]]
 """Parts of a batch, one after the other, each with its outputs."""
 
 
@@ -50,7 +50,7 @@ class IndexedAhead:
         self._depth = depth
         self._asked: deque[_Request] = deque()
 
-    def collect(self, size: int, iteration: int, epoch: int) -> Parcels:
+    def collect(self, size: int, iteration: int, epoch: int) -> Partials:
         """The batch of an iteration."""
         asked = self._asked
         position = (size, iteration, epoch)
@@ -139,7 +139,7 @@ class ForwardAhead:
         self._taken = [0] * len(places)
         """Batches (or samples) of each iterable that were handed over, since it was begun."""
 
-    def collect(self, size: int, iteration: int, epoch: int) -> Parcels:
+    def collect(self, size: int, iteration: int, epoch: int) -> Partials:
         """The next batch; as of `IndexedAhead`."""
         rewound = False
         while True:

@@ -21,7 +21,7 @@ from headrace.operators.support.external.parallel.tasks import traits_of
 from headrace.tensors.gpu.tensor_list import TensorListGPU
 
 if TYPE_CHECKING:
-    from headrace.operators.support.external.parallel.parcel import Part
+    from headrace.operators.support.external.parallel.wire_format import OutputSamples
     from headrace.operators.support.external.parallel.workers import Workers
 
 
@@ -132,10 +132,10 @@ class ParallelInputQueue(InputQueue):
     def collect(self, size: int, iteration: int, epoch: int) -> list[AnyDelivery]:
         """The batch of each output; as of `InputQueue`."""
         assert self._ahead is not None
-        parcels = self._ahead.collect(size, iteration, epoch)
-        return [self._delivery(k, [p[k] for p in parcels]) for k in range(len(self.outputs))]
+        partials = self._ahead.collect(size, iteration, epoch)
+        return [self._delivery(k, [p[k] for p in partials]) for k in range(len(self.outputs))]
 
-    def _delivery(self, output: int, parts: list[Part]) -> AnyDelivery:
+    def _delivery(self, output: int, parts: list[OutputSamples]) -> AnyDelivery:
         if any(part.on_gpu is not None for part in parts):
             return self._delivery_from_gpu(output, _joined(parts), None)
         samples = [sample for part in parts for sample in part.samples]
@@ -151,7 +151,7 @@ class ParallelInputQueue(InputQueue):
         return Delivery(samples, dense, spec)
 
 
-def _joined(parts: list[Part]) -> TensorListGPU:
+def _joined(parts: list[OutputSamples]) -> TensorListGPU:
     """Batches on a GPU, one after the other."""
     if len(parts) == 1:
         whole: TensorListGPU = parts[0].on_gpu

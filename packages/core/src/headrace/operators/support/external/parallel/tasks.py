@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.operators.support.external.callback import Callback, cycle_policy, kind_of
 from headrace.operators.support.external.data import per_output
-from headrace.operators.support.external.parallel.parcel import Part, unpack
+from headrace.operators.support.external.parallel.wire_format import OutputSamples, unpack
 from headrace.types import BatchInfo, DALIDataType, SampleInfo
 
 
@@ -169,7 +169,7 @@ class SourceRunner:
             self._callbacks[shard] = callback
         return callback
 
-    def run(self, task: Task, progress: Callable[[], None] = lambda: None) -> list[Part]:
+    def run(self, task: Task, progress: Callable[[], None] = lambda: None) -> list[OutputSamples]:
         """The samples that `task` asks for, for each output."""
         self.at = None
         traits = self._traits
@@ -189,7 +189,9 @@ class SourceRunner:
             return self._samples(task, progress)  # type: ignore[arg-type]
         return list(map(unpack, per_output(data, traits.num_outputs), traits.dtypes))
 
-    def _samples(self, task: SamplesTask | NextTask, progress: Callable[[], None]) -> list[Part]:
+    def _samples(
+        self, task: SamplesTask | NextTask, progress: Callable[[], None]
+    ) -> list[OutputSamples]:
         first, stop = (0, task.size) if isinstance(task, NextTask) else (task.first, task.stop)
         columns: list[list[Any]] = [[] for _ in range(self._traits.num_outputs or 1)]
         callback = self._callback()

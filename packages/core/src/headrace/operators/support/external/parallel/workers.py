@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headrace.errors import SourceWorkerError
 
 if TYPE_CHECKING:
-    from headrace.operators.support.external.parallel.parcel import Part
     from headrace.operators.support.external.parallel.tasks import Task, Traits
+    from headrace.operators.support.external.parallel.wire_format import OutputSamples
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +46,7 @@ class Workers(Protocol):
     def submit(self, source: int, task: Task, worker: int | None = None) -> TaskHandle:
         """Have a task done, by worker number `worker` or by the one with the least to do."""
 
-    def wait(self, ticket: TaskHandle) -> list[Part]:
+    def wait(self, ticket: TaskHandle) -> list[OutputSamples]:
         """Wait for the result of a task."""
 
     def discard(self, tickets: list[TaskHandle]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from headrace.errors import DataTypeError
-from headrace.operators.support.external.parallel.parcel import copied, read, unpack, write
+from headrace.operators.support.external.parallel.wire_format import copied, read, unpack, write
 from headrace.tensors.pool import HOST_POOL
 
 DTYPES = st.sampled_from(["u1", "i2", "f2", "f4", "f8", "i8", "?"])

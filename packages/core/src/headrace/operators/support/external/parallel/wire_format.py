@@ -19,7 +19,7 @@ _ALIGNMENT_BYTES = 64
 
 
 @dataclass(slots=True)
-class Part:
+class OutputSamples:
     """Samples of one output."""
 
     samples: list[np.ndarray]
@@ -30,30 +30,30 @@ class Part:
     """Data that the source returned, where that is on a GPU; there are no `samples` then."""
 
 
-def unpack(data: Any, dtype: DALIDataType | None = None) -> Part:
+def unpack(data: Any, dtype: DALIDataType | None = None) -> OutputSamples:
     """The samples in what a source returned for one output; `dtype` is what numbers become."""
     if is_on_gpu(data):
-        return Part([], None, "", data)
+        return OutputSamples([], None, "", data)
     samples, layout = samples_of(data, dtype)
     if isinstance(samples, np.ndarray):
-        return Part([samples[i, ...] for i in range(len(samples))], samples, layout)
+        return OutputSamples([samples[i, ...] for i in range(len(samples))], samples, layout)
     if samples:
         check_uniform(samples)
-    return Part(samples, None, layout)
+    return OutputSamples(samples, None, layout)
 
 
-def copied(part: Part, pool: HostPool) -> Part:
+def copied(part: OutputSamples, pool: HostPool) -> OutputSamples:
     """A copy of `part` in memory of `pool`; what is on a GPU is left there."""
     if part.dense is not None:
         dense = pool.copy_of(part.dense)
-        return Part([dense[i, ...] for i in range(len(dense))], dense, part.layout)
+        return OutputSamples([dense[i, ...] for i in range(len(dense))], dense, part.layout)
     if not part.samples:
         return part
-    return Part(*own_copies(part.samples, pool), part.layout)
+    return OutputSamples(*own_copies(part.samples, pool), part.layout)
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class OutputLayout:
     """Layout of the samples of one output in a segment."""
 
     dtype: str
@@ -64,7 +64,7 @@ class Described:
     layout: str
 
 
-def write(parts: Sequence[Part], take: Callable[[int], np.ndarray]) -> list[Described]:
+def write(parts: Sequence[OutputSamples], take: Callable[[int], np.ndarray]) -> list[OutputLayout]:
     """Copy `parts` into the memory that ``take(size)`` gives, and say where they are."""
     if any(part.on_gpu is not None for part in parts):
         raise DataTypeError(
@@ -90,48 +90,50 @@ def write(parts: Sequence[Part], take: Callable[[int], np.ndarray]) -> list[Desc
     return described
 
 
-def _describe(part: Part, start: int) -> tuple[Described, int]:
+def _describe(part: OutputSamples, start: int) -> tuple[OutputLayout, int]:
     """Lay out `part` in memory from offset `start` on; returns the layout and its end."""
     samples, count = part.samples, len(part.samples)
     if not samples:
-        return Described("u1", 0, [], [], part.layout), start
+        return OutputLayout("u1", 0, [], [], part.layout), start
     dtype = samples[0].dtype
     shape = samples[0].shape
     if part.dense is not None or all(s.shape == shape for s in samples):
         end = start + count * math.prod(shape) * dtype.itemsize
-        return Described(dtype.str, count, shape, start, part.layout), _aligned(end)
+        return OutputLayout(dtype.str, count, shape, start, part.layout), _aligned(end)
     offsets, shapes = [], []
     for sample in samples:
         offsets.append(start)
         shapes.append(sample.shape)
         start = _aligned(start + sample.nbytes)
-    return Described(dtype.str, count, shapes, offsets, part.layout), start
+    return OutputLayout(dtype.str, count, shapes, offsets, part.layout), start
 
 
 def _aligned(offset: int) -> int:
     return -(-offset // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
 
-def _dense(memory: np.ndarray, where: Described) -> np.ndarray:
+def _dense(memory: np.ndarray, where: OutputLayout) -> np.ndarray:
     shapes: Any = where.shapes
     offset: Any = where.offsets
     return np.ndarray((where.count, *shapes), where.dtype, memory, offset)
 
 
-def _ragged(memory: np.ndarray, where: Described) -> list[np.ndarray]:
+def _ragged(memory: np.ndarray, where: OutputLayout) -> list[np.ndarray]:
     shapes: Any = where.shapes
     offsets: Any = where.offsets
     pairs = zip(shapes, offsets, strict=True)
     return [np.ndarray(shape, where.dtype, memory, offset) for shape, offset in pairs]
 
 
-def read(memory: np.ndarray, described: Sequence[Described]) -> list[Part]:
+def read(memory: np.ndarray, described: Sequence[OutputLayout]) -> list[OutputSamples]:
     """The parts that `write` has described, as views of `memory`."""
     parts = []
     for where in described:
         if isinstance(where.offsets, int):
             dense = _dense(memory, where)
-            parts.append(Part([dense[i, ...] for i in range(where.count)], dense, where.layout))
+            parts.append(
+                OutputSamples([dense[i, ...] for i in range(where.count)], dense, where.layout)
+            )
         else:
-            parts.append(Part(_ragged(memory, where), None, where.layout))
+            parts.append(OutputSamples(_ragged(memory, where), None, where.layout))
     return parts
