@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError
-from headrace.operators.readers.dealing import Remainder, find_rest
+from headrace.operators.readers.resharding import Remainder, find_remainder
 from headrace.operators.readers.standard_shuffle import (
     MinimalStandard,
     shuffle_32,
@@ -209,7 +209,7 @@ class ReadingOrder:
         """Number of samples of this epoch that each shard gives, not counting padding of incomplete
         batches.
         """
-        rest = self.rest_in(self._epoch)
+        rest = self.remainder_of(self._epoch)
         size = self.size if rest is None else len(rest.samples)
         return -(-size // self.num_shards)
 
@@ -228,7 +228,7 @@ class ReadingOrder:
             target = self._epoch + (self._position > 0)
         else:
             drawn, target = self._since_drawn * self.num_shards, self._since_epoch
-            rest = self.rest_in(target)
+            rest = self.remainder_of(target)
             if rest is not None and drawn:
                 drawn, target = max(0, drawn - len(rest.samples)), target + 1
             target += -(-drawn // self.size)
@@ -240,7 +240,7 @@ class ReadingOrder:
 
     def state(self) -> dict[str, Any]:
         """Everything that `restore` needs to go on from here."""
-        rest = self.rest_in(self._epoch if self.pad_last_batch else self._since_epoch)
+        rest = self.remainder_of(self._epoch if self.pad_last_batch else self._since_epoch)
         dealt = {} if rest is None else {"rest": rest.origin}
         return {
             **dealt,
@@ -312,7 +312,7 @@ class ReadingOrder:
 
     def rest_size(self) -> int | None:
         """Samples of all shards in this epoch, where it is what others have left; else `None`."""
-        rest = self.rest_in(self._epoch)
+        rest = self.remainder_of(self._epoch)
         return None if rest is None else len(rest.samples)
 
     def of_shard(self, shard_id: int, num_shards: int) -> ReadingOrder:
@@ -342,10 +342,10 @@ class ReadingOrder:
 
     def _set_rest(self, origin: Mapping[str, Any] | None) -> None:
         if origin != (None if self.rest is None else self.rest.origin):
-            self.rest = None if origin is None else find_rest(self, origin)
+            self.rest = None if origin is None else find_remainder(self, origin)
             self._entries = None
 
-    def rest_in(self, epoch: int) -> Remainder | None:
+    def remainder_of(self, epoch: int) -> Remainder | None:
         """Samples left by other shards, if they make up `epoch`."""
         rest = self.rest
         return rest if rest is not None and rest.samples and rest.epoch == epoch else None
@@ -368,7 +368,7 @@ class ReadingOrder:
         return self._entries
 
     def _entries_in(self, epoch: int) -> Sequence[int]:
-        shard, rest = self._shard_of(epoch), self.rest_in(epoch)
+        shard, rest = self._shard_of(epoch), self.remainder_of(epoch)
         return self.entries_of(epoch, shard) if rest is None else rest.part(shard, self.num_shards)
 
     def entries_of(self, epoch: int, shard: int) -> Sequence[int]:

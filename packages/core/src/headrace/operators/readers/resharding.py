@@ -42,7 +42,7 @@ class Remainder:
         return self.samples[shard * count // num_shards : (shard + 1) * count // num_shards]
 
 
-def find_rest(order: ReadingOrder, origin: Mapping[str, Any]) -> Remainder:
+def find_remainder(order: ReadingOrder, origin: Mapping[str, Any]) -> Remainder:
     """Find the samples that the readers of other shards have left.
 
     They are assumed to have drawn equally much, but for bad samples that one of them may have
@@ -61,7 +61,7 @@ def find_rest(order: ReadingOrder, origin: Mapping[str, Any]) -> Remainder:
     epoch = max(other.reached()[0] for other in others)
     samples: list[int] = []
     begins = all(other.reached() == (epoch, 0) for other in others)
-    if not begins or first.rest_in(epoch) is not None:
+    if not begins or first.remainder_of(epoch) is not None:
         for other in others:
             samples += other.left_until(epoch)
         epoch += not samples
