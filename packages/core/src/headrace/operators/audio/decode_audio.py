@@ -81,7 +81,7 @@ class DecodeAudio(SampleOperator):
 
     def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
         wanted = scalars(c, "sample_rate", np.float32)
-        files = self._decoding.survey(inputs[0].rows, wanted)
+        files = self._decoding.read_headers(inputs[0].rows, wanted)
         rates = files.rates if wanted is None else wanted
         return Planned(
             (files.shapes, np.empty((c.size, 0), np.int64)), (files.headers, files.clips, rates)

@@ -68,7 +68,9 @@ class AudioDecoding:
         check_encoded_audio(encoded.ndim)
         return self._clip(encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded))
 
-    def survey(self, encoded: Sequence[np.ndarray], wanted: np.ndarray | None) -> AudioHeaders:
+    def read_headers(
+        self, encoded: Sequence[np.ndarray], wanted: np.ndarray | None
+    ) -> AudioHeaders:
         """Read the headers of the files in these samples."""
         waves = self._waves
         for data in encoded:
@@ -89,7 +91,7 @@ class AudioDecoding:
         return AudioHeaders(headers, clips, shapes, rates)
 
     def read_plain(self, encoded: Rows, headers: Sequence[Any], out: Rows) -> None:
-        """Fill `out` with the samples of files that `survey` opened no clip for."""
+        """Fill `out` with the samples of files that `read_headers` opened no clip for."""
         self._waves.decode_waves(
             encoded.addresses, np.asarray(headers), self.downmix, out.flat, out.begins
         )
