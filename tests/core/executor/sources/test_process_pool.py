@@ -166,7 +166,7 @@ def test_workers_that_die(source, text, method):
 
 def test_what_a_worker_had_done_before_it_died(monkeypatch):
     # Results of the iteration before are still unread when the death is noticed.
-    def receive_late(self, ticket):
+    def receive_late(self, handle):
         connection.wait([worker.process.sentinel for worker in self._processes], 60)
         for number, worker in enumerate(self._processes):
             if not worker.process.is_alive():

@@ -159,11 +159,11 @@ class ProcessPool:
             turn = self._tickets
             loads = [self._processes[(turn + k) % self.size].load for k in range(self.size)]
             worker = (turn + loads.index(min(loads))) % self.size
-        ticket = TaskHandle(self._tickets, source, task, worker)
+        handle = TaskHandle(self._tickets, source, task, worker)
         self._tickets += 1
-        self._processes[worker].waiting.append(ticket)
+        self._processes[worker].waiting.append(handle)
         self._flush(worker)
-        return ticket
+        return handle
 
     def _flush(self, number: int) -> None:
         """Send what the worker can take in."""
@@ -173,50 +173,50 @@ class ProcessPool:
             if returned:
                 worker.channel.send(("free", returned))
             while worker.waiting:
-                ticket = worker.waiting[0]
-                if not ticket.packed:
-                    message = ("task", ticket.number, ticket.source, ticket.task)
-                    ticket.packed = Channel.packed(message)
+                handle = worker.waiting[0]
+                if not handle.packed:
+                    message = ("task", handle.number, handle.source, handle.task)
+                    handle.packed = Channel.packed(message)
                 on_the_way = sum(len(t.packed) for t in worker.sent.values())
-                if worker.sent and on_the_way + len(ticket.packed) > _IN_FLIGHT_BYTES:
+                if worker.sent and on_the_way + len(handle.packed) > _IN_FLIGHT_BYTES:
                     return
                 worker.waiting.popleft()
-                worker.sent[ticket.number] = ticket
-                worker.channel.send_packed(ticket.packed)
+                worker.sent[handle.number] = handle
+                worker.channel.send_packed(handle.packed)
 
-    def discard(self, tickets: list[TaskHandle]) -> None:
+    def discard(self, handles: list[TaskHandle]) -> None:
         """Give up tasks; see `Workers`."""
         unwanted: dict[int, list[int]] = {}
-        for ticket in tickets:
-            ticket.discarded = True
-            ticket.outcome = None  # with it, what it holds of the shared memory
-            worker = self._processes[ticket.worker]
-            if ticket.number in worker.sent:
-                unwanted.setdefault(ticket.worker, []).append(ticket.number)
-            elif ticket in worker.waiting and not isinstance(ticket.task, RewindTask):
-                worker.waiting.remove(ticket)
+        for handle in handles:
+            handle.discarded = True
+            handle.outcome = None  # with it, what it holds of the shared memory
+            worker = self._processes[handle.worker]
+            if handle.number in worker.sent:
+                unwanted.setdefault(handle.worker, []).append(handle.number)
+            elif handle in worker.waiting and not isinstance(handle.task, RewindTask):
+                worker.waiting.remove(handle)
         if self._broken:
             return
         for number, numbers in unwanted.items():
             with self._exchange(number):
                 self._processes[number].channel.send(("cancel", numbers))
 
-    def wait(self, ticket: TaskHandle) -> list[OutputSamples]:
+    def wait(self, handle: TaskHandle) -> list[OutputSamples]:
         """Wait for the result of a task; see `Workers`."""
-        worker = self._processes[ticket.worker]
+        worker = self._processes[handle.worker]
         began = worker.heard = time.monotonic()
-        while ticket.outcome is None:
+        while handle.outcome is None:
             self._check_open()
-            self._receive_some(ticket)
-            if ticket.outcome is None and time.monotonic() - began > _ASKS_AFTER_SECONDS:
-                self._look_after(ticket)
-        kind, *content = ticket.outcome
-        ticket.outcome = ()
+            self._receive_some(handle)
+            if handle.outcome is None and time.monotonic() - began > _ASKS_AFTER_SECONDS:
+                self._look_after(handle)
+        kind, *content = handle.outcome
+        handle.outcome = ()
         if kind == "end":
             raise StopIteration
         if kind == "failed":
             packed, sample = content
-            raise raised_in(packed.unpacked(), self._place(ticket, sample))
+            raise raised_in(packed.unpacked(), self._place(handle, sample))
         memory, described = content
         if memory is None:
             return []
@@ -225,12 +225,12 @@ class ProcessPool:
             parts = [copied(part, HOST_POOL) for part in parts]
         return parts
 
-    def _receive_some(self, ticket: TaskHandle) -> None:
+    def _receive_some(self, handle: TaskHandle) -> None:
         """Wait for messages, and take them in."""
         awaited: dict[Any, int] = {}
         for number, worker in enumerate(self._processes):
             awaited[worker.channel] = awaited[worker.process.sentinel] = number
-        awaited[self._processes[ticket.worker].watch] = ticket.worker
+        awaited[self._processes[handle.worker].watch] = handle.worker
         ready: list[Any] = connection.wait(list(awaited), _POLL_SECONDS)
         # What a worker sent before it died is taken in before its death.
         for each in sorted(ready, key=lambda r: isinstance(r, int)):
@@ -240,7 +240,7 @@ class ProcessPool:
                 if each is worker.channel:
                     self._take_in(number)
                 elif each is worker.watch:
-                    self._hear(ticket, worker.watch.receive()[0])
+                    self._hear(handle, worker.watch.receive()[0])
                 elif not worker.channel.ready():
                     raise EOFError
 
@@ -258,7 +258,7 @@ class ProcessPool:
                 "What they refer to must be found by a new process that imports the main module: "
                 'not below `if __name__ == "__main__":`, nor in a notebook.'
             ) from error
-        ticket = worker.sent.pop(content[0])
+        handle = worker.sent.pop(content[0])
         outcome: tuple[Any, ...] = (kind, *content[1:])
         if kind == "done":
             segment, described, dropped = content[1:]
@@ -266,8 +266,8 @@ class ProcessPool:
             outcome = (kind, memory, described)
             worker.segments.drop(dropped)
             del memory
-        if not ticket.discarded:
-            ticket.outcome = outcome
+        if not handle.discarded:
+            handle.outcome = outcome
         del outcome
         self._flush(number)
 
@@ -292,10 +292,10 @@ class ProcessPool:
 
     # -- trouble -------------------------------------------------------------------------------
 
-    def _place(self, ticket: TaskHandle, sample: int | None = None) -> str:
+    def _place(self, handle: TaskHandle, sample: int | None = None) -> str:
         at = f"sample {sample} of the batch, " if sample is not None else ""
-        pid = self._processes[ticket.worker].process.pid
-        return f"worker process {pid} at {at}{ticket.task}, for {self._where[ticket.source]}"
+        pid = self._processes[handle.worker].process.pid
+        return f"worker process {pid} at {at}{handle.task}, for {self._where[handle.source]}"
 
     def _hear_last(self, number: int) -> None:
         """Find out what a dead worker had done, so that its death is told of the right task."""
@@ -309,8 +309,8 @@ class ProcessPool:
                     worker.sent.pop(content[0], None)
 
     def _task_of(self, number: int) -> str:
-        for ticket in self._processes[number].sent.values():
-            return f", at {ticket.task}, for {self._where[ticket.source]}"
+        for handle in self._processes[number].sent.values():
+            return f", at {handle.task}, for {self._where[handle.source]}"
         return ", when it had nothing to do"
 
     def _obituary(self, number: int) -> str:
@@ -351,14 +351,14 @@ class ProcessPool:
         if self._broken:
             raise SourceWorkerError(self._broken)
 
-    def _look_after(self, ticket: TaskHandle) -> None:
+    def _look_after(self, handle: TaskHandle) -> None:
         """See whether a worker that takes long is still at work."""
-        worker = self._processes[ticket.worker]
+        worker = self._processes[handle.worker]
         now = time.monotonic()
         if not worker.asked:
             # Not so often that the answers were work themselves.
             if now - worker.heard >= _POLL_SECONDS:
-                with self._exchange(ticket.worker):
+                with self._exchange(handle.worker):
                     worker.watch.send(None)
                 worker.asked = True
                 worker.heard = now
@@ -370,17 +370,17 @@ class ProcessPool:
                 why = "is stopped (SIGSTOP)" if stopped else "does not answer"
                 raise self._break(
                     f"Worker process {worker.process.pid} of parallel external sources "
-                    f"{why}{self._task_of(ticket.worker)}."
+                    f"{why}{self._task_of(handle.worker)}."
                 )
 
     def _hear(self, awaited: TaskHandle, report: Report) -> None:
         worker = self._processes[awaited.worker]
         worker.asked = False
         worker.heard = time.monotonic()
-        ticket = worker.sent.get(-1 if report.ticket is None else report.ticket)
-        if ticket is None or report.seconds < _WARN_AFTER_SECONDS:
+        handle = worker.sent.get(-1 if report.handle is None else report.handle)
+        if handle is None or report.seconds < _WARN_AFTER_SECONDS:
             return
-        place = f"{self._place(ticket)}\n\n{report.stack}"
+        place = f"{self._place(handle)}\n\n{report.stack}"
         if self._timeout is not None and report.idle_seconds > self._timeout:
             raise self._break(
                 f"A parallel external source hangs: it has not returned for {report.seconds:.0f} "
@@ -388,8 +388,8 @@ class ProcessPool:
                 "`py_worker_timeout_seconds` of the pipeline says how long it may take; None for "
                 "any time."
             )
-        if ticket.number not in self._warned:
-            self._warned.add(ticket.number)
+        if handle.number not in self._warned:
+            self._warned.add(handle.number)
             _warn(
                 f"A parallel external source has not returned for {report.seconds:.0f} seconds, "
                 f"in {place}"

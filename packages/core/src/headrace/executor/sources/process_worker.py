@@ -64,7 +64,7 @@ class Sources:
 class Report:
     """State that a worker reports on request."""
 
-    ticket: int | None
+    handle: int | None
     """The task it is at."""
     seconds: float
     """For how long the source has not returned."""
@@ -85,7 +85,7 @@ class _Watch(threading.Thread):
         self._parent = multiprocessing.parent_process()
         self._parent_id = os.getppid() if own_child else None
         self._worked = threading.main_thread().ident
-        self.ticket: int | None = None
+        self.handle: int | None = None
         self.since = time.monotonic()
 
     def run(self) -> None:
@@ -108,9 +108,9 @@ class _Watch(threading.Thread):
                     self._channel.receive()
                     seconds = now - self.since
                     idle = min(now - busy, seconds)
-                    self._channel.send(Report(self.ticket, seconds, idle, self._stack()))
+                    self._channel.send(Report(self.handle, seconds, idle, self._stack()))
                 except (OSError, EOFError):
-                    if self.ticket is not None:
+                    if self.handle is not None:
                         os._exit(0)  # the source is not used any more
                     return
 
@@ -138,11 +138,11 @@ class _Worker:
         while True:
             while not self._tasks or self._channel.ready():
                 self._take_in()
-            ticket, source, task = self._tasks.popleft()
+            handle, source, task = self._tasks.popleft()
             self._watch.since = time.monotonic()
-            self._watch.ticket = ticket
-            message = self._result(ticket, source, task)
-            self._watch.ticket = None
+            self._watch.handle = handle
+            message = self._result(handle, source, task)
+            self._watch.handle = None
             self._channel.send(message)
 
     def _take_in(self) -> None:
@@ -163,25 +163,25 @@ class _Worker:
     def _progress(self) -> None:
         self._watch.since = time.monotonic()
 
-    def _result(self, ticket: int, source: int, task: Any) -> tuple[Any, ...]:
+    def _result(self, handle: int, source: int, task: Any) -> tuple[Any, ...]:
         runner = self._runners[source]
         self._segment = None
         try:
             parts = runner.run(task, self._progress)
             if not parts:
-                return ("done", ticket, None, [], [])
+                return ("done", handle, None, [], [])
             count = max(len(part.samples) for part in parts)
             hint = min(runner.bytes_per_sample * count * len(parts), _LARGEST_GUESS_BYTES)
             described = write(parts, lambda size: self._take(size, hint))
         except StopIteration:
-            return ("end", ticket)
+            return ("end", handle)
         except BaseException as error:
             if self._segment is not None:
                 self._segments.give_back([self._segment.number])
-            return ("failed", ticket, PackedError.of(error), runner.at)
+            return ("failed", handle, PackedError.of(error), runner.at)
         assert self._segment is not None
         dropped, self._segments.dropped = self._segments.dropped, []
-        return ("done", ticket, self._segment.number, described, dropped)
+        return ("done", handle, self._segment.number, described, dropped)
 
     def _take(self, size: int, hint: int) -> np.ndarray:
         self._segment = self._segments.take(size, hint)

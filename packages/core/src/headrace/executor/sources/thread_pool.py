@@ -38,24 +38,24 @@ class Owner(Protocol):
 class _Job:
     """A task and all that is needed to do it: an idle thread refers to no source."""
 
-    __slots__ = ("done", "owner", "runner", "ticket")
+    __slots__ = ("done", "owner", "runner", "handle")
 
     def __init__(
         self,
-        ticket: TaskHandle,
+        handle: TaskHandle,
         runner: SourceRunner,
         owner: Owner | None,
         done: queue.SimpleQueue[None],
     ) -> None:
-        self.ticket = ticket
+        self.handle = handle
         self.runner = runner
         self.owner = owner
         self.done = done
 
     def run(self) -> None:
         """Do the task."""
-        task = self.ticket.task
-        if self.ticket.discarded and not isinstance(task, RewindTask):
+        task = self.handle.task
+        if self.handle.discarded and not isinstance(task, RewindTask):
             outcome: tuple[Any, ...] = ("end",)
         else:
             try:
@@ -64,7 +64,7 @@ class _Job:
                 outcome = ("end",)
             except BaseException as error:  # of any kind: a thread waits for this task
                 outcome = ("failed", error, self.runner.at)
-        self.ticket.outcome = outcome
+        self.handle.outcome = outcome
         self.done.put(None)
 
     def _owned(self, parts: list[OutputSamples]) -> list[OutputSamples]:
@@ -126,36 +126,36 @@ class ThreadPool:
             turn = self._tickets
             order = [(turn + k) % self.size for k in range(self.size)]
             worker = min(order, key=lambda k: waiting[k])
-        ticket = TaskHandle(self._tickets, source, task, worker)
+        handle = TaskHandle(self._tickets, source, task, worker)
         self._tickets += 1
         runner = self._runners[worker][source]
-        self._queues[worker].put(_Job(ticket, runner, self._owners.get(source), self._done))
-        return ticket
+        self._queues[worker].put(_Job(handle, runner, self._owners.get(source), self._done))
+        return handle
 
-    def discard(self, tickets: list[TaskHandle]) -> None:
+    def discard(self, handles: list[TaskHandle]) -> None:
         """Give up tasks; see `Workers`."""
-        for ticket in tickets:
-            ticket.discarded = True
-            ticket.outcome = None
+        for handle in handles:
+            handle.discarded = True
+            handle.outcome = None
 
-    def wait(self, ticket: TaskHandle) -> list[OutputSamples]:
+    def wait(self, handle: TaskHandle) -> list[OutputSamples]:
         """Wait for the result of a task; see `Workers`."""
         with contextlib.suppress(queue.Empty):
             while True:  # those of earlier tasks
                 self._done.get_nowait()
-        while ticket.outcome is None:
+        while handle.outcome is None:
             self._check_open()
             with contextlib.suppress(queue.Empty):
                 self._done.get(timeout=_POLL_SECONDS)
-        kind, *content = ticket.outcome
-        ticket.outcome = ()
+        kind, *content = handle.outcome
+        handle.outcome = ()
         if kind == "end":
             raise StopIteration
         if kind == "failed":
             error, sample = content
             at = f"sample {sample} of the batch, " if sample is not None else ""
             place = (
-                f"a worker thread at {at}{ticket.task}, for {self._entries[ticket.source].where}"
+                f"a worker thread at {at}{handle.task}, for {self._entries[handle.source].where}"
             )
             raise raised_in(error, place)
         return content[0]  # type: ignore[no-any-return]

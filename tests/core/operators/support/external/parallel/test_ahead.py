@@ -20,25 +20,25 @@ class AtOnce:
     def __init__(self, source, traits, size=2):
         self.size = size
         self.runners = [SourceRunner(source, traits) for _ in range(size)]
-        self.tickets = []
+        self.handles = []
         self.discarded = []
 
     def submit(self, source, task, worker=None):
-        ticket = TaskHandle(len(self.tickets), source, task, worker or 0)
-        self.tickets.append(ticket)
+        handle = TaskHandle(len(self.handles), source, task, worker or 0)
+        self.handles.append(handle)
         try:
-            ticket.outcome = self.runners[ticket.worker].run(task)
+            handle.outcome = self.runners[handle.worker].run(task)
         except Exception as error:
-            ticket.outcome = error
-        return ticket
+            handle.outcome = error
+        return handle
 
-    def wait(self, ticket):
-        if isinstance(ticket.outcome, Exception):
-            raise ticket.outcome
-        return ticket.outcome
+    def wait(self, handle):
+        if isinstance(handle.outcome, Exception):
+            raise handle.outcome
+        return handle.outcome
 
-    def discard(self, tickets):
-        self.discarded += [t.number for t in tickets]
+    def discard(self, handles):
+        self.discarded += [t.number for t in handles]
 
 
 def traits(source, **keywords):
@@ -72,9 +72,9 @@ def test_batches_are_asked_for_ahead_and_at_most_so_many():
     workers = AtOnce(three, traits(three))
     ahead = IndexedAhead(workers, 0, three, traits(three), 2)
     ahead.collect(2, 0, 0)
-    assert [t.task.iteration for t in workers.tickets] == [0, 1, 2]
+    assert [t.task.iteration for t in workers.handles] == [0, 1, 2]
     ahead.collect(2, 1, 0)
-    assert [t.task.iteration for t in workers.tickets] == [0, 1, 2, 3]
+    assert [t.task.iteration for t in workers.handles] == [0, 1, 2, 3]
 
 
 def test_every_worker_makes_a_piece_of_a_batch_of_samples():
@@ -85,7 +85,7 @@ def test_every_worker_makes_a_piece_of_a_batch_of_samples():
     workers = AtOnce(source, kind, size=3)
     ahead = IndexedAhead(workers, 0, source, kind, 1)
     assert numbers(ahead.collect(7, 0, 0)) == list(range(7))
-    first = [t for t in workers.tickets if t.task.iteration == 0]
+    first = [t for t in workers.handles if t.task.iteration == 0]
     assert [(t.task.first, t.task.stop, t.worker) for t in first] == [
         (0, 2, 0),
         (2, 4, 1),

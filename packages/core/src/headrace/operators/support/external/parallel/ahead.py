@@ -34,7 +34,7 @@ class _Request:
 
     position: tuple[int, int, int]
     """Size, iteration, epoch."""
-    tickets: list[TaskHandle]
+    handles: list[TaskHandle]
 
 
 class IndexedAhead:
@@ -58,7 +58,7 @@ class IndexedAhead:
             self._forget()
         try:
             self._ask(size, iteration, epoch)
-            found = [self._workers.wait(ticket) for ticket in asked[0].tickets]
+            found = [self._workers.wait(handle) for handle in asked[0].handles]
         except Exception:
             # What comes after an error is asked for again, as without workers.
             self._forget()
@@ -77,11 +77,11 @@ class IndexedAhead:
                 return
             # Pieces of a batch go to a worker each.
             places = [None] if len(tasks) == 1 else range(len(tasks))
-            tickets = [
+            handles = [
                 self._workers.submit(self._number, task, place)
                 for task, place in zip(tasks, places, strict=True)
             ]
-            self._asked.append(_Request((size, k, epoch), tickets))
+            self._asked.append(_Request((size, k, epoch), handles))
 
     def _tasks(self, size: int, iteration: int, epoch: int) -> list[Task]:
         if self._traits.batch:
@@ -94,9 +94,9 @@ class IndexedAhead:
         return [SamplesTask(bounds[k], bounds[k + 1], size, iteration, epoch) for k in range(count)]
 
     def _forget(self) -> None:
-        tickets = [ticket for each in self._asked for ticket in each.tickets]
+        handles = [handle for each in self._asked for handle in each.handles]
         self._asked.clear()
-        self._workers.discard(tickets)
+        self._workers.discard(handles)
 
     def drop(self) -> None:
         """Let go of all that is there, now that the workers are gone."""
@@ -153,9 +153,9 @@ class ForwardAhead:
             while self._rewinds:  # only an error of theirs matters
                 self._workers.wait(self._rewinds[0])
                 del self._rewinds[0]
-            shard, ticket = self._asked[0]
+            shard, handle = self._asked[0]
             try:
-                found = self._workers.wait(ticket)
+                found = self._workers.wait(handle)
             except StopIteration:
                 self._asked.popleft()
                 if not self._divided:
@@ -178,11 +178,11 @@ class ForwardAhead:
             shard = self._alive[self._turn]
             self._turn += 1
             task = NextTask(shard, size, iteration + len(self._asked), epoch)
-            ticket = self._workers.submit(self._number, task, self._places[shard])
-            self._asked.append((shard, ticket))
+            handle = self._workers.submit(self._number, task, self._places[shard])
+            self._asked.append((shard, handle))
 
     def _rewind(self) -> None:
-        unwanted = [ticket for _, ticket in self._asked]
+        unwanted = [handle for _, handle in self._asked]
         self._asked.clear()
         self._workers.discard(unwanted)
         for shard, place in enumerate(self._places):

@@ -46,10 +46,10 @@ class Workers(Protocol):
     def submit(self, source: int, task: Task, worker: int | None = None) -> TaskHandle:
         """Have a task done, by worker number `worker` or by the one with the least to do."""
 
-    def wait(self, ticket: TaskHandle) -> list[OutputSamples]:
+    def wait(self, handle: TaskHandle) -> list[OutputSamples]:
         """Wait for the result of a task."""
 
-    def discard(self, tickets: list[TaskHandle]) -> None:
+    def discard(self, handles: list[TaskHandle]) -> None:
         """Give up tasks whose results are not wanted any more."""
 
     def close(self) -> None:
