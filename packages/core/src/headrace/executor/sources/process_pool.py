@@ -80,7 +80,7 @@ class ProcessPool:
         self._timeout = timeout_seconds
         self._pid = os.getpid()
         self._broken = ""
-        self._tickets = 0
+        self._given = 0
         self._start_method = start_method
         self._warned: set[int] = set()
         self._processes: list[_Process] = []
@@ -156,11 +156,11 @@ class ProcessPool:
         """Have a task done; see `Workers`."""
         self._check_open()
         if worker is None:
-            turn = self._tickets
+            turn = self._given
             loads = [self._processes[(turn + k) % self.size].load for k in range(self.size)]
             worker = (turn + loads.index(min(loads))) % self.size
-        handle = TaskHandle(self._tickets, source, task, worker)
-        self._tickets += 1
+        handle = TaskHandle(self._given, source, task, worker)
+        self._given += 1
         self._processes[worker].waiting.append(handle)
         self._flush(worker)
         return handle

@@ -38,7 +38,7 @@ class Owner(Protocol):
 class _Job:
     """A task and all that is needed to do it: an idle thread refers to no source."""
 
-    __slots__ = ("done", "owner", "runner", "handle")
+    __slots__ = ("done", "handle", "owner", "runner")
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class ThreadPool:
         self._owners: dict[int, Owner] = {}
         self._done: queue.SimpleQueue[None] = queue.SimpleQueue()
         """Wakes the consumer. No lock, which a Ctrl-C might leave in an odd state."""
-        self._tickets = 0
+        self._given = 0
         self._pid = os.getpid()
         self._closed = False
         self._queues: list[queue.SimpleQueue[_Job | None]] = [
@@ -123,11 +123,11 @@ class ThreadPool:
         self._check_open()
         if worker is None:
             waiting = [q.qsize() for q in self._queues]
-            turn = self._tickets
+            turn = self._given
             order = [(turn + k) % self.size for k in range(self.size)]
             worker = min(order, key=lambda k: waiting[k])
-        handle = TaskHandle(self._tickets, source, task, worker)
-        self._tickets += 1
+        handle = TaskHandle(self._given, source, task, worker)
+        self._given += 1
         runner = self._runners[worker][source]
         self._queues[worker].put(_Job(handle, runner, self._owners.get(source), self._done))
         return handle
