@@ -28,17 +28,8 @@ _LISTED = 3
 class Component:
     """One output of the pipeline, as a dense tensor.
 
-    Parameters
-    ----------
-    number
-        Which output it is.
-    dtype
-        Its element type.
-    shape
-        Its shape, the batch axis included, with None for what may vary.
-    converts
-        Whether values of another element type of the same size are converted; else they are an
-        error.
+    `shape` has the batch axis, and None for extents that vary. With `converts`, values of another
+    element type of the same size are converted; otherwise they are an error.
     """
 
     def __init__(
@@ -60,15 +51,7 @@ class Component:
         return tf.TensorSpec(self.shape, self.dtype)
 
     def arrays(self, batch: Batch, kept: int | list[int]) -> list[np.ndarray]:
-        """The kept samples of `batch`: the array, shared, if that is all of a dense batch.
-
-        Raises
-        ------
-        ShapeError
-            If the samples differ in shape, or have not the one that was given.
-        DataTypeError
-            If they have not the element type that was given.
-        """
+        """The kept samples of `batch`: the array, shared, if that is all of a dense batch."""
         chosen = host_batch(chosen_samples(batch, kept))
         self._check_type(chosen)
         try:
@@ -78,13 +61,7 @@ class Component:
         return [self._converted(array).reshape(self._fitting(array.shape))]
 
     def on_gpu(self, batch: TensorListGPU) -> TensorGPU:
-        """The dense tensor of a batch on a GPU, shared.
-
-        Raises
-        ------
-        ShapeError, DataTypeError
-            As `arrays`.
-        """
+        """The dense tensor of a batch on a GPU, shared."""
         self._check_type(batch)
         try:
             found = batch.as_tensor()
@@ -154,15 +131,7 @@ class Component:
 
 
 class RaggedComponent(Component):
-    """One output of the pipeline, as a ragged tensor.
-
-    Parameters
-    ----------
-    number
-        Which output it is.
-    spec
-        What the user asked for: element type, shape and `ragged_rank`.
-    """
+    """One output of the pipeline, as a ragged tensor of the type, shape and `ragged_rank` of `spec`."""
 
     def __init__(self, number: int, spec: tf.RaggedTensorSpec) -> None:
         shape = spec.shape
@@ -185,15 +154,7 @@ class RaggedComponent(Component):
         return self._spec
 
     def arrays(self, batch: Batch, kept: int | list[int]) -> list[np.ndarray]:
-        """Values of the kept samples of `batch`, one after the other, and row splits, outer first.
-
-        Raises
-        ------
-        ShapeError
-            If axes differ in extent that are not ragged, or the number of axes is another one.
-        DataTypeError
-            If they have not the element type that was given.
-        """
+        """Values of the kept samples of `batch`, one after the other, and row splits, outer first."""
         chosen = host_batch(chosen_samples(batch, kept))
         self._check_type(chosen)
         depth = self._spec.ragged_rank
@@ -228,15 +189,7 @@ class RaggedComponent(Component):
 
 
 class SparseComponent(Component):
-    """One output of the pipeline, as a sparse tensor that has every element of every sample.
-
-    Parameters
-    ----------
-    number
-        Which output it is.
-    dtype, converts
-        As of `Component`.
-    """
+    """One output of the pipeline, as a sparse tensor that has every element of every sample."""
 
     def __init__(self, number: int, dtype: tf.DType, *, converts: bool = False) -> None:
         super().__init__(number, dtype, tf.TensorShape(None), converts=converts)
@@ -248,13 +201,7 @@ class SparseComponent(Component):
         ]
 
     def arrays(self, batch: Batch, kept: int | list[int]) -> list[np.ndarray]:
-        """Places of the elements, their values, and the extents of the smallest box around them.
-
-        Raises
-        ------
-        DataTypeError
-            If they have not the element type that was given.
-        """
+        """Places of the elements, their values, and the extents of the smallest box around them."""
         chosen = host_batch(chosen_samples(batch, kept))
         self._check_type(chosen)
         shapes = np.array(chosen.shape(), np.int64).reshape(len(chosen), chosen.ndim())
@@ -300,21 +247,8 @@ def host_batch(batch: Batch) -> TensorListCPU:
 
 
 def make_component(number: int, dtype: Any, shape: Any, example: Batch | None) -> Component:
-    """The component for output `number`.
-
-    Parameters
-    ----------
-    number
-        Which output it is.
-    dtype, shape
-        What the user said about it, or None.
-    example
-        A batch of it, where one of them is missing.
-
-    Raises
-    ------
-    ArgumentValueError
-        If `dtype` is not that of a ragged shape.
+    """Make the component of output `number` from the user's `dtype` and `shape`; where one is None,
+    from a batch, `example`.
     """
     if isinstance(shape, tf.RaggedTensorSpec):
         if dtype not in (None, shape.dtype):

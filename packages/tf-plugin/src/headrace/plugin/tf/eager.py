@@ -55,13 +55,7 @@ def from_host(array: np.ndarray) -> Any:
 
 
 def from_gpu(tensor: TensorGPU) -> Any:
-    """The tensor of memory on a GPU, on that GPU; a copy there of memory that is not aligned.
-
-    Raises
-    ------
-    UsageError
-        If TensorFlow has not this GPU.
-    """
+    """The tensor of memory on a GPU, on that GPU; a copy there of memory that is not aligned."""
     check_has_gpu(tensor.device_id())
     if tensor._address % ALIGNMENT_BYTES:
         tensor = tensor._make_copy()
@@ -89,13 +83,7 @@ def has_gpu(number: int) -> bool:
 
 
 def check_has_gpu(number: int) -> None:
-    """Check that TensorFlow has GPU `number` of this machine.
-
-    Raises
-    ------
-    UsageError
-        If it has not.
-    """
+    """Check that TensorFlow has GPU `number` of this machine; raise `UsageError` if not."""
     if not has_gpu(number):
         raise UsageError(
             f"The pipeline has outputs on GPU {number}, and TensorFlow has "

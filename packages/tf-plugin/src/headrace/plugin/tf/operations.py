@@ -239,15 +239,7 @@ def _made(
 
 
 class _Operation:
-    """Gives the batches of a session.
-
-    Parameters
-    ----------
-    session
-        Used by nothing else.
-    components
-        What becomes of the outputs.
-    """
+    """Gives the batches of a session, which nothing else uses."""
 
     def __init__(self, session: Session, components: list[Component]) -> None:
         self._session = session

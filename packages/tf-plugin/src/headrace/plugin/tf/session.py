@@ -23,15 +23,7 @@ ALIGNMENT_BYTES = 64
 
 
 class Session(_DaliBaseIterator):
-    """Iterates over the batches of a pipeline of its own, on behalf of an iterator of TensorFlow.
-
-    Parameters
-    ----------
-    pipeline
-        The pipeline; used by nothing else.
-    reader_name, last_batch_policy
-        See `DALIDataset`.
-    """
+    """Iterates over the batches of a pipeline of its own, on behalf of an iterator of TensorFlow."""
 
     def __init__(
         self, pipeline: Pipeline, reader_name: str | None, last_batch_policy: LastBatchPolicy
@@ -48,13 +40,7 @@ class Session(_DaliBaseIterator):
         )
 
     def example(self) -> PipelineBatch:
-        """The first batch, which the next step gives again.
-
-        Raises
-        ------
-        UsageError
-            If there is none.
-        """
+        """The first batch, which the next step gives again."""
         if self._first is None:
             if self._pipes[0]._settings.enable_checkpointing:
                 self._before_first = self._checkpoints()
@@ -81,18 +67,12 @@ class Session(_DaliBaseIterator):
 
 
 class Token(NamedTuple):
-    """Token that a session leaves with its iterator, as the state of the iterator.
-
-    Attributes
-    ----------
-    key
-        Which step of which session it is; 16 bytes.
-    checkpoint
-        Where that is, for another session to go on from; empty if the pipeline makes none.
-    """
+    """Token that a session leaves with its iterator, as the state of the iterator."""
 
     key: bytes
+    """16 bytes, of one step of one session."""
     checkpoint: bytes = b""
+    """Position, for another session to go on from; empty if the pipeline makes none."""
 
     @classmethod
     def of(cls, session: Session, number: int) -> Token:
@@ -122,13 +102,7 @@ class Token(NamedTuple):
         return array
 
     def state(self) -> dict[str, Any]:
-        """The state of the session, for `Session.load_state_dict`.
-
-        Raises
-        ------
-        CheckpointError
-            If there is none.
-        """
+        """The state of the session, for `Session.load_state_dict`."""
         if not self.checkpoint:
             raise CheckpointError(
                 "The iterator of the `DALIDataset` was restored, or copied, and its pipeline "

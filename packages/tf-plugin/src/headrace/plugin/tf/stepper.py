@@ -35,16 +35,8 @@ class Stepper:
     """Makes the batches of the iterators over one dataset.
 
     Each iterator has a session. It is found by the token that it left with the iterator in the step
-    before, and ends when the token is gone, because the iterator is.
-
-    Parameters
-    ----------
-    make_session
-        Makes one that is at its beginning.
-    components
-        What becomes of the outputs; set before the first step.
-    goes_on
-        Whether a new iterator goes on with the next epoch where an older one has ended.
+    before, and ends when the token is gone, because the iterator is. With `goes_on`, a new iterator
+    goes on with the next epoch where an older one has ended.
     """
 
     def __init__(self, make_session: Callable[[], Session], goes_on: bool) -> None:
@@ -52,6 +44,7 @@ class Stepper:
         self._process = os.getpid()
         self._goes_on = goes_on
         self.components: Sequence[Component] = ()
+        """Components of the outputs; set before the first step."""
         self._lock = threading.RLock()
         """Guards the next two; never held while a pipeline is waited for. Re-entrant, because the
         garbage collector may find that an iterator is gone while it is held.
@@ -69,17 +62,7 @@ class Stepper:
         return self._idle[0]
 
     def step(self, state: np.ndarray) -> list[np.ndarray]:
-        """One step of an iterator.
-
-        Parameters
-        ----------
-        state
-            Its state.
-
-        Returns
-        -------
-        Its next state; whether there is a batch; the components of the batch.
-        """
+        """Do one step of an iterator from `state`: its next state, whether there is a batch, components."""
         self.check_process()
         with program_end.call() as has_begun:
             if has_begun():
@@ -94,11 +77,8 @@ class Stepper:
     def check_process(self) -> None:
         """Check that this is the process in which the dataset was made.
 
-        Raises
-        ------
-        UsageError
-            In a process that was forked from it: TensorFlow and the pipelines have no threads
-            there, and would wait for them for ever.
+        A process that was forked from it has no threads of TensorFlow's, nor of the pipelines', and
+        would wait for them for ever.
         """
         if os.getpid() != self._process:
             raise UsageError(

@@ -35,22 +35,7 @@ def rebuilt(structure: Any, values: Iterator[Any]) -> Any:
 
 
 def checked_dtypes(dtypes: Any, outputs: int) -> Any:
-    """The structure of elements: element types, or None where the pipeline says it.
-
-    Parameters
-    ----------
-    dtypes
-        As the user gave it: a type; tuples and dictionaries of types, nested or not; None.
-    outputs
-        Number of outputs of the pipeline.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If there is something else in it.
-    ArgumentValueError
-        If it has not one type for each output.
-    """
+    """The structure of elements: element types, or None where the pipeline says it."""
     if dtypes is None:
         return (None,) * outputs
     for leaf in leaves(dtypes):
@@ -72,21 +57,8 @@ def checked_dtypes(dtypes: Any, outputs: int) -> Any:
 
 
 def checked_shapes(shapes: Any, dtypes: Any, outputs: int) -> list[Any]:
-    """For each output its shape, or a ``RaggedTensorSpec``, or None where nothing was said.
-
-    Parameters
-    ----------
-    shapes
-        As the user gave it.
-    dtypes
-        What `checked_dtypes` returned.
-    outputs
-        Number of outputs of the pipeline.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If it has not one shape for each output.
+    """For each output its shape, or a ``RaggedTensorSpec``, or None where nothing was said; `dtypes` is
+    the result of `checked_dtypes`.
     """
     if shapes is None:
         return [None] * outputs
@@ -146,17 +118,8 @@ def _as_shape(shape: Any) -> Any:
 def matching_shape(
     required: tuple[int | None, ...], shape: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """`shape` without those of its axes of extent 1 that `required` has not.
+    """`shape` without those of its axes of extent 1 that `required`, None for any extent, has not.
 
-    Parameters
-    ----------
-    required
-        Extents, None where any will do.
-    shape
-        Extents.
-
-    Returns
-    -------
     None, if that cannot be, or in more ways than one.
     """
     if all(n == 1 for n in (*shape, *required)):
