@@ -131,7 +131,7 @@ class Component:
 
 
 class RaggedComponent(Component):
-    """One output of the pipeline, as a ragged tensor of the type, shape and `ragged_rank` of `spec`."""
+    """One output of the pipeline, as a ragged tensor of type, shape and `ragged_rank` of `spec`."""
 
     def __init__(self, number: int, spec: tf.RaggedTensorSpec) -> None:
         shape = spec.shape
@@ -154,7 +154,7 @@ class RaggedComponent(Component):
         return self._spec
 
     def arrays(self, batch: Batch, kept: int | list[int]) -> list[np.ndarray]:
-        """Values of the kept samples of `batch`, one after the other, and row splits, outer first."""
+        """Concatenated values of the kept samples of `batch`, and row splits, outer first."""
         chosen = host_batch(chosen_samples(batch, kept))
         self._check_type(chosen)
         depth = self._spec.ragged_rank

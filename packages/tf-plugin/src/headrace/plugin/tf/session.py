@@ -23,7 +23,7 @@ ALIGNMENT_BYTES = 64
 
 
 class Session(_DaliBaseIterator):
-    """Iterates over the batches of a pipeline of its own, on behalf of an iterator of TensorFlow."""
+    """Iterates over the batches of a pipeline of its own, for an iterator of TensorFlow."""
 
     def __init__(
         self, pipeline: Pipeline, reader_name: str | None, last_batch_policy: LastBatchPolicy

@@ -62,7 +62,7 @@ class Stepper:
         return self._idle[0]
 
     def step(self, state: np.ndarray) -> list[np.ndarray]:
-        """Do one step of an iterator from `state`: its next state, whether there is a batch, components."""
+        """Do one step from `state`: the next state, whether there is a batch, its components."""
         self.check_process()
         with program_end.call() as has_begun:
             if has_begun():

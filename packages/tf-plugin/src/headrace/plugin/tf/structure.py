@@ -57,8 +57,9 @@ def checked_dtypes(dtypes: Any, outputs: int) -> Any:
 
 
 def checked_shapes(shapes: Any, dtypes: Any, outputs: int) -> list[Any]:
-    """For each output its shape, or a ``RaggedTensorSpec``, or None where nothing was said; `dtypes` is
-    the result of `checked_dtypes`.
+    """For each output its shape, or a ``RaggedTensorSpec``, or None where nothing was said.
+
+    `dtypes` is the result of `checked_dtypes`.
     """
     if shapes is None:
         return [None] * outputs
