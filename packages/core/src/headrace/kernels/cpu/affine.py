@@ -39,7 +39,13 @@ def placed(
     reverse: bool,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with maps about a centre, put after other maps."""
+    """Fill `out` with maps about a centre, put after other maps.
+
+    `linear`: float32 ``(frames, n, n)``. `offset`: float32 ``(frames, n)``: what is added after.
+    `center`: float32 ``(frames, n)``: the point that stays where it is, or no frames for the
+    origin. `given`: float32 ``(frames, n, n + 1)``: the maps that come first, or no frames for
+    none.
+    """
     n = out.shape[1]
     own = np.empty((n, n + 1), np.float32)
     for f in range(len(out)):

@@ -108,7 +108,12 @@ def mel_bands(
     formula: str,
     normalize: bool,
 ) -> Bands:
-    """Triangular filters whose corners are as far apart as their neighbours' on the mel scale."""
+    """Triangular filters whose corners are as far apart as their neighbours' on the mel scale.
+
+    `sample_rate`, `low`, `high`: hertz; the filters cover frequencies from `low` to `high`.
+    `normalize`: true if each filter's triangle has an area of 1, in hertz, instead of a height of
+    1.
+    """
     to_mel, to_hertz = MEL_SCALES[formula]
     first, last = float(to_mel(np.float32(low))), float(to_mel(np.float32(high)))
     mels = first + np.arange(count + 2) * ((last - first) / (count + 1))

@@ -30,7 +30,13 @@ def sum_bands(
     out_at: int,
     pitch: int,
 ) -> None:
-    """One row of sums for each band."""
+    """One row of sums for each band.
+
+    `rows`, `rows_at`, `rows_pitch`: rows of 16 numbers: where the first is, and how far apart they
+    are, in bytes. `bands`: int64 ``(bands, 3)``: the first row of each, the number of rows, and
+    where its weights begin. `weights`: float32. `out`, `out_at`, `pitch`: where the first sums go,
+    and how far apart sums of neighbouring bands are, in bytes.
+    """
     n = 0
     zero = spread(np.float32(0))
     while n < bands.shape[0]:
@@ -125,7 +131,11 @@ def apply_bands(
     rows: Any,
     sums: Any,
 ) -> None:
-    """Weighted sums along the middle axis of ``(outer, extent, inner)``."""
+    """Weighted sums along the middle axis of ``(outer, extent, inner)``.
+
+    `data`: float32, flat. `out`: float32, flat: ``(outer, bands, inner)``. `rows`, `sums`: scratch
+    memory: `extent` and ``bands + 15`` rows of 16 numbers.
+    """
     count = bands.shape[0]
     if inner >= LANES:
         for n in range(outer):

@@ -113,7 +113,15 @@ def _draw_window(
     window: np.ndarray,
     kept: np.ndarray,
 ) -> int:
-    """Try windows, `len(units) // (1 + 2 * ndim)` of them."""
+    """Try windows, `len(units) // (1 + 2 * ndim)` of them.
+
+    `boxes`: float32 ``(boxes, 2 * ndim)``: where they begin, and where they end. `units`: float64
+    ``(attempts * (1 + 2 * ndim),)``: numbers from 0 to 1. `state`: float32 ``(3 + 2 * ndim,)``: the
+    option, the best window's metric, the window, and how many numbers were taken. `scaling`,
+    `aspects`: ranges of extents, ``(2,)``, and of their ratios, ``(pairs, 2)``. `data`, `crop`:
+    float32 ``(ndim,)``: extents of the data, and of the window, whose first is 0 where it is to be
+    drawn.
+    """
     ndim = len(data)
     low, high, size = np.empty((3, ndim), np.float32)
     numbers = 1 + 2 * ndim
@@ -223,7 +231,12 @@ def draw_windows(
     kept: np.ndarray,
     found: np.ndarray,
 ) -> None:
-    """`_draw_window` for some samples; those of boxes are from row ``firsts[k]`` on."""
+    """`_draw_window` for some samples; those of boxes are from row ``firsts[k]`` on.
+
+    `left`: int64: the samples that have no window yet; `units` has a row for each of them.
+    `samples`, `key`: whose numbers these are: positions in the batch, int64, and the generator's
+    key.
+    """
     for place in range(len(left)):
         k = left[place]
         begin, end = firsts[k], firsts[k + 1]

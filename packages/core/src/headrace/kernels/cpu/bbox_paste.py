@@ -20,7 +20,12 @@ def paste_boxes(
     out: np.ndarray,
     begins: np.ndarray,
 ) -> None:
-    """Fill `out` with boxes over `ratios`, moved by `x` and `y`."""
+    """Fill `out` with boxes over `ratios`, moved by `x` and `y`.
+
+    `addresses`, `counts`: uint64 and int64 ``(samples,)``: where the boxes of a sample are, four
+    float32 numbers each, and how many. `out`, `begins`: the output, flat, and the element with
+    which each sample begins.
+    """
     for k in range(len(addresses)):
         source = numba.carray(elements(addresses[k], out), counts[k] * 4)
         for i in range(counts[k] * 4):

@@ -32,6 +32,10 @@ def find_blobs(
     """Labels and bounding boxes of all objects.
 
     Elements belong together if they have the same label and one is after the other along an axis.
+
+    `mask`: int32, flat. `shape`: int64 ``(axes,)``. Returns labels, int32 ``(objects,)``, in the
+    order of the objects' first elements; and where they begin and end along each axis, int32
+    ``(objects, 2 * axes)``.
     """
     ndim = len(shape)
     strides = np.ones(ndim, np.int64)

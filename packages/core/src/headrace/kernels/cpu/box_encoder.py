@@ -24,7 +24,11 @@ def encode(
     out: np.ndarray,
     classes: np.ndarray,
 ) -> None:
-    """Fill `out` and `classes` with the boxes that anchors stand for, and their labels."""
+    """Fill `out` and `classes` with the boxes that anchors stand for, and their labels.
+
+    `boxes`, `anchors`: float32 ``(n, 4)``: left, top, right, bottom. `labels`: int32 ``(n,)``.
+    `encoded`: float32 ``(anchors, 4)``: middles, widths and heights of the anchors.
+    """
     count = len(anchors)
     overlaps = np.full(count, _NONE)
     matches = np.zeros(count, np.int32)

@@ -36,7 +36,10 @@ def common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def run_tiled(function: Function, out: np.ndarray, operands: Arrays, tile: int) -> None:
-    """Call `function` over tiles of at most `tile` elements that together make up `out`."""
+    """Call `function` over tiles of at most `tile` elements that together make up `out`.
+
+    `operands`: arrays with any strides that broadcast to `out`.
+    """
     if out.size == 0:
         return
     if all(x.shape == out.shape and x.flags.c_contiguous for x in operands):

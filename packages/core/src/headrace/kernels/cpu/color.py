@@ -18,6 +18,11 @@ def transform_pixels(
 
     Products and sums are float32, each rounded, the columns of the matrix one after the other and
     then the offset, as in DALI. Integers are rounded, halves away from zero, and saturate.
+
+    `source`: ``(..., 3)`` or ``(..., 1)``, which counts as three equal channels; uint8, int16,
+    int32, float16 or float32, of any strides. `numbers`: fifteen float32: the matrix, row by row;
+    three offsets; and what is subtracted from the channels of `source` first. `out`: contiguous;
+    ``(..., 3)``, or ``(..., 1)`` for the first row of the matrix alone; any of these types.
     """
     if not source.size:
         return

@@ -106,7 +106,10 @@ def _in_opencv(pair: tuple[str, str]) -> tuple[Callable[..., Any], int] | None:
 
 
 def convert_pixels(source: np.ndarray, pair: tuple[str, str], out: np.ndarray) -> None:
-    """Convert pixels from one colour space to another."""
+    """Convert pixels from one colour space to another.
+
+    `source`: uint8 ``(..., H, W, C)``, of any strides.
+    """
     found = _in_opencv(pair)
     if found is not None and source.flags.c_contiguous and source.size:
         if source.ndim != 3:

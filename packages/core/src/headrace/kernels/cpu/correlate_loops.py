@@ -33,7 +33,12 @@ def correlate_bytes(
     weights: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with weighted sums."""
+    """Fill `out` with weighted sums.
+
+    `source`: flat uint8: rows of `pitch` elements. `rows`, `columns`: int64: which row (column)
+    stands at each position from the first one that a weight of the first sum stands over to the
+    last one of the last; -1 for zeros. `weights`: float32 ``(rows, columns)``.
+    """
     width = out.shape[1]
     down, across = weights.shape
     flat = weights.reshape(-1)

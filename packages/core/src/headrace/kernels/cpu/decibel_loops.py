@@ -133,7 +133,10 @@ def largest(data: Any, size: int) -> np.float32:
 def decibels(
     data: Any, out: Any, reference: np.float32, smallest: np.float32, factor: np.float32
 ) -> None:
-    """Decibels of all numbers."""
+    """Decibels of all numbers.
+
+    `data`, `out`: float32, flat; they may be the same memory.
+    """
     size = data.size
     if reference == np.float32(0):
         reference = largest(data, size)

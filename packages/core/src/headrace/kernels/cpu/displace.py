@@ -16,7 +16,11 @@ def displace(
     fill: np.float32,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with the pixels at other places of an image."""
+    """Fill `out` with the pixels at other places of an image.
+
+    `image`, `out`: ``(height, width, channels)``, uint8 or float32. `x`, `y`: float32 ``(height,
+    width)``: where to take each pixel, in pixels from the upper left corner.
+    """
     height, width, channels = image.shape
     for row in range(height):
         for column in range(width):

@@ -28,7 +28,10 @@ def _fill_table(histogram: np.ndarray, pixels: int, table: np.ndarray) -> None:
 
 @njit(nogil=True)
 def equalize(source: np.ndarray, out: np.ndarray, pixels: int, channels: int) -> None:
-    """Fill `out` with the equalized channels of some images."""
+    """Fill `out` with the equalized channels of some images.
+
+    `source`, `out`: uint8, contiguous and flat: images of `pixels` times `channels` levels.
+    """
     size = pixels * channels
     # Neighbours often have the same level: their counts are not to wait for each other.
     copies = 4 if channels == 1 else 2 if channels == 3 else 1

@@ -24,7 +24,14 @@ def erase(
     fills: np.ndarray,
     channel: int,
 ) -> None:
-    """Copy contiguous samples, and fill regions of the copies."""
+    """Copy contiguous samples, and fill regions of the copies.
+
+    `sources`, `targets`: uint64 ``(samples,)``: the addresses of samples, and of their copies.
+    `out`, `origins`: memory that all copies are in, flat, and the element of it that each begins
+    with. `shapes`: int64 ``(samples, ndim)``. `begins`, `ends`: int64 ``(samples, regions, axes)``,
+    within the data. `axes`: int64: those that regions have bounds along. `fills`: ``(samples, 1)``,
+    or a value for each channel.
+    """
     ndim = shapes.shape[1]
     strides, first, last, index = np.empty((4, ndim), np.int64)
     for k in range(len(sources)):

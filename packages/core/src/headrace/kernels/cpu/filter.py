@@ -29,7 +29,10 @@ and how many elements the first of them reaches to either side."""
 
 
 def gaussian_window(sigma: float, size: int) -> np.ndarray:
-    """Right half of a Gaussian window, centre first; the whole window adds up to 1."""
+    """Right half of a Gaussian window, centre first; the whole window adds up to 1.
+
+    `sigma`: standard deviation in elements.
+    """
     distance = np.arange(size // 2 + 1, dtype=np.float64)
     weights = np.exp(distance * distance / (-2.0 * sigma * sigma))
     weights /= 2 * weights.sum() - weights[0]

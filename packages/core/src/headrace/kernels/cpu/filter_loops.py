@@ -32,6 +32,10 @@ def filter_planes(
 
     Beyond both ends rows and columns repeat backwards, the outermost only once, as often as it
     takes.
+
+    `source`: contiguous uint8 or float32. Row ``r`` of all planes' rows begins at element ``r *
+    stride``. `windows`: float32: the centre weight, then those at distances 1 to `reach`, down; and
+    those across. `out`: contiguous uint8 or float32.
     """
     elements, to = source.reshape(-1), out.reshape(-1)
     row_window, column_window = windows[: reach + 1], windows[reach + 1 :]

@@ -19,7 +19,12 @@ def flip_points(
     out: np.ndarray,
     begins: np.ndarray,
 ) -> None:
-    """Fill `out` with points whose coordinates are multiplied by `factors`, then moved."""
+    """Fill `out` with points whose coordinates are multiplied by `factors`, then moved.
+
+    `addresses`, `points`, `axes`: ``(samples,)``: where the points of a sample are, float32, how
+    many, and how many coordinates each has. `factors`, `offsets`: float32 ``(samples, 3)``. `out`,
+    `begins`: the output, flat, and the element with which each sample begins.
+    """
     for k in range(len(addresses)):
         source = numba.carray(elements(addresses[k], out), points[k] * axes[k])
         for i in range(len(source)):
@@ -38,6 +43,8 @@ def flip_boxes(
 ) -> None:
     """Fill `out` with mirrored boxes; those with extents are computed by their corners, as in
     DALI.
+
+    `flips`: bool ``(samples, 2)``: along x, along y.
     """
     one = np.float32(1)
     for k in range(len(addresses)):

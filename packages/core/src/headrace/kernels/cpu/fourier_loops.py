@@ -163,7 +163,11 @@ def _by_odd(
 
 @njit(nogil=True)
 def transform(z: Any, size: int, steps: Any, cosines: Any, sines: Any, scratch: Any) -> None:
-    """Transform sixteen complex signals in place."""
+    """Transform sixteen complex signals in place.
+
+    `steps`: int64 ``(steps, 3)``: the factor of each step, where its twiddle factors begin in the
+    tables, and where the roots of unity for an odd factor do. `cosines`, `sines`: float32 tables.
+    """
     length = size
     for n in range(steps.shape[0]):
         factor = steps[n, 0]
@@ -194,7 +198,12 @@ def sizes_of_even(
     at: int,
     pitch: int,
 ) -> None:
-    """Squared sizes, or sizes, of the spectrum of real signals of even length ``2 * half``."""
+    """Squared sizes, or sizes, of the spectrum of real signals of even length ``2 * half``.
+
+    `places`: int64 ``(half,)``: where each frequency lies. `cosines`, `sines`: float32 ``(half,)``:
+    of the angles ``pi * k / half``. `out`, `at`, `pitch`: where the sizes of the first of ``half +
+    1`` frequencies go, and how far apart those of neighbours are, in bytes.
+    """
     a, b = load(z, 0), load(z, VECTOR_BYTES)
     sum_, difference = add(a, b), subtract(a, b)
     zero = spread(np.float32(0))

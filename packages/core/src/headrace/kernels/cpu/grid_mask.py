@@ -16,7 +16,10 @@ def mask_grid(
     shift_y: np.float32,
     ratio: np.float32,
 ) -> None:
-    """Set the pixels in squares of a grid to zero."""
+    """Set the pixels in squares of a grid to zero.
+
+    `pixels`: uint8 ``(height, width, bytes of a pixel)``, C-contiguous.
+    """
     height, width, size = pixels.shape
     for y in range(height):
         row = np.float32(y)

@@ -55,7 +55,11 @@ def available() -> bool:
 def narrow_rows(
     source: np.ndarray, bits: np.ndarray, rows: int, width: int, stride: int, limit: float
 ) -> None:
-    """Convert `rows` times `width` numbers, `stride` elements apart, to float16."""
+    """Convert `rows` times `width` numbers, `stride` elements apart, to float16.
+
+    `source`: flat numbers of any type that float32 can take. `bits`: flat uint16, filled without
+    gaps.
+    """
     top = np.float32(limit)
     for row in range(rows):
         taken = source[row * stride : row * stride + width]

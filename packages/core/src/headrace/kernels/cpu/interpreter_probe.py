@@ -21,6 +21,8 @@ def nap(microseconds: int, clock: np.ndarray) -> int:
 
     The caller gets on when it has the interpreter again: what it reads from the clock then is later
     by the time that it took to get it.
+
+    `clock`: int64 ``(2,)``: memory for what the system's clock says.
     """
     _sleep(np.uint32(microseconds))
     _clock(_MONOTONIC, clock.ctypes.data)

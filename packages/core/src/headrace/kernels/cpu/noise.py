@@ -17,7 +17,12 @@ _ROOT_HALF = 0.5**0.5
 def salt_and_pepper(
     elements: np.ndarray, units: np.ndarray, limits: np.ndarray, values: np.ndarray, inner: int
 ) -> None:
-    """Set the elements of some pixels."""
+    """Set the elements of some pixels.
+
+    `elements`: those of a sample, 1-D, as unsigned words. `units`: float32, a number from 0 to 1
+    for each pixel: those below ``limits[0]`` get ``values[0]``, others below ``limits[1]`` get
+    ``values[1]``.
+    """
     pixels = len(units)
     for first in range(0, len(elements), pixels * inner):
         for p in range(pixels):
@@ -34,6 +39,9 @@ def poisson(rates: np.ndarray, drawn: np.ndarray) -> None:
     They are the quantiles of the same probability: by the sum of the probabilities of all numbers
     up to it or, of large rates, by M. B. Giles' expansion ("Algorithm 955: Approximation of the
     Inverse Poisson Cumulative Distribution Function", ACM TOMS 42(1), 2016).
+
+    `rates`: float32 ``(elements,)``; where one is not positive or not finite, the number is 0.
+    `drawn`: float32 ``(elements,)``, in place.
     """
     for e in range(len(rates)):
         rate, normal = np.float64(rates[e]), np.float64(drawn[e])

@@ -37,7 +37,10 @@ def squared_deviations(data: np.ndarray, mean: np.ndarray, axes: Sequence[int]) 
 def normalize(
     data: np.ndarray, out: np.ndarray, mean: np.ndarray, scale: np.ndarray, shift: float
 ) -> None:
-    """Fill `out` with ``(data - mean) * scale + shift``."""
+    """Fill `out` with ``(data - mean) * scale + shift``.
+
+    `data`: integers of up to 32 bits or float32; any shape and strides.
+    """
     if data.size == 0:
         return
     shared = [

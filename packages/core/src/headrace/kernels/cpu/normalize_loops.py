@@ -81,7 +81,10 @@ def _sums_of_rows(data: np.ndarray, size: int, mean: np.ndarray | None, out: np.
 def sums(
     data: np.ndarray, reduced: int, inner: int, mean: np.ndarray | None, out: np.ndarray
 ) -> None:
-    """Sum of each group, or of its squared distances to its mean."""
+    """Sum of each group, or of its squared distances to its mean.
+
+    `mean`: float64 ``(outer, inner)``; `None` for sums. `out`: float64 ``(outer, inner)``.
+    """
     size = reduced * inner
     if size <= _SHORT:
         for outer in range(out.shape[0]):
@@ -126,7 +129,11 @@ def scale_deviations(
     shift: np.float32,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with ``(data - mean) * scale + shift``."""
+    """Fill `out` with ``(data - mean) * scale + shift``.
+
+    `mean`: float32 or float64 ``(outer, inner)``; differences are of its type. `scale`: float32
+    ``(outer, inner)``.
+    """
     size = reduced * inner
     if inner == 1:
         for outer in range(mean.shape[0]):
@@ -173,7 +180,14 @@ def normalize_by_own_moments(
     moments: np.ndarray,
     parameters: np.ndarray,
 ) -> None:
-    """All of it for samples whose groups fill whole blocks, with moments of their own."""
+    """All of it for samples whose groups fill whole blocks, with moments of their own.
+
+    `addresses`, `like`: uint64 ``(samples,)``: where each is in memory, and an array of its type.
+    `blocks`: int64 ``(samples, 3)``: outer, reduced and inner extent; 0 for samples to leave out.
+    `out`, `begins`: float32, flat, and the element of it with which each sample begins. `moments`,
+    `parameters`: scratch memory: float64 ``(groups,)`` and float32 ``(2, groups)`` of the largest
+    sample.
+    """
     for k in range(len(addresses)):
         count, reduced, inner = blocks[k]
         size = count * reduced * inner

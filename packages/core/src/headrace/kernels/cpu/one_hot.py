@@ -29,7 +29,13 @@ def set_classes(
     out: np.ndarray,
     begins: np.ndarray,
 ) -> None:
-    """Fill samples with ``off[0]``, and with ``on[0]`` where a label says."""
+    """Fill samples with ``off[0]``, and with ``on[0]`` where a label says.
+
+    `labels`: int32: those of all samples, one sample after the other. `sizes`, `inner`: int64
+    ``(samples,)``: how many labels a sample has, and how many follow one another in the output
+    before the next class begins. `out`, `begins`: the output, flat, and the element with which each
+    sample begins.
+    """
     first = 0
     for k in range(len(sizes)):
         begin, step = begins[k], inner[k]

@@ -52,7 +52,10 @@ def pad_window(
 
 
 def pad_signals(sources: Rows, anchors: np.ndarray, out: Rows, fill: np.ndarray) -> None:
-    """The same for several signals, with a constant outside of them."""
+    """The same for several signals, with a constant outside of them.
+
+    `anchors`: int64 ``(signals,)``.
+    """
     assert out.flat is not None
     pad_loops.pad_signals(
         sources.addresses, sources.sizes, anchors, out.flat, out.begins, out.sizes, read_only(fill)

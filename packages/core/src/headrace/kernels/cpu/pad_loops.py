@@ -19,7 +19,12 @@ def pad_signals(
     lengths: np.ndarray,
     fill: np.ndarray,
 ) -> None:
-    """Fill `out` with windows of signals, and with ``fill[0]`` outside of these."""
+    """Fill `out` with windows of signals, and with ``fill[0]`` outside of these.
+
+    `addresses`, `sizes`: uint64 and int64 ``(signals,)``: where each is in memory, and how long it
+    is. `out`, `begins`, `lengths`: the windows: flat, the element of it with which each begins, and
+    how long it is.
+    """
     for k in range(len(addresses)):
         source = numba.carray(elements(addresses[k], out), sizes[k])
         anchor, begin, length = anchors[k], begins[k], lengths[k]

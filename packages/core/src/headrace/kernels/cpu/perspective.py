@@ -35,7 +35,10 @@ def warp_perspective(
     fill: tuple[float, ...],
     planar: bool,
 ) -> None:
-    """Fill `out` with `image`, looked up where a projective map says."""
+    """Fill `out` with `image`, looked up where a projective map says.
+
+    `matrix`: float64 ``(3, 3)``, of coordinates (x, y, 1) between centres of pixels.
+    """
     if not out.size:
         return
     cv = cv2()

@@ -10,7 +10,11 @@ from headrace.kernels.cpu.saturate import saturate
 
 @njit(nogil=True, error_model="numpy")
 def map_points(points: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
-    """Fill `out` with the images of `points`."""
+    """Fill `out` with the images of `points`.
+
+    `matrix`: float32, at least ``(m, n + 1)``; what is in column `n` is added. Sums are float32,
+    from the first term on.
+    """
     rows, columns = out.shape[1], points.shape[1]
     for i in range(len(out)):
         for r in range(rows):

@@ -15,7 +15,10 @@ from headrace.kernels.cpu.rows import as_rows
 
 
 class ScaleAndShift:
-    """Fills arrays with ``source * scale + offset``."""
+    """Fills arrays with ``source * scale + offset``.
+
+    `source`, `out`: element types: uint8, int16, int32 or float32.
+    """
 
     def __init__(self, source: np.dtype, out: np.dtype) -> None:
         self._types = source, out
@@ -23,7 +26,11 @@ class ScaleAndShift:
         """By the number of axes of contiguous arrays."""
 
     def __call__(self, source: np.ndarray, out: np.ndarray, scale: float, offset: float) -> None:
-        """Fill an array."""
+        """Fill an array.
+
+        `source`: any shape and strides. `out`: contiguous, of the shape of `source`. The arithmetic
+        is float32; integers are rounded, halves away from zero, and saturate.
+        """
         flags = source.flags
         if flags.c_contiguous and flags.aligned:
             ndim = source.ndim

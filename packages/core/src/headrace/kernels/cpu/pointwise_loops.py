@@ -16,7 +16,10 @@ def scale_and_shift(
     scale: float,
     offset: float,
 ) -> None:
-    """Fill `out` with one linear function of `source`."""
+    """Fill `out` with one linear function of `source`.
+
+    `scale`, `offset`: numbers of float32.
+    """
     elements, to = source.reshape(-1), out.reshape(-1)
     factor, added = np.float32(scale), np.float32(offset)
     for row in range(rows):

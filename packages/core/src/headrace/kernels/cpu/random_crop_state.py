@@ -40,7 +40,11 @@ def crop_windows(
     key: np.uint64,
     sequence: np.uint64,
 ) -> None:
-    """Fill int64 (samples, 4) with row, column, height and width, in pixels."""
+    """Fill int64 (samples, 4) with row, column, height and width, in pixels.
+
+    `extents`: int64 (samples, 2): heights and widths; one that is not positive counts as 1.
+    `indices`: int64 (samples,): positions in the batch.
+    """
     areas = np.float32(area[0]), np.float32(area[1])
     ratios = np.float32(aspect_ratio[0]), np.float32(aspect_ratio[1])
     for i in range(len(windows)):

@@ -174,7 +174,12 @@ def put_up(board: np.ndarray, address: int) -> bool:
 def sum_up(
     found: np.ndarray, facts: np.ndarray, addresses: np.ndarray, sizes: np.ndarray
 ) -> tuple[int, int, int, int, int]:
-    """Sum up the results of a job that is done, as the next steps need them."""
+    """Sum up the results of a job that is done, as the next steps need them.
+
+    `addresses`, `sizes`: int64: filled; -1 for the address of a file that was not read. Returns the
+    numbers of files unread, unread for lack of memory, and empty; the bytes of all; and plain
+    files.
+    """
     unread, too_large, empty, total, plain = 0, 0, 0, 0, 0
     for k in range(len(facts)):
         plain += facts[k, 3] != 0

@@ -92,7 +92,11 @@ class FileExtents:
 
 
 class BeingRead:
-    """Extents that are being read, one after the other, into memory that they share."""
+    """Extents that are being read, one after the other, into memory that they share.
+
+    `numbers`: int64: which of them to read. `guess`: how much memory to take before their sizes are
+    known, in bytes.
+    """
 
     def __init__(
         self,

@@ -18,7 +18,13 @@ def paint(
     labels: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write the labels of regions into their pixels, one after the other."""
+    """Write the labels of regions into their pixels, one after the other.
+
+    `values`: float32: of each region the x and y of its vertices in pixels; or the lengths of its
+    runs, int32 in their bits, the first of which is outside, and all of them inside `out`. `ends`:
+    int64 ``(regions,)``: where in `values` those of each region end, for a first one at 0.
+    `labels`: int32 ``(regions,)``. `out`: int32 ``(height, width)``.
+    """
     height = out.shape[0]
     pixels = out.size
     begin = 0

@@ -48,7 +48,11 @@ def resample_image(
     rounds_to: np.dtype | None = None,
     normalization: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> None:
-    """Resample an image, or a window of one, into `out`."""
+    """Resample an image, or a window of one, into `out`.
+
+    `source`: (H, W, C) pixels, uint8, int16, uint16 or float32: the part of the image that begins
+    with row `top` and column `left` and holds all that `rows` and `columns` need.
+    """
     height, width, out_channels = out.shape
     channels = source.shape[2]
     if not out.size or not channels:
@@ -98,5 +102,8 @@ def resample_image(
 
 
 def blend_slices(source: np.ndarray, first: int, weights: np.ndarray, out: np.ndarray) -> None:
-    """Weighted sum of consecutive slices: the resampling of a volume along its depth."""
+    """Weighted sum of consecutive slices: the resampling of a volume along its depth.
+
+    `weights`: weights of this slice and the next ones, float32. `out`: ``(N,)`` float32, filled.
+    """
     compiled_blend(source.dtype)(source, first, weights, out)

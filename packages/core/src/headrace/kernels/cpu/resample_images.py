@@ -329,6 +329,9 @@ def resampling_loop(
 
     Each thread that takes part in the loop calls it with an array that counts the images that are
     taken, int64 ``(1,)``, and what to get scratch memory from.
+
+    `images`: `IMAGE` ``(images,)``. `dtype`: type of the results: float32, uint8, int8, or float16
+    where there is hardware for it. `planar`: true if these are CHW, and not HWC.
     """
     low, high = (0.0, 0.0) if rounds_to is None else LIMITS[rounds_to]
     means, factors = (_ZERO, _ZERO) if normalization is None else normalization

@@ -38,7 +38,10 @@ def hann_window(length: int) -> np.ndarray:
 
 
 class Framing:
-    """Division of signals into frames."""
+    """Division of signals into frames.
+
+    `window`: float32 ``(window_length,)``.
+    """
 
     def __init__(self, window: np.ndarray, step: int, *, center: bool, reflect: bool) -> None:
         self.window = window
@@ -117,6 +120,8 @@ class SpectrumPlan:
         """Fill `out` with the spectrograms of `signals`, or with what is made of them.
 
         The result is that of `apply_bands` and `to_decibels` after one another, bit for bit.
+
+        `frame_counts`: int64 ``(signals,)``, at least 1.
         """
         if self._tables is None:
             for signal, count, own in zip(signals, frame_counts.tolist(), out, strict=True):

@@ -127,7 +127,14 @@ def _spectrogram(
     out: Any,
     scratch: Any,
 ) -> None:
-    """Fill `out` with the spectrogram of `signal`, or what filters and a logarithm make of it."""
+    """Fill `out` with the spectrogram of `signal`, or what filters and a logarithm make of it.
+
+    `spectrum`: the window, float32, half of the weights of a frame's elements; the length of the
+    transform, in which elements after the window are 0; and the tables of its
+    `RealSpectrumPlan` and `TransformPlan`.
+    `scratch`: float32 rows of 16 numbers: as many as `window` has weights, rounded up to 16, and
+    for two of each element of the transform, each frequency, each band, 32 more.
+    """
     (window, length, size), (bands, weights) = spectrum[:3], bank
     in_decibels, reference, smallest, factor = scale
     bins = length // 2 + 1
@@ -195,7 +202,12 @@ def spectrograms(
     begins: Any,
     scratch: Any,
 ) -> None:
-    """Fill `out` with the spectrograms of several signals: see `_spectrogram`."""
+    """Fill `out` with the spectrograms of several signals: see `_spectrogram`.
+
+    `addresses`, `sizes`: uint64 and int64 ``(signals,)``: where each is in memory, float32, and how
+    long it is. `frame_counts`: int64 ``(signals,)``. `out`, `begins`: float32, flat, and the
+    element of it with which each spectrogram begins.
+    """
     rows = bank[0].shape[0] if bank[0].shape[0] else spectrum[1] // 2 + 1
     for k in range(len(addresses)):
         signal = numba.carray(pointer(addresses[k]), sizes[k], np.float32)

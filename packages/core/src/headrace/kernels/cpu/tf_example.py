@@ -73,7 +73,12 @@ def _check_frame(record: np.ndarray) -> int:
 def find_features(
     record: np.ndarray, names: np.ndarray, ends: np.ndarray, found: np.ndarray
 ) -> int:
-    """Check a record, and find the features of these names in its message."""
+    """Check a record, and find the features of these names in its message.
+
+    `record`: uint8: the message in its frame. `names`, `ends`: uint8, int64: the names, one after
+    the other, and where each ends. `found`: int64 ``(names, 6)``: what is found of each; of the
+    kind 0 where the record lacks it.
+    """
     found[:] = 0
     wrong = _check_frame(record)
     if wrong != WHOLE:

@@ -37,7 +37,10 @@ def merged(permutation: Sequence[int]) -> tuple[tuple[tuple[int, ...], ...], tup
 
 
 def transpose_into(source: np.ndarray, permutation: tuple[int, ...], out: np.ndarray) -> None:
-    """Fill `out` with ``source.transpose(permutation)``."""
+    """Fill `out` with ``source.transpose(permutation)``.
+
+    `source`: data of any shape and strides.
+    """
     if source.size == 0:
         return
     if not _with_opencv(source, permutation, out):

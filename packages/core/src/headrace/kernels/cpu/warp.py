@@ -24,7 +24,11 @@ from headrace.kernels.cpu.locked_cache import locked_cache
 
 
 class Warp:
-    """Fills arrays with others of their rank, seen through affine maps."""
+    """Fills arrays with others of their rank, seen through affine maps.
+
+    `source`: element type of what is seen: uint8, int16, int32 or float32. `out`: element type of
+    what is filled: the same or float32, or any of them if `source` is float32.
+    """
 
     def __init__(
         self, source: np.dtype, out: np.dtype, *, nearest: bool, fill: float | None
@@ -51,7 +55,12 @@ class Warp:
         self._may_be_rgb = not nearest and source == out == np.uint8
 
     def __call__(self, source: np.ndarray, out: np.ndarray, matrix: np.ndarray) -> None:
-        """Fill an array."""
+        """Fill an array.
+
+        `source`: ``(H, W, C)`` or ``(D, H, W, C)``; any strides. `out`: contiguous, same rank and
+        channels. `matrix`: contiguous float32 ``(2, 3)`` or ``(3, 4)``; maps (x, y[, z], 1) of the
+        output to the input, in elements.
+        """
         if not out.size:
             return
         if not source.size:

@@ -37,7 +37,11 @@ def bring_near(source: np.ndarray, out: np.ndarray) -> None:
 def locate_rows(
     matrix: np.ndarray, row: int, first: int, count: int, start: np.ndarray, at: np.ndarray
 ) -> None:
-    """Coordinates of `count` neighbouring elements in each of `SIDE_BY_SIDE` rows."""
+    """Coordinates of `count` neighbouring elements in each of `SIDE_BY_SIDE` rows.
+
+    `start`: float32 ``(2, SIDE_BY_SIDE)``, where x and y start: kept from call to call. `at`:
+    float32 ``(2, SIDE_BY_SIDE, RESTART)``: x and y, filled.
+    """
     half = np.float32(0.5)
     for axis in range(2):
         step, starts, rows = matrix[axis, 0], start[axis], at[axis]
@@ -62,7 +66,10 @@ def locate_rows(
 def linear(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
-    """Interpolate between 4 neighbours."""
+    """Interpolate between 4 neighbours.
+
+    `source`, `out`: contiguous ``(H, W, C)``.
+    """
     bring_near(source, out)
     height, width, channels = source.shape
     out_height, out_width, _ = out.shape
@@ -145,7 +152,10 @@ def blend_pixel(
 def nearest(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: float
 ) -> None:
-    """Take the element that each point falls into."""
+    """Take the element that each point falls into.
+
+    `source`, `out`: contiguous ``(H, W, C)`` of one type.
+    """
     bring_near(source, out)
     height, width, channels = source.shape
     out_height, out_width, _ = out.shape

@@ -36,7 +36,12 @@ def fits(height: int, width: int, channels: int) -> bool:
 def linear_rgb(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
-    """Interpolate between 4 neighbours."""
+    """Interpolate between 4 neighbours.
+
+    `source`, `out`: contiguous uint8 ``(H, W, 3)``; `source` of a shape that `fits`: at least 2
+    rows, 2 columns and 16 bytes, less than 2**31 bytes, and no more rows or columns than float32
+    can count.
+    """
     bring_near(source, out)
     height, width, _ = source.shape
     out_height, out_width, _ = out.shape

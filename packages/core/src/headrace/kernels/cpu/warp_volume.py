@@ -12,7 +12,10 @@ from headrace.kernels.cpu.warp_image import RESTART, bring_near
 def linear(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: np.float32
 ) -> None:
-    """Interpolate between 8 neighbours."""
+    """Interpolate between 8 neighbours.
+
+    `source`, `out`: contiguous ``(D, H, W, C)``.
+    """
     bring_near(source, out)
     depth, height, width, channels = source.shape
     out_depth, out_height, out_width, _ = out.shape
@@ -63,7 +66,10 @@ def linear(
 def nearest(
     source: np.ndarray, out: np.ndarray, matrix: np.ndarray, clamp: bool, fill: float
 ) -> None:
-    """Take the element that each point falls into."""
+    """Take the element that each point falls into.
+
+    `source`, `out`: contiguous ``(D, H, W, C)`` of one type.
+    """
     bring_near(source, out)
     depth, height, width, channels = source.shape
     out_depth, out_height, out_width, _ = out.shape

@@ -39,7 +39,10 @@ class AudioResampling:
         self._scaled = scaled
 
     def run(self, queue: Queue, source: DeviceBatch, steps: np.ndarray, out: DeviceBatch) -> None:
-        """Fill `out` with samples at the places ``0, step, 2 * step, ...`` of `source`."""
+        """Fill `out` with samples at the places ``0, step, 2 * step, ...`` of `source`.
+
+        `steps`: float64 ``(samples,)``: how many frames of `source` a frame of `out` is.
+        """
         records = np.empty(len(out), _CLIP)
         records["channels"] = source.shapes[:, 1] if source.ndim == 2 else 1
         records["source"], records["out"] = source.pointers, out.pointers

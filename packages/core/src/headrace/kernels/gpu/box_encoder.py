@@ -27,7 +27,10 @@ def encode(
     encoded: DeviceBatch,
     classes: DeviceBatch,
 ) -> None:
-    """Fill `encoded` and `classes` with the boxes that anchors stand for, and their labels."""
+    """Fill `encoded` and `classes` with the boxes that anchors stand for, and their labels.
+
+    `how`: the operator, with `anchors` and `encoded`, float32 ``(anchors, 4)``, `means` and `stds`.
+    """
     counts = labels.sizes()
     best = queue.empty(np.maximum(counts, 1)[:, None], np.int32)
     records = np.empty(len(boxes), _SAMPLE)

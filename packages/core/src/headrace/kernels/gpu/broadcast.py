@@ -9,7 +9,11 @@ import numpy as np
 
 
 def common_shapes(shapes: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The shapes that each sample's operands broadcast to, aligned at their last axes."""
+    """The shapes that each sample's operands broadcast to, aligned at their last axes.
+
+    `shapes`: for each operand int64 ``(samples, ndim)``. Returns int64 ``(samples, ndim)``, and the
+    numbers of the samples whose operands do not fit.
+    """
     # A number fits anything. What is left is often a single operand, or of the same shapes.
     shapes = [s for s in shapes if s.shape[1]] or shapes[:1]
     first = shapes[0]
@@ -44,6 +48,9 @@ def merged_axes(shapes: np.ndarray, strides: Sequence[np.ndarray]) -> Merged:
     -----
     An axis joins the one after it where its stride is that of the other times the other's extent.
     Where one of the two has a single element, it does anyway, but all samples must agree.
+
+    `shapes`: int64 ``(samples, ndim)``, of the whole samples, with at least one axis. `strides`:
+    for each operand int64 ``(samples, ndim)``, in any unit; 0 where it is the same along an axis.
     """
     extents, steps = [shapes[:, -1]], [[s[:, -1]] for s in strides]
     for axis in range(shapes.shape[1] - 2, -1, -1):

@@ -89,7 +89,10 @@ def compute(
     numbers: Sequence[np.ndarray],
     out: DeviceBatch,
 ) -> None:
-    """Queue the computation of every pixel of every sample of `out`."""
+    """Queue the computation of every pixel of every sample of `out`.
+
+    `source`: pixels ``(..., H, W, C)``; through strides, it `fits`.
+    """
     if not len(out):
         return
     table = np.zeros(len(out), _row(kernel.numbers))
@@ -133,7 +136,13 @@ def _describe(
     least_blocks: int,
     most_turns: int,
 ) -> tuple[int, int]:
-    """Fill `places`."""
+    """Fill `places`.
+
+    `pointers`, `shapes`, `strides`: of the source; strides in bytes, none for samples without gaps.
+    Shapes and strides have a row a sample, or one for all. `itemsize`: bytes of an element of the
+    source. `out`, `out_pixel`: where the output begins, and bytes of its pixels. Returns number of
+    blocks; and that of each sample, if all have as many, else 0.
+    """
     blocks, each, tiles = 0, 0, 0
     ndim = shapes.shape[1]
     for i in range(len(places)):

@@ -44,7 +44,10 @@ def to_decibels(
     out: DeviceBatch,
     largest: np.ndarray | None = None,
 ) -> None:
-    """Fill `out` with `data` in decibels."""
+    """Fill `out` with `data` in decibels.
+
+    `largest`: uint64 ``(samples,)``: where the largest number of each sample is, if that is known.
+    """
     sizes = out.sizes()
     if not sizes.any():
         return

@@ -32,7 +32,11 @@ def erase(
     axes: list[int],
     channel: int,
 ) -> None:
-    """Fill `out` with `source`, and regions of it with values."""
+    """Fill `out` with `source`, and regions of it with values.
+
+    `begins`, `ends`: of each sample, or of one where all are alike, int64 ``(regions, axes)``,
+    within the data.
+    """
     queue.copy_strided(StridedBatch.of(source), out)
     count, ndim = len(out), source.ndim
     if not count:

@@ -73,7 +73,11 @@ class _Window(NamedTuple):
 
 
 def gaussian_windows(sigmas: np.ndarray, sizes: np.ndarray) -> FilterWindows:
-    """Gaussian windows: `kernels.cpu.filter.gaussian_window` of many."""
+    """Gaussian windows: `kernels.cpu.filter.gaussian_window` of many.
+
+    `sigmas`: float64 ``(samples, axes)``: standard deviations in elements. `sizes`: int64
+    ``(samples, axes)``: odd numbers of weights of the whole windows.
+    """
     if len(sigmas) > 1 and (sigmas == sigmas[0]).all() and (sizes == sizes[0]).all():
         sigmas, sizes = sigmas[:1], sizes[:1]
     reaches = sizes // 2

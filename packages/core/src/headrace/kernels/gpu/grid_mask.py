@@ -24,7 +24,11 @@ _IMAGE = record(f"""grid_mask:Image {{
 def mask_grid(
     queue: Queue, images: DeviceBatch, numbers: tuple[np.ndarray, ...], out: DeviceBatch
 ) -> None:
-    """Fill `out` with `images`, the pixels in squares of a grid set to zero."""
+    """Fill `out` with `images`, the pixels in squares of a grid set to zero.
+
+    `numbers`: float32 ``(samples,)`` each, as `headrace.kernels.cpu.grid_mask.mask_grid` takes
+    them.
+    """
     records = np.empty(len(out), _IMAGE)
     for name, column in zip(_NUMBERS, numbers, strict=True):
         records[name] = column

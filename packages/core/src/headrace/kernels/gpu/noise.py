@@ -49,7 +49,11 @@ def salt_and_pepper(
     inner: np.ndarray,
     out: DeviceBatch,
 ) -> None:
-    """Fill `out` with `data`, some of whose pixels are set."""
+    """Fill `out` with `data`, some of whose pixels are set.
+
+    `limits`, `values`: what is below the first limit gets the first value, others below the second
+    the second one: ``(samples,)`` each, values of the type of `data`.
+    """
     records = _records(data, units, out)
     word = np.dtype(f"u{out.dtype.itemsize}")
     records["salt_below"], records["pepper_below"] = limits

@@ -39,6 +39,8 @@ def nonsilent_regions(
 
     Arguments are those of `headrace.kernels.cpu.audio.nonsilent.nonsilent_region`, which gives the
     same numbers.
+
+    `begin`, `length`: int32 scalars, filled.
     """
     sizes = source.shapes[:, 0]
     exact = source.dtype.kind != "f" and source.dtype.itemsize <= 2

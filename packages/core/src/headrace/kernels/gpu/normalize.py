@@ -102,6 +102,9 @@ def normalization(
 ) -> Launch:
     """Make the launch that fills `out` with ``(data - mean) * scale + shift``; the caller queues
     it.
+
+    `data`: integers of up to 32 bits or float32, of any shapes, not all without elements. `mean`,
+    `scale`: for each group of `blocks`, of type `mean_type` and float32.
     """
     columns = blocks.columns
     samples = np.empty(len(data), _ROWS_SAMPLE if columns else _SAMPLE)

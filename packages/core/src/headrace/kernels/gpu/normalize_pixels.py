@@ -104,7 +104,14 @@ def normalize_pixels(
     table: np.ndarray,
     colors: PixelColors | None = None,
 ) -> None:
-    """Queue the normalisation of windows of a batch."""
+    """Queue the normalisation of windows of a batch.
+
+    `source`: uint8, int16, uint16, int32, float16 or float32. `strides`: of its samples, in bytes,
+    in the order of the axes of `windows`; they may be negative. `mirror`: which samples are
+    mirrored, bool ``(samples,)``; `None` for none. `target`: float32, float16, uint8 or int8.
+    `table`: address of float32 numbers, uint64: the means of all channels of the target, then their
+    factors, then their values where there is no source.
+    """
     records = np.zeros(len(source.pointers), _SAMPLE)
     parts, mode, checked, farthest, packed = _describe(
         records,
@@ -190,7 +197,12 @@ def _describe(
     out_channels: np.ndarray,
     table: np.ndarray,
 ) -> tuple[int, int, bool, int, bool]:
-    """Fill `records`, all but how blocks are shared out."""
+    """Fill `records`, all but how blocks are shared out.
+
+    Returns arguments of the kernel's template: G, MODE and CHECKED; the longest way, in bytes or
+    elements, between two elements of a frame, or more; and whether pixels that lie side by side go
+    to planes.
+    """
     ndim = shapes.shape[1]
     absent = 5 - ndim  # axes that there are not
     three, four, few, runs = True, True, True, True
@@ -309,7 +321,10 @@ def _cut_tiles(
 def _count_blocks(
     records: np.ndarray, shapes: np.ndarray, block_units: int, turns: int
 ) -> tuple[int, int]:
-    """Share out blocks that make `block_units` units `turns` times."""
+    """Share out blocks that make `block_units` units `turns` times.
+
+    Returns how many there are; and how many a sample has, if all have as many, else 0.
+    """
     blocks, each = 0, 0
     for i in range(len(records)):
         record = records[i]

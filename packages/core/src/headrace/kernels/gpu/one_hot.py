@@ -24,7 +24,10 @@ def set_classes(
     on: np.ndarray,
     out: DeviceBatch,
 ) -> None:
-    """Fill `out` with ``off[0]``, and with ``on[0]`` where a label says."""
+    """Fill `out` with ``off[0]``, and with ``on[0]`` where a label says.
+
+    `inner`: int64 ``(samples,)``: how many elements lie between one class and the next.
+    """
     records = np.empty(len(out), _LABELS)
     records["labels"], records["out"] = labels.pointers, out.pointers
     records["size"], records["inner"] = sizes, _ = out.sizes(), inner

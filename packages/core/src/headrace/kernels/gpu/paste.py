@@ -34,7 +34,12 @@ def paste(
     dtype: np.dtype,
     out: DeviceBatch,
 ) -> None:
-    """Fill `out` with regions of images, later ones above earlier ones, and zeros."""
+    """Fill `out` with regions of images, later ones above earlier ones, and zeros.
+
+    `sources`: of each region of each sample: address, height and width of the image, or of the
+    first one of a sequence. `places`: of each sample, int64 ``(frames, regions, 6)``: where regions
+    begin in their images, where in the output, and their extents.
+    """
     if not len(out):
         return
     frames = np.array([each.shape[0] for each in places])

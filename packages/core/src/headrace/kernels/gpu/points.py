@@ -20,7 +20,11 @@ _POINTS = record("""points:Points {
 
 
 def map_points(queue: Queue, points: DeviceBatch, matrices: np.ndarray, out: DeviceBatch) -> None:
-    """Queue filling `out` with the images of `points`."""
+    """Queue filling `out` with the images of `points`.
+
+    `matrices`: float32 ``(samples, 6, 7)``, or one for all; see
+    `headrace.kernels.cpu.points.map_points`.
+    """
     records = np.zeros(len(out), _POINTS)
     records["axes"], records["out_axes"] = points.shapes[:, -1], out.shapes[:, -1]
     records["source"], records["out"] = points.pointers, out.pointers

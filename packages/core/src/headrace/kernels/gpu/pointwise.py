@@ -35,7 +35,10 @@ def compute(
     out: DeviceBatch,
     faults: int = 0,
 ) -> None:
-    """Queue the computation of `term` for every element of every sample of `out`."""
+    """Queue the computation of `term` for every element of every sample of `out`.
+
+    `faults`: address of an int32 for each `Fault` of the term, if it has any.
+    """
     rows = shape_rows(out)
     sizes = np.empty(len(rows), np.int64)
     if not len(out) or not element_counts(rows, sizes):
@@ -101,7 +104,13 @@ def _lay_tiles(
     shifts: np.ndarray,
     firsts: np.ndarray,
 ) -> tuple[int, int]:
-    """Find out which tile begins which sample."""
+    """Find out which tile begins which sample.
+
+    `itemsize`, `length`, `tile`: bytes of an element, and elements of an access and of a tile.
+    `shifts`: filled with the elements of the first access that are in front of each sample.
+    `firsts`: filled with the number of each sample's first tile. Returns number of tiles; and that
+    of each sample, if all have as many, else 0.
+    """
     most, end, equal = 0, 0, True
     for i in range(len(shifts)):
         size = sizes[i if len(sizes) > 1 else 0]

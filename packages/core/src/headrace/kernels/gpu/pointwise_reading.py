@@ -41,7 +41,10 @@ def reading(
     shape: tuple[int, ...] | None,
     sources: Sequence[DeviceBatch | StridedBatch],
 ) -> SourceAddressing:
-    """Find how `sources` are read for an output of these shapes, which they broadcast to."""
+    """Find how `sources` are read for an output of these shapes, which they broadcast to.
+
+    `shapes`: int64 ``(samples, ndim)``.
+    """
     if shape is not None:
         theirs = [None if isinstance(s, StridedBatch) else s.uniform_shape for s in sources]
         if None not in theirs:

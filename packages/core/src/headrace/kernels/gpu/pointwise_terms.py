@@ -52,7 +52,10 @@ class Fault:
 
 
 class Call:
-    """A device function of further terms."""
+    """A device function of further terms.
+
+    `function`: how it is called: ``"op_add<float>"``.
+    """
 
     __slots__ = ("depth", "dtype", "function", "heavy", "operands")
 

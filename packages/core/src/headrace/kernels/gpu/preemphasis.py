@@ -23,7 +23,10 @@ _SIGNAL = record("""preemphasis:Signal {
 def preemphasize(
     queue: Queue, source: DeviceBatch, coefficients: np.ndarray, border: int, out: DeviceBatch
 ) -> None:
-    """Fill `out` with ``source[t] - coefficient * source[t - 1]``."""
+    """Fill `out` with ``source[t] - coefficient * source[t - 1]``.
+
+    `coefficients`: float32 ``(samples,)``.
+    """
     records = np.empty(len(out), _SIGNAL)
     records["coefficient"] = coefficients
     records["source"], records["out"] = source.pointers, out.pointers

@@ -60,7 +60,10 @@ def program(file: str) -> str:
 
 
 class Kernel(NamedTuple):
-    """A kernel of one of the programs."""
+    """A kernel of one of the programs.
+
+    `name`: name expression: ``"fill<float>"``.
+    """
 
     file: str
     name: str

@@ -23,7 +23,12 @@ def launch_records(
     *args: Any,
     shared_bytes: int = 0,
 ) -> None:
-    """Queue a kernel on samples that need `blocks` blocks of `THREADS` threads each."""
+    """Queue a kernel on samples that need `blocks` blocks of `THREADS` threads each.
+
+    `kernel`: its first parameters are the address of the records, their pitch, the number of
+    samples, and the number of blocks of a sample if it is the same for all (otherwise 0).
+    `records`: one a sample; the first field, ``first_block``, is filled in here.
+    """
     ends = np.cumsum(blocks)
     records["first_block"] = ends - blocks
     total = int(ends[-1]) if len(ends) else 0
@@ -69,7 +74,10 @@ def launch_evenly(
     *args: Any,
     threads: int = THREADS,
 ) -> None:
-    """Queue a kernel on samples that all get as many blocks, whether they need them or not."""
+    """Queue a kernel on samples that all get as many blocks, whether they need them or not.
+
+    `kernel`: its first parameters are the address of the samples and the number of blocks of each.
+    """
     queue.launch(
         kernel,
         (blocks_each * len(samples), 1, 1),

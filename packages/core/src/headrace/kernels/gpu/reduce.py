@@ -57,7 +57,10 @@ def reduce(
     formula: Formula,
     centre: DeviceBatch | None = None,
 ) -> None:
-    """Fill `out` with `source` reduced along `axes`."""
+    """Fill `out` with `source` reduced along `axes`.
+
+    `centre`: float32: what distances are taken to, one number for each result or one for a sample.
+    """
     records = np.empty(len(out), _GROUPS)
     records["source"], records["out"] = source.pointers, out.pointers
     records["groups"] = groups = out.sizes()

@@ -87,7 +87,10 @@ _BLENDED = record("""resample:BlendedSample {
 def resample_images(
     queue: Queue, source: FrameLayout, taps: Taps, target: Target, rounds_to: np.dtype | None
 ) -> None:
-    """Queue the resampling of images into `target`."""
+    """Queue the resampling of images into `target`.
+
+    `source`: uint8, int16, uint16 or float32 pixels.
+    """
     records = queue.records(_SAMPLE, len(source.pointers))
     blocks, blocks_each, most, parts, mode = _describe(
         records,
@@ -139,7 +142,10 @@ def _tile_pixels(
     most_units: int,
     tile: tuple[int, int, int, int, int],
 ) -> int:
-    """Columns of the output that a block makes."""
+    """Columns of the output that a block makes.
+
+    `itemsize`: bytes of an element of the output.
+    """
     tile_rows, pass_units, band, band_bytes, _ = tile
     # Rows of the tile are padded to an odd number of words, planes to whole ones.
     room = (band_bytes // tile_rows - 8) // itemsize // record.out_channels // 4 * 4
@@ -173,7 +179,12 @@ def _describe(
     sparse: float,
     modes: tuple[int, int, int],
 ) -> tuple[int, int, int, int, int]:
-    """Fill `records`, and choose a kernel."""
+    """Fill `records`, and choose a kernel.
+
+    Returns the number of blocks; that of each sample if all have as many, else 0; the most taps of
+    an axis; how many channels a thread works on at a time; and how `resample_direct` writes, or
+    `_TILED` for the other kernel.
+    """
     rows_axis, columns_axis = axes.shape[0] - 2, axes.shape[0] - 1
     most, most_channels = 0, 0
     parts = frames[0].channels
@@ -274,7 +285,12 @@ def _describe(
 def blend_slices(
     queue: Queue, source: FrameLayout, taps: Taps, depth: np.ndarray, elements: np.ndarray
 ) -> np.ndarray:
-    """Queue the resampling of volumes along their depth; the addresses of the float32 results."""
+    """Queue the resampling of volumes along their depth; the addresses of the float32 results.
+
+    `source`: volumes: the inner axis is the depth, and slices are contiguous. `depth`: how many
+    slices the output has, ``(samples,)``. Returns uint64 ``(samples,)``. The results are
+    contiguous: outer axis, depth, slices.
+    """
     layout, axes = source.layout, taps.axes[0]
     if taps.columns.size:
         axes = axes[taps.columns[0]]

@@ -27,6 +27,10 @@ class AxesSampling:
     -----
     Axes in common are the same in the next iterations, as long as sizes do not change. What is
     derived of them is remembered, and so are their taps in device memory.
+
+    `table`: axes that there are, outermost first: `AXIS` ``(axes, samples)``. `index`: where
+    samples have axes in common: `table` is ``(axes, n)``, and sample ``i`` has its columns
+    ``index[:, i]``; int32.
     """
 
     __slots__ = ("_derived", "_shapes", "antialias", "are_copies", "index", "kept_taps", "table")
@@ -70,6 +74,9 @@ class AxesSampling:
     def window(self, anchors: np.ndarray, shapes: np.ndarray, first: int = 0) -> AxesSampling:
         """A window of the wanted pixels; it may leave the axes, whose borders are repeated
         there.
+
+        `anchors`, `shapes`: where it begins and how far it goes, int64 ``(samples, ndim)``, or
+        ``(1, ndim)`` for a window that all samples have in common.
         """
         anchors, shapes = np.ascontiguousarray(anchors), np.ascontiguousarray(shapes)
         if self.index is None or len(anchors) > 1:

@@ -124,7 +124,11 @@ def _lay_frames(
 def places_of(
     strides: np.ndarray, row: int, channels: np.ndarray | int, table: np.ndarray | int = 0
 ) -> np.ndarray:
-    """`PLACES` of outputs with these strides, in elements."""
+    """`PLACES` of outputs with these strides, in elements.
+
+    `strides`: int64 ``(n, ndim)``, in the order of the axes that are read; the last may be a
+    column. `channels`, `table`: as of `PLACES`: one for each row of `strides`, or a number.
+    """
     places = np.zeros(len(strides), PLACES)
     if row > 1:
         places["outer"] = strides[:, row - 2]

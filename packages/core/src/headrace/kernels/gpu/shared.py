@@ -41,7 +41,11 @@ _records: dict[str, np.dtype] = {}
 
 
 def record(text: str) -> np.dtype:
-    """Declare a record that a kernel reads; return the type, laid out as C++ does it."""
+    """Declare a record that a kernel reads; return the type, laid out as C++ does it.
+
+    `text`: as a struct in C++, with modules in front of records, as they are included:
+    ``"bands:Sample { uint64 source, out; float matrix[2][3]; const char* data; }"``.
+    """
     found = _RECORD.fullmatch(_COMMENT.sub("", text))
     if found is None or _STATEMENT.sub("", found[2]).strip():
         raise ValueError(f"This is no record: {text}")

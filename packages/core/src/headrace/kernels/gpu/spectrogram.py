@@ -179,7 +179,11 @@ def write_spectrograms(
     scale: DecibelScale | None = None,
     largest: np.ndarray | None = None,
 ) -> None:
-    """Fill `out` with the spectrograms of `signals`, or with what is made of them."""
+    """Fill `out` with the spectrograms of `signals`, or with what is made of them.
+
+    `frame_counts`: int64 ``(samples,)``, or ``(1,)`` where all signals are as long. `largest`:
+    uint64 ``(samples,)``: addresses of float32 zeros to be made the largest value of each sample.
+    """
     settings = plan.settings(
         queue, bands, scale, time_first=time_first, note_largest=largest is not None
     )

@@ -104,6 +104,9 @@ def merge_axes(
     """Extents and strides, ``(samples, axes)``, with neighbours made one that memory sees as one.
 
     There is at least one axis left. Strides of axes of extent 1 become 0, since they do not matter.
+
+    `extents`, `steps`: filled with those of the axes that are left, in the last columns. Returns
+    how many these are; and whether elements along the innermost lie next to one another.
     """
     rows, ndim = shapes.shape
     width = extents.shape[1]
@@ -155,6 +158,9 @@ def enlarge_elements(
 ) -> tuple[int, bool, bool]:
     """Make innermost axes, along which elements lie next to one another, ones of larger
     elements.
+
+    Returns the size of an element; whether the last axis is superfluous now; and whether the axis
+    that is the last without it has its elements next to one another.
     """
     places = np.uint64(0)
     for i in range(len(source)):

@@ -32,7 +32,10 @@ _LONGEST_RUN_BYTES = 1024
 
 
 def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> None:
-    """Copy samples seen through strides to samples that lie in one piece each."""
+    """Copy samples seen through strides to samples that lie in one piece each.
+
+    `source`: samples of any rank; strides may be negative or 0, and shapes may differ.
+    """
     if not len(source):
         return
     axes = StridedAxes.of(source, target)
@@ -68,7 +71,12 @@ def _are_long(extents: np.ndarray, itemsize: int) -> bool:
 
 
 def gather(queue: Queue, sources: np.ndarray, sizes_bytes: np.ndarray, target: DeviceBatch) -> None:
-    """Copy pieces of memory, each of its own size, to the samples of a batch, in one launch."""
+    """Copy pieces of memory, each of its own size, to the samples of a batch, in one launch.
+
+    `sources`: uint64 ``(samples,)``: addresses of pieces in device memory, or in page-locked memory
+    of the host, which the device reads by itself: keep it until the work is done. `sizes_bytes`:
+    int64 ``(samples,)``.
+    """
     extents = as_contiguous(sizes_bytes[:, np.newaxis])
     _copy_rows(
         queue, StridedAxes(sources, target.pointers, extents, np.ones_like(extents), 1, True)
@@ -128,7 +136,10 @@ def _describe(
     block_vectors: int,
     line_bytes: int,
 ) -> tuple[int, int]:
-    """Fill `records`."""
+    """Fill `records`.
+
+    Returns the number of blocks; and that of each sample, if all have as many, else 0.
+    """
     outer = extents.shape[1] - 1
     total, each = 0, 0
     for i in range(len(records)):

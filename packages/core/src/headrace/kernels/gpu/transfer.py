@@ -101,7 +101,10 @@ def to_device(
 
 
 def _pinned_piece(rows: Sequence[np.ndarray], total: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """The page-locked memory in which `rows`, of `total` bytes, lie with hardly any gaps."""
+    """The page-locked memory in which `rows`, of `total` bytes, lie with hardly any gaps.
+
+    Returns it as uint8, without unused bytes at its ends; and the address of each row, uint64.
+    """
     base = rows[0].base
     if not isinstance(base, np.ndarray) or len(rows) < _FEW_ROWS:
         return None

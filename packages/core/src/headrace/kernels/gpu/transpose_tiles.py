@@ -130,7 +130,11 @@ def _describe(
     nested_bytes: int,
     pixel_span_bytes: int,
 ) -> tuple[int, int, int, int]:
-    """Fill `records`; `pixel_span_bytes` is 0 but for ``transpose_pixels.cu``."""
+    """Fill `records`; `pixel_span_bytes` is 0 but for ``transpose_pixels.cu``.
+
+    Returns the number of blocks; that of each sample, if all have as many, else 0; the kernel's
+    template argument `Inner`; and its dynamic shared memory in bytes.
+    """
     ndim = extents.shape[1]
     total, each, inner, shared = 0, 0, -1, 0
     for i in range(len(records)):

@@ -57,7 +57,11 @@ def warp(
     nearest: bool,
     fill: float | None,
 ) -> None:
-    """Fill `out` with `source` seen through affine maps, with the values of `kernels.cpu.warp`."""
+    """Fill `out` with `source` seen through affine maps, with the values of `kernels.cpu.warp`.
+
+    `matrices`: float32 ``(samples, 2, 3)`` or ``(samples, 3, 4)``, or one for all; they map (x, y[,
+    z], 1) of the output to the input, in elements; or matrices on the device.
+    """
     if not len(out):
         return
     rank, shapes = source.ndim - 1, shape_rows(out)
@@ -71,7 +75,10 @@ def warp(
 def warp_placed(
     queue: Queue, warp: Warp, windows: WarpWindows, target: Target, *, whole: bool = False
 ) -> None:
-    """Queue the computation of windows into memory of any order of axes."""
+    """Queue the computation of windows into memory of any order of axes.
+
+    `whole`: true if that is all of it, as `warp` has it, and contiguous memory.
+    """
     source, dtype, count = warp.source, warp.dtype, len(target.pointers)
     inside, beyond = _fills(source, dtype, warp.fill, nearest=warp.nearest)
     rank = source.ndim - 1
@@ -205,7 +212,13 @@ def _describe(
     tile_rows: int,
     most_channels: int,
 ) -> tuple[int, int, bool]:
-    """Fill `samples`."""
+    """Fill `samples`.
+
+    Returns the most tiles or strips of a sample, 0 if there is nothing to do; the number of
+    channels of all samples, 0 where the kernel has to look; and whether to work by strips, for
+    which all images must be at least 4 pixels wide, and less than 2**31 bytes, and be written in
+    planes or as pixels.
+    """
     rank = shapes.shape[1] - 1
     absent = 3 - rank
     common, in_strips = _common_channels(shapes, strip_width > 0, most_channels)

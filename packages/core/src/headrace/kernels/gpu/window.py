@@ -60,6 +60,8 @@ def window(
 
     Elements are converted by the rules of `slice`: fractions are dropped, and what does not fit
     saturates.
+
+    `anchors`: int64 ``(samples, ndim)``: first coordinates of the windows; may be negative.
     """
     constant = policy == "constant"
     if not constant or fill is None or len(fill) == 1:

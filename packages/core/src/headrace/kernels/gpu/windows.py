@@ -40,7 +40,13 @@ def lay_outputs(
     out_shapes: np.ndarray,
     strides: np.ndarray,
 ) -> bool:
-    """Shapes of outputs with other channels, and axes in another order."""
+    """Shapes of outputs with other channels, and axes in another order.
+
+    `shapes`: of the samples before that, int64 ``(samples, ndim)``. `channels`: how many channels
+    the outputs have, int64 ``(samples,)``. `order`: which axis of `shapes` each axis of the outputs
+    is, int64 ``(ndim,)``. `out_shapes`: filled with the shapes of the outputs. `strides`: filled
+    with their strides in elements, in the order of the axes of `shapes`.
+    """
     alike = True
     for i in range(len(shapes)):
         step = 1

@@ -13,7 +13,12 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 def scales_and_offsets(
     numbers: np.ndarray, shift_unit: float, keeps: bool, table: np.ndarray
 ) -> None:
-    """Factors of elements, and offsets added then."""
+    """Factors of elements, and offsets added then.
+
+    `numbers`: brightness, its shift, contrast and its centre, float32 ``(samples, 4)``. `table`:
+    what to fill, float32 ``(samples, 3)``: factor, summand, and 1 where the sample stays what it
+    is, else 0.
+    """
     for i in range(len(table)):
         by, added, factor, middle = numbers[i, 0], numbers[i, 1], numbers[i, 2], numbers[i, 3]
         # One product and one sum for each element, as DALI does it: rounding follows.

@@ -19,7 +19,15 @@ def affine_maps(
     offsets: np.ndarray,
     maps: np.ndarray,
 ) -> int:
-    """Make maps, and the shapes of points those of the mapped ones."""
+    """Make maps, and the shapes of points those of the mapped ones.
+
+    `shapes`: of the points, int64 ``(samples, ndim)``: the last axis has coordinates, as many in
+    all samples. `factors`: float32 ``(samples, numbers)``: matrices row by row, or a number that
+    multiplies all coordinates; no numbers for the identity. `offsets`: float32 ``(samples,
+    numbers)``: what is added, a number for each coordinate of the output, or one for all; no
+    numbers for nothing. `maps`: what to fill, float32 ``(samples, most, most + 1)``: rows, and
+    columns with what is added after them.
+    """
     most, n = maps.shape[1], shapes[0, -1]
     for i in range(len(shapes)):
         if shapes[i, -1] != n:

@@ -19,7 +19,12 @@ def resolve_windows(
     sigmas: np.ndarray,
     sizes: np.ndarray,
 ) -> bool:
-    """Standard deviations and sizes of windows, where one of the two may follow from the other."""
+    """Standard deviations and sizes of windows, where one of the two may follow from the other.
+
+    `given_sigmas`: standard deviations in elements, float64 ``(samples, axes)``, or ``(1, axes)``
+    for all; 0 where it is not given. `given_sizes`: numbers of weights, int64, likewise. `sigmas`,
+    `sizes`: what to fill, ``(samples, axes)``.
+    """
     for i in range(len(sigmas)):
         for axis in range(sigmas.shape[1]):
             sigma = given_sigmas[i if len(given_sigmas) > 1 else 0, axis]

@@ -48,7 +48,15 @@ def color_matrices(
     to_yiq: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Find the matrix, and what is added after it, for each sample."""
+    """Find the matrix, and what is added after it, for each sample.
+
+    `shapes`: of the samples, int64 ``(samples, ndim)``. `adjustments`: float32 ``(samples, 5)``:
+    the angle of the hue in degrees, factors of chrominance (saturation), of all of the colour
+    (value), of the result (brightness), and of
+    its distance from `center` (contrast). `out`: float32 ``(samples, 15)``, to be filled: three
+    rows of the matrix, three offsets, and three zeros; see
+    `headrace.kernels.cpu.color.transform_pixels`.
+    """
     middle = np.float32(center)
     left, turn, scale = np.empty_like(to_yiq), np.zeros_like(to_yiq), np.zeros_like(to_yiq)
     other = np.empty_like(to_yiq)

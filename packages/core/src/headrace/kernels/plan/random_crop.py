@@ -24,7 +24,11 @@ def random_windows(
     iteration: int,
     indices: Sequence[int],
 ) -> np.ndarray:
-    """Random windows of images, in pixels."""
+    """Random windows of images, in pixels.
+
+    `extents`: heights and widths, ``(samples, 2)``; not positive where an image needs no window.
+    Returns int64 ``(samples, 4)``: row, column, height and width.
+    """
     windows = np.empty((len(extents), 4), np.int64)
     sizes = np.array(extents, np.int64, order="C")
     numbers = _counted(indices) if type(indices) is range else np.array(indices, np.int64)

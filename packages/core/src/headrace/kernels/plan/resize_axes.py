@@ -45,7 +45,18 @@ def resize_axes(
     enlarging: np.ndarray,
     wrong: np.ndarray,
 ) -> bool:
-    """Find out how the axes of all samples are resampled, all pixels of them."""
+    """Find out how the axes of all samples are resampled, all pixels of them.
+
+    `axes`: what to fill: `AXIS` ``(axes, samples)``, outermost axis first. `in_size`: extents in
+    pixels, int64 ``(axes, samples)``, or ``(axes, 1)`` if they are the same. `size`: wanted
+    extents, float64, shaped likewise; 0 for an axis that follows from the others, negative to flip.
+    `max_size`: largest extents, float64 ``(axes,)``, finite; 0 for no limit. `starts`, `ends`:
+    region of the source, in pixels from its edges, float64, shaped like `size`. `alignment`: what
+    of the region stays in place then, float64 shaped like `size`: 0 its start, 0.5 its centre, 1
+    its end. `shrinking`, `enlarging`: filters for axes that shrink and for others, int64
+    ``(samples,)`` or ``(1,)``. `wrong`: set where a sample cannot be done, float64 ``(2,)``: what
+    is wrong (`SIZE`, ...), and the number in question.
+    """
     rank = axes.shape[0]
     low, high, extents = np.empty(rank), np.empty(rank), np.empty(rank)
     wanted, sizes = np.empty(rank), np.empty(rank)

@@ -25,7 +25,12 @@ SLACK = 1e-2
 def canvases_of_images(
     extents: np.ndarray, degrees: np.ndarray, slack: float, canvases: np.ndarray, odd: np.ndarray
 ) -> bool:
-    """Extents that just hold each rotated image."""
+    """Extents that just hold each rotated image.
+
+    `extents`: int64 ``(samples, 2)``: height and width. `degrees`: float64 ``(samples,)``.
+    `canvases`: what to fill, int64 ``(samples, 2)``. `odd`: what to fill, int64 ``(samples, 2)``:
+    whether the extents of the input are odd that those of the canvas should be like.
+    """
     for i in range(len(canvases)):
         extent = extents[i if len(extents) > 1 else 0]
         angle = np.float64(radians(degrees[i if len(degrees) > 1 else 0]))
@@ -78,6 +83,9 @@ def share_canvases(canvases: np.ndarray, odd: np.ndarray, owners: np.ndarray) ->
 
     Keeping the parity lets pixels fall on pixels where the rotation is by a multiple of 90 degrees.
     A tie makes the extent even.
+
+    `canvases`, `odd`: int64 ``(samples, rank)``; `canvases` are changed. `owners`: int64
+    ``(samples,)``: the sequence of each frame, or the sample itself.
     """
     begin = 0
     while begin < len(canvases):
@@ -100,7 +108,11 @@ def share_canvases(canvases: np.ndarray, odd: np.ndarray, owners: np.ndarray) ->
 def image_matrices(
     extents: np.ndarray, canvases: np.ndarray, degrees: np.ndarray, matrices: np.ndarray
 ) -> bool:
-    """From (x, y, 1) on each canvas to its image, counter-clockwise."""
+    """From (x, y, 1) on each canvas to its image, counter-clockwise.
+
+    `extents`, `canvases`: int64 ``(samples, 2)``. `degrees`: float64 ``(samples,)``. `matrices`:
+    what to fill, float32 ``(samples, 2, 3)``.
+    """
     turn = np.empty((2, 2), np.float32)
     for i in range(len(matrices)):
         angle = radians(degrees[i if len(degrees) > 1 else 0])

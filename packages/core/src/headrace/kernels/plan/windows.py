@@ -25,7 +25,13 @@ def cut_windows(
     shapes: np.ndarray,
     wrong: np.ndarray,
 ) -> None:
-    """Anchors and shapes of windows of given sizes at relative positions."""
+    """Anchors and shapes of windows of given sizes at relative positions.
+
+    `extents`: of the samples, int64 ``(samples, ndim)``. `axes`: the axes that are cut, int64
+    ``(n,)``. `sizes`, `places`: extents of the windows along these, int64, and where between 0 and
+    1 they lie, float64: ``(n, samples)``, or ``(n, 1)`` if they are the same. `wrong`: set where a
+    sample has a position that is none, ``(samples,)``.
+    """
     for i in range(len(extents)):
         for axis in range(extents.shape[1]):
             anchors[i, axis] = 0
@@ -75,7 +81,14 @@ def slice_spans(
     shapes: np.ndarray,
     wrong: np.ndarray,
 ) -> bool:
-    """Anchors and shapes of windows between coordinates along some axes."""
+    """Anchors and shapes of windows between coordinates along some axes.
+
+    `extents`: of the samples, int64 ``(samples, ndim)``. `axes`: the axes that are cut, int64
+    ``(n,)``. `begins`, `ends`: coordinates in elements, int64 ``(samples, n)``, or ``(1, n)`` if
+    they are the same. `fractional_begins`, `fractional_ends`: the same as fractions of the extents,
+    float64. `farthest`: where coordinates are cut off, so that sums of two are no larger than int64
+    can be. `wrong`: filled: which samples have no valid window, ``(samples,)``.
+    """
     none = False
     limit = float(farthest)
     for i in range(len(extents)):

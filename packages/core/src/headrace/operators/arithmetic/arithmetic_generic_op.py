@@ -211,7 +211,10 @@ class ArithmeticGenericOp(SampleOperator):
 def _placed(
     c: BatchContext, term: Term, inputs: Sequence[Any]
 ) -> tuple[Term, list[LazyBatch], tuple[np.ndarray, ...]]:
-    """Bring host batches among the inputs to where a kernel reads them."""
+    """Bring host batches among the inputs to where a kernel reads them.
+
+    Returns the term, the batches it reads, and the numbers it reads: scalars of the host.
+    """
     if not any(hasattr(batch, "rows") for batch in inputs):
         return term, list(inputs), ()
     batches: list[LazyBatch] = []

@@ -121,7 +121,11 @@ def boxes_of(image: CocoImage, objects: Sequence[Mapping[str, Any]]) -> np.ndarr
 def polygons_of(
     image: CocoImage, objects: Sequence[Mapping[str, Any]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Polygons of the objects of an image, and their vertices."""
+    """Polygons of the objects of an image, and their vertices.
+
+    Returns int32 ``(polygons, 3)``: number of the object, and which vertices it has, from the first
+    one to before the last one. Returns float32 ``(vertices, 2)``: x and y in pixels.
+    """
     rows, values, count = [], [], 0
     for number, each in enumerate(objects):
         for polygon in regions_of(image, each):

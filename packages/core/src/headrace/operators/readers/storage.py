@@ -29,7 +29,11 @@ def join(root: str, name: str) -> str:
 
 
 def read_file(path: str, allocate: Allocate, offset: int = 0, size: int = -1) -> np.ndarray:
-    """Content of the file at `path`, or of an extent of it."""
+    """Content of the file at `path`, or of an extent of it.
+
+    `offset`, `size`: where the extent begins and how long it is, in bytes; to the end of the file
+    if `size` is negative. Returns 1-D array of uint8.
+    """
     if "://" in path:
         if is_remote(path):
             return _read_remote(path, allocate, offset, size)
@@ -83,7 +87,11 @@ def file_size(path: str) -> int:
 
 
 def read_addresses(places: Sequence[tuple[str, int, int]], empty: Allocate) -> list[Any]:
-    """Contents of extents of several remote files, asked for at once."""
+    """Contents of extents of several remote files, asked for at once.
+
+    Returns 1-D arrays of uint8; `None` for what is no address, and for what `read_file` is to try
+    again or to say what is wrong with.
+    """
     groups: dict[int, tuple[Any, list[tuple[int, str]]]] = {}
     for k, (address, _, _) in enumerate(places):
         if is_remote(address):

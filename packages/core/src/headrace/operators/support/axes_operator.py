@@ -13,7 +13,11 @@ class AxesOperator(SampleOperator):
     """An operator that leaves elements where they are; a sub-class says which axes there are."""
 
     def axes(self, c: PlanContext, shapes: np.ndarray) -> np.ndarray:
-        """For each axis of the output the one of the input that it is, or -1 for a new one."""
+        """For each axis of the output the one of the input that it is, or -1 for a new one.
+
+        `shapes`: of the inputs, int64 ``(samples, ndim)``. Returns int64 ``(samples, axes)``, or
+        ``(1, axes)`` for all samples.
+        """
         raise NotImplementedError
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:

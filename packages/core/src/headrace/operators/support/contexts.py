@@ -271,7 +271,11 @@ class ChunkContext:
         return self._context.arena.empty(shape, dtype)
 
     def loop(self, count: int, part: LoopPart) -> None:
-        """Do a compiled loop, with the help of threads that have nothing else to do."""
+        """Do a compiled loop, with the help of threads that have nothing else to do.
+
+        `part`: called by each thread that takes part, with an array that counts those that are
+        taken, int64 ``(1,)``, and what to get scratch memory from.
+        """
         loops = self._context.loops
         if loops is None:
             part(np.zeros(1, np.int64), self.temp)

@@ -67,7 +67,11 @@ class OnItsDevice:
 
 
 class OnOneDevice:
-    """The batches of several pipelines that are all on one device."""
+    """The batches of several pipelines that are all on one device.
+
+    `stacked`: true if each keeps to itself, ``(pipelines, batch, ...)``, or they follow one
+    another.
+    """
 
     def __init__(self, *, stacked: bool) -> None:
         self._host = host_device()
@@ -93,6 +97,8 @@ class Sharded:
 
     Where the last batch of an epoch has not as many rows for all parts, its rows are shared out
     anew; and if they do not go up, all devices get all of them.
+
+    `stacked`: true if each part has an axis of its own, ``(parts, batch, ...)``.
     """
 
     def __init__(self, shardings: OutputShardings, order: list[int], *, stacked: bool) -> None:
@@ -120,7 +126,10 @@ class Sharded:
 
 
 class Split:
-    """Arrays over several devices, cut out of the batch of one pipeline."""
+    """Arrays over several devices, cut out of the batch of one pipeline.
+
+    `stacked`: true if each part has an axis of its own, ``(parts, batch, ...)``.
+    """
 
     def __init__(self, shardings: OutputShardings, *, stacked: bool) -> None:
         self._shardings = shardings

@@ -132,7 +132,11 @@ def _not_open(*_: Any) -> Any:
 
 
 class ReadAhead:
-    """The samples of a list of segments, decoded by threads before they are asked for."""
+    """The samples of a list of segments, decoded by threads before they are asked for.
+
+    `convert`: takes a sample, the name of its shard and its number; returns what is to be handed
+    out (or `SKIPPED`), and how many bytes of memory it takes.
+    """
 
     def __init__(
         self,

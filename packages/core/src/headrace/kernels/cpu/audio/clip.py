@@ -40,6 +40,9 @@ class Clip:
         Number of channels.
     rate
         Samples a second, in Hz.
+
+    `source`: the file, uint8, 1-D, contiguous; or the path of a local one, of which then only what
+    is wanted is read.
     """
 
     __slots__ = ("_data", "_file", "_flac", "_header", "channels", "frames", "rate")

@@ -53,7 +53,10 @@ class FlacHeader(NamedTuple):
 
 
 def read_flac_header(data: np.ndarray) -> FlacHeader | None:
-    """Read the header of a FLAC file; `None` for files that are left to libsndfile."""
+    """Read the header of a FLAC file; `None` for files that are left to libsndfile.
+
+    `data`: the file: uint8, 1-D, contiguous.
+    """
     if data.size < 42 or bytes(data[:4]) != b"fLaC" or data[4] & 0x7F:
         return None
     at, last = 4, False

@@ -138,6 +138,10 @@ def decode_frames(
 ) -> int:
     """Fill `out` with the samples of a file: `GOOD`; `UNUSUAL` where something is not as it should
     be; `CONTRADICTORY` where a frame with a right check sum is not what the file's header says.
+
+    `data`: the file, uint8, with `PADDING_BYTES` after it. `begin`, `size`: where frames begin, and
+    the bytes of the file. `block`: int32 ``(channels, samples)``, scratch memory for the longest
+    frame.
     """
     channels, most = block.shape
     at, done, total = begin, 0, out.size // channels

@@ -14,7 +14,10 @@ from headrace.kernels.compilation import njit
 def nonsilent_region(
     source: np.ndarray, window: int, cutoff: float, reference: float | None, reset: int
 ) -> tuple[int, int]:
-    """First sample and length of what is not silent; both 0 if all is silent."""
+    """First sample and length of what is not silent; both 0 if all is silent.
+
+    `source`: 1-D: integers or float32.
+    """
     if not source.size:
         return 0, 0
     interval = max(source.size, window) if reset < 0 else reset

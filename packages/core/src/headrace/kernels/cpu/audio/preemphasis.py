@@ -12,7 +12,10 @@ _PIECE = 4096
 
 
 def preemphasize(source: np.ndarray, coefficient: float, border: Border, out: np.ndarray) -> None:
-    """Fill `out` with ``source[t] - coefficient * source[t - 1]``."""
+    """Fill `out` with ``source[t] - coefficient * source[t - 1]``.
+
+    `source`: numbers but float16, any shape, taken as one row.
+    """
     if not out.size:
         return
     row, target = source.reshape(-1), out.reshape(-1)

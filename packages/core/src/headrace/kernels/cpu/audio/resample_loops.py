@@ -30,7 +30,11 @@ def resample(
     scaled: bool,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` with samples at the places ``0, step, 2 * step, ...`` of `source`."""
+    """Fill `out` with samples at the places ``0, step, 2 * step, ...`` of `source`.
+
+    `lobes`, `taps`, `weights`, `steps`: the window, flat, with the length of a row; see
+    `sinc_window`.
+    """
     frames, channels = source.shape
     lane = source.reshape(-1)
     if channels > 1:

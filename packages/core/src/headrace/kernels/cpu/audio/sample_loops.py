@@ -17,7 +17,10 @@ def convert(source: np.ndarray, out: np.ndarray) -> None:
 
 @njit(nogil=True)
 def mix(source: np.ndarray, channels: int, out: np.ndarray) -> None:
-    """Fill `out` with the mean of the channels, computed in float32."""
+    """Fill `out` with the mean of the channels, computed in float32.
+
+    `source`: 1-D, the channels of a frame side by side.
+    """
     weight = np.float32(1.0 / channels)
     if channels == 2:  # the usual one, without a loop inside
         for i in range(out.size):

@@ -82,7 +82,10 @@ def _library() -> tuple[Any, Any, Any, tuple[Any, ...]]:
 
 
 class SoundFile:
-    """A file opened by libsndfile."""
+    """A file opened by libsndfile.
+
+    `source`: the file, uint8, 1-D, contiguous; or its path, where not all of it is wanted.
+    """
 
     def __init__(self, source: np.ndarray | str) -> None:
         library, ffi, functions, _ = _library()

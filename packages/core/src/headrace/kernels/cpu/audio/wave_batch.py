@@ -20,7 +20,11 @@ COLUMNS = 7
 
 @njit(nogil=True)
 def survey_waves(addresses: np.ndarray, sizes: np.ndarray, headers: np.ndarray) -> None:
-    """Find out what files hold."""
+    """Find out what files hold.
+
+    `addresses`, `sizes`: uint64 and int64 ``(files,)``: where each file is in memory, and its
+    bytes. `headers`: int64 ``(files, COLUMNS)``, filled.
+    """
     for k in range(len(addresses)):
         headers[k, FOUND] = 0
         if sizes[k] < 12:
@@ -50,7 +54,11 @@ def decode_waves(
     out: np.ndarray,
     begins: np.ndarray,
 ) -> None:
-    """Decode all files that `survey_waves` has found."""
+    """Decode all files that `survey_waves` has found.
+
+    `out`: 1-D, int16, int32 or float32. `begins`: int64 ``(files,)``: the element of `out` with
+    which each file begins.
+    """
     for k in range(len(addresses)):
         frames, channels = headers[k, FRAMES], headers[k, CHANNELS]
         if headers[k, FOUND] == 0 or frames == 0:

@@ -60,7 +60,11 @@ class WaveHeader(NamedTuple):
 
 
 def read_wave_header(data: np.ndarray, size: int | None = None) -> WaveHeader | None:
-    """Read the header of a WAV file; `None` for files that are left to libsndfile."""
+    """Read the header of a WAV file; `None` for files that are left to libsndfile.
+
+    `data`: the file, or its beginning: uint8, 1-D, contiguous. `size`: bytes of the whole file,
+    where `data` is not all of it.
+    """
     found, *rest = _read(data, data.size if size is None else size)
     return WaveHeader(*rest) if found else None
 

@@ -38,7 +38,11 @@ def begin_decoding(
     cache: DecodedCache | None = None,
     plain: PlainJpegs | None = None,
 ) -> tuple[DeviceBatch, Finish]:
-    """Begin to decode a batch."""
+    """Begin to decode a batch.
+
+    Returns the batch, HWC, and a function to call before the batch is read, with a queue of the
+    same stream: it waits for the JPEG engines, queues the rest, and returns errors by sample.
+    """
     if plain is not None and len(plain.positions) == count:
         shapes = plain.shapes
     else:

@@ -90,7 +90,10 @@ class DecodedCache:
     def store(
         self, queue: Queue, decoded: Iterable[tuple[str, int, tuple[int, int, int], int]]
     ) -> None:
-        """Queue copies of images into the cache, of those that are to be there."""
+        """Queue copies of images into the cache, of those that are to be there.
+
+        `decoded`: for each image the file it is from, its address, its shape and its size in bytes.
+        """
         pieces = []
         for source, address, shape, size in decoded:
             if not source or source in self._images or not self._wants(source, size):

@@ -77,7 +77,10 @@ def _call(typing: Any, function: Any, arguments: Any) -> Any:
 
 @njit(nogil=True)
 def serve(ring: np.ndarray, wake: np.ndarray, position: int, lock: np.ndarray) -> int:
-    """Decode one batch after the other, until a job of another kind comes."""
+    """Decode one batch after the other, until a job of another kind comes.
+
+    `ring`: uint64 ``(RING,)``: addresses of jobs.
+    """
     while True:
         while wait(wake.ctypes.data) != 0:
             pass  # a signal came

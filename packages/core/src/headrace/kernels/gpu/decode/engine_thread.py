@@ -112,7 +112,10 @@ class EngineThread:
         weakref.finalize(self, self._shared.submit, _other(), None).atexit = False
 
     def submit(self, job: np.ndarray, keep: Any) -> Running:
-        """Have a batch decoded when those before it are."""
+        """Have a batch decoded when those before it are.
+
+        `job`: its numbers, uint64 ``(JOB_NUMBERS,)``; see `engine_loop`.
+        """
         semaphores().make(job.ctypes.data + 8 * DONE)
         self._shared.submit(job, keep)
         return Running(job, self._shared)

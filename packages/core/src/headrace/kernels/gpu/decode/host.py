@@ -38,7 +38,10 @@ def without_frames(error: Exception) -> Exception:
 
 
 class HostDecoding:
-    """Samples of one batch that are decoded on the CPU."""
+    """Samples of one batch that are decoded on the CPU.
+
+    `queue`: what has page-locked memory.
+    """
 
     def __init__(
         self, queue: Queue, wanted: PixelFormat, threads: ThreadPoolExecutor | None

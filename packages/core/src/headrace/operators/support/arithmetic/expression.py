@@ -68,6 +68,9 @@ def merge(
     Notes
     -----
     An expression that replaces several occurrences of a label is computed as many times.
+
+    Returns the expression of the whole tree and the labels of its inputs, each of them once, in
+    order of their first occurrence.
     """
     found: dict[Hashable, int] = {}
 

@@ -116,7 +116,10 @@ class AudioDecoding:
         first: int = 0,
         frames: int | None = None,
     ) -> np.ndarray:
-        """The samples of `clip` from frame `first` on, ``(frames,)`` or ``(frames, channels)``."""
+        """The samples of `clip` from frame `first` on, ``(frames,)`` or ``(frames, channels)``.
+
+        `rate`: sampling rate in Hz to convert to; none if `None`, not positive, or the file's own.
+        """
         frames = clip.frames if frames is None else frames
         channels = () if self.downmix else (clip.channels,)
         out = c.empty((self.out_frames(clip, rate, frames), *channels), self.dtype)

@@ -30,6 +30,9 @@ class LazySpectrum(LazyValue):
     ----------
     bands
         The filter bank that follows, if any. Who is handed the value, alone, may add one.
+
+    `signals`: float32 with a single extent above 1. `frame_counts`: int64 ``(signals,)``, at least
+    1.
     """
 
     __slots__ = ("_context", "_frame_counts", "_plan", "_signals", "bands", "time_first")

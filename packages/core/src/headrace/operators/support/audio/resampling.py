@@ -14,7 +14,10 @@ from headrace.operators.support.planning import NumberTable, PlanContext
 def resampled(
     c: PlanContext, shapes: np.ndarray, by: str, rates: NumberTable
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shapes of the outputs, and how many inputs one output is, float64 ``(samples,)``."""
+    """Shapes of the outputs, and how many inputs one output is, float64 ``(samples,)``.
+
+    `shapes`: of the signals, int64 ``(samples, ndim)``.
+    """
     if by == "out_length":
         return _of_lengths(c, shapes)
     made, steps = shapes.copy(), np.empty(len(shapes), np.float64)

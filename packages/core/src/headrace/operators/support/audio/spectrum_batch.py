@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 class SpectrumBatch(LazyBatch):
-    """Spectra of a batch of signals that one launch is to compute."""
+    """Spectra of a batch of signals that one launch is to compute.
+
+    `signals`: float32, with a single extent above 1. `frame_counts`: int64 ``(samples,)``, at least
+    1, or ``(1,)`` where all signals are as long.
+    """
 
     __slots__ = (
         "_uniform",

@@ -236,6 +236,8 @@ class ImageDecoder(SampleOperator):
     def too_large(self, c: PlanContext, shapes: np.ndarray) -> dict[int, BadSampleError]:
         """By position, errors about images of more than `max_pixels`; warns if there is no
         limit.
+
+        `shapes`: of whole images, int64 ``(samples, 2 or more)``: heights and widths first.
         """
         limit = self.args.max_pixels
         pixels = shapes[:, 0] * shapes[:, 1]
@@ -263,7 +265,11 @@ class ImageDecoder(SampleOperator):
         return {}
 
     def regions(self, c: PlanContext, extents: np.ndarray, *window: Any) -> np.ndarray | None:
-        """Regions of upright images to decode; `None` for whole images."""
+        """Regions of upright images to decode; `None` for whole images.
+
+        `extents`: heights and widths, int64 ``(samples, 2)``. Returns int64 ``(samples, 4)``: first
+        row and column, and one past the last.
+        """
         return None
 
     returns_lazy = (LazyImage,)

@@ -18,7 +18,10 @@ class WindowDecoder(ImageDecoder):
     has_window = True
 
     def windows(self, c: PlanContext, extents: np.ndarray, *window: Any) -> Windows:
-        """Anchors and shapes, (y, x) and (height, width), of windows in images."""
+        """Anchors and shapes, (y, x) and (height, width), of windows in images.
+
+        `extents`: heights and widths of the images, int64 ``(samples, 2)``.
+        """
         raise NotImplementedError
 
     def regions(self, c: PlanContext, extents: np.ndarray, *window: Any) -> np.ndarray:

@@ -47,6 +47,10 @@ class NormalizedWindows:
     """Windows of samples that are normalised, and their places in the output.
 
     All arrays have a row a sample, or one for samples that are all alike.
+
+    `anchors`, `shapes`, `extents`: the windows, and the samples, which they may leave; int64 ``(n,
+    ndim)``, in the order of the axes of the samples. `channels`: how many channels the output has,
+    int64 ``(n,)``.
     """
 
     __slots__ = (
@@ -97,7 +101,10 @@ class NormalizedWindows:
         mirror: np.ndarray | None,
         out: DeviceBatch,
     ) -> None:
-        """Compute windows inside of `data`, whose channels come last, straight to `out`."""
+        """Compute windows inside of `data`, whose channels come last, straight to `out`.
+
+        `mirror`: which samples are mirrored along W, ``(samples,)``; `None` for none.
+        """
         part: Any = data
         if not self._are_whole:
             part = data.window(self._anchors, self._shapes)

@@ -56,7 +56,12 @@ class Coefficients(NamedTuple):
 
 
 class NumbersTable:
-    """Coefficients of a batch on the GPU."""
+    """Coefficients of a batch on the GPU.
+
+    `numbers`: float32: tables of means, factors and fill values, one value for each channel of the
+    output. `offsets`: with which number that of each sample begins, int64, one a sample or one for
+    all.
+    """
 
     __slots__ = ("_kept", "_numbers", "_offsets", "is_constant")
 
@@ -94,7 +99,11 @@ class PixelNormalization:
     def plan(
         self, c: PlanContext, channels: np.ndarray, padded: np.ndarray, shown: np.ndarray
     ) -> list[MeanStd]:
-        """Mean and deviation of each sample."""
+        """Mean and deviation of each sample.
+
+        `channels`, `padded`: how many channels each sample, and its output, has; int64
+        ``(samples,)``.
+        """
         counts = list(zip(channels.tolist(), padded.tolist(), shown.tolist(), strict=True))
         if self._constant is not None:
             for count, out, is_shown in dict.fromkeys(counts):
@@ -116,7 +125,10 @@ class PixelNormalization:
         return _coefficients(*numbers, self._scale, self._shift, channels, fill)
 
     def table(self, numbers: Sequence[MeanStd], channels: np.ndarray, fills: Fills) -> NumbersTable:
-        """Coefficients of all samples of a batch, as kernels on the GPU take them."""
+        """Coefficients of all samples of a batch, as kernels on the GPU take them.
+
+        `channels`: how many channels each of them has, int64 ``(samples,)``.
+        """
         if self._constant is not None and len(fills) == 1:
             ((count, fill),) = fills.items()
             kept = self._kept.get((count, fill))

@@ -26,7 +26,11 @@ def colored(
     shapes: np.ndarray,
     numbers: tuple[np.ndarray, ...] = (),
 ) -> ColorBatch:
-    """The lazy batch for `step` of a batch that may be lazy itself."""
+    """The lazy batch for `step` of a batch that may be lazy itself.
+
+    `batch`: device memory, dense or seen through strides, or a lazy batch of `TAKEN`. `shapes`:
+    int64 ``(samples, ndim)`` of the result.
+    """
     if isinstance(batch, PointwiseBatch):
         batch = _chain_of(batch) or batch.materialise(queue)
     if isinstance(batch, ColorBatch):

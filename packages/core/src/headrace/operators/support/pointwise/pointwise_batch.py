@@ -100,7 +100,11 @@ def pointwise(
     numbers: tuple[np.ndarray, ...] = (),
     faults: tuple[Fault, ...] = (),
 ) -> LazyBatch:
-    """The lazy batch for `term` of batches, some of which may be lazy themselves."""
+    """The lazy batch for `term` of batches, some of which may be lazy themselves.
+
+    `inputs`: device memory, dense or seen through strides, or lazy batches. `shapes`: int64
+    ``(samples, ndim)``, which those of the inputs broadcast to.
+    """
     only = inputs[0]
     if (
         len(inputs) == 1

@@ -176,7 +176,11 @@ class ResizeRequest:
     def plan(
         self, c: PlanContext, extents: np.ndarray, filters: tuple[np.ndarray, np.ndarray]
     ) -> np.ndarray:
-        """Plan the resampling of all axes, for whole samples: `AXIS` ``(axes, samples)``."""
+        """Plan the resampling of all axes, for whole samples: `AXIS` ``(axes, samples)``.
+
+        `extents`: spatial extents, int64 ``(axes, samples)``; ``(axes, 1)`` where one stands for
+        all.
+        """
         regions = (_NOTHING, _NOTHING)
         if self._roi:
             regions = self._region(c, "roi_start", extents), self._region(c, "roi_end", extents)

@@ -139,7 +139,11 @@ class ResizedBatch(LazyBatch):
         return out
 
     def write(self, queue: Queue, out: DeviceBatch, places: np.ndarray) -> None:
-        """Queue the computation into memory of any order of axes."""
+        """Queue the computation into memory of any order of axes.
+
+        `places`: `headrace.kernels.gpu.resample_layout.PLACES`, in elements of `out`; to normalise
+        on the way, where channels come last, with a table.
+        """
         if 0 in self._uniform if self._uniform is not None else not _any_elements(self._rows):
             return
         taps = _resample_taps.axes_taps(queue, self.axes)

@@ -51,7 +51,11 @@ class ResizingOperator(SampleOperator):
         return data._replace(dtype=self.resampling.dtype)
 
     def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
-        """Plan the resampling of the samples' axes, and the pixels wanted of them."""
+        """Plan the resampling of the samples' axes, and the pixels wanted of them.
+
+        `extents`: spatial extents, int64 ``(axes, samples)``; ``(axes, 1)`` where one stands for
+        all.
+        """
         raise NotImplementedError
 
     def plan(self, c: PlanContext, data: Samples | LazyBatch) -> Planned:

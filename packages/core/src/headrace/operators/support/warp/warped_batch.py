@@ -123,6 +123,10 @@ class WarpedBatch(MappedBatch):
         return out
 
     def write(self, queue: Queue, out: DeviceBatch, places: np.ndarray) -> None:
-        """Queue the computation into memory of any order of axes."""
+        """Queue the computation into memory of any order of axes.
+
+        `places`: `headrace.kernels.gpu.resample_layout.PLACES`, in elements of `out`; to normalise
+        on the way, with a table.
+        """
         target = _resample_layout.Target(out.dtype, out.pointers, places)
         _kernels.warp_placed(queue, self.warp, self.windows, target)

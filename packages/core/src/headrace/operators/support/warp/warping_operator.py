@@ -95,7 +95,12 @@ class WarpingOperator(SampleOperator):
     def planned(
         self, shapes: np.ndarray, canvas: np.ndarray, matrices: np.ndarray | None
     ) -> Planned:
-        """The plan of samples."""
+        """The plan of samples.
+
+        `shapes`: of the inputs, int64 ``(samples, rank + 1)``, or one row for all. `canvas`:
+        extents of the outputs, int64 ``(samples, rank)``, or one row for all. `matrices`: as `Warp`
+        takes them, ``(samples, rank, rank + 1)``; `None` where they are on a GPU.
+        """
         count = len(shapes) if matrices is None else len(matrices)
         found = np.empty((max(count, len(canvas)), shapes.shape[1]), np.int64)
         found[:, :-1], found[:, -1] = canvas, shapes[:, -1]

@@ -100,7 +100,10 @@ class CutAxis(NamedTuple):
 
 
 class CropWindow:
-    """The window that the arguments of `CROP_ARGS` describe."""
+    """The window that the arguments of `CROP_ARGS` describe.
+
+    `layout`: layout of the data the windows are for, such as ``"HWC"``.
+    """
 
     __slots__ = ("_axes", "_places", "_sizes", "cut", "differ", "sized_by_sample", "truncates")
 

@@ -13,6 +13,8 @@ def spans(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """First index, count and step that ``slice(low, high, step)`` selects along axes of these
     extents.
+
+    `extent`, `low`, `high`, `step`: int64, one a sample; `None` for what is not given.
     """
     step = np.ones_like(extent) if step is None else step
     forward = step > 0
