@@ -15,7 +15,7 @@ from headrace.errors import BadSampleError, WorkerProcessError
 from headrace.executor.packed_error import PackedError
 from headrace.executor.processes.graph import packed_object
 from headrace.executor.processes.inputs import Carried
-from headrace.executor.processes.messages import EMPTY, Called, CallTask, More, Refused
+from headrace.executor.processes.messages import EMPTY, Called, CallTask, MemoryRequest, Refused
 from headrace.executor.processes.pool import POOL
 from headrace.executor.processes.shared_pool import SHARED_POOL, Place
 from headrace.executor.processes.worker_process import LostWorkerError, WorkerProcess, lost_error
@@ -205,7 +205,7 @@ class _Part:
         if worker is None:
             return []
         try:
-            while isinstance(answer := worker.receive(), More):
+            while isinstance(answer := worker.receive(), MemoryRequest):
                 worker.send(("room", self._block(answer.size)))
         except LostWorkerError as error:
             self._lose(error)

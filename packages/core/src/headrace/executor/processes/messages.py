@@ -135,7 +135,7 @@ class Done(NamedTuple):
     profiled."""
 
 
-class More(NamedTuple):
+class MemoryRequest(NamedTuple):
     """A request for so many bytes of further room."""
 
     size: int

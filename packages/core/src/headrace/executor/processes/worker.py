@@ -26,7 +26,7 @@ from headrace.executor.processes.messages import (
     CallTask,
     Done,
     Input,
-    More,
+    MemoryRequest,
     Refused,
     Returned,
     Task,
@@ -271,7 +271,7 @@ class Worker:
         return buffer
 
     def _ask(self, size: int) -> np.ndarray:
-        place = self._reply(More(size), "room")
+        place = self._reply(MemoryRequest(size), "room")
         if place is None:
             raise MemoryError
         return self._files.memory(place)
@@ -282,7 +282,7 @@ class Worker:
         self._batch = packed, batch
         return batch
 
-    def _reply(self, request: More | Unread, kind: str) -> Any:
+    def _reply(self, request: MemoryRequest | Unread, kind: str) -> Any:
         """Return the parent's answer to a request for something the present task needs."""
         self._channel.send(request)
         while True:
