@@ -141,7 +141,7 @@ class MemoryRequest(NamedTuple):
     size: int
 
 
-class Unread(NamedTuple):
+class CopyRequest(NamedTuple):
     """A request for the batch of a task with inputs in shared memory: the worker cannot read those
     of the program.
     """

@@ -25,11 +25,11 @@ from headrace.executor.processes.messages import (
     IN_PLACE,
     Batch,
     Column,
+    CopyRequest,
     Done,
     Output,
     Refused,
     Task,
-    Unread,
 )
 from headrace.executor.processes.pool import POOL
 from headrace.executor.processes.shared_pool import SHARED_POOL, Place
@@ -330,7 +330,7 @@ class RemoteRunner:
                 return Done(*answer)
             if isinstance(answer, (Refused, PackedError)):
                 return answer
-            if isinstance(answer, Unread):
+            if isinstance(answer, CopyRequest):
                 self._processes.copies_inputs = True
                 sent.batch = self._batch_for(sent.indices)
                 self._show(worker, sent.batch)

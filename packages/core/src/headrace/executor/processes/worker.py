@@ -24,13 +24,13 @@ from headrace.executor.processes.messages import (
     Batch,
     Called,
     CallTask,
+    CopyRequest,
     Done,
     Input,
     MemoryRequest,
     Refused,
     Returned,
     Task,
-    Unread,
 )
 from headrace.executor.processes.room import Files, Room, WorkerBuffer
 from headrace.executor.sources.channel import Channel
@@ -277,12 +277,12 @@ class Worker:
         return self._files.memory(place)
 
     def _ask_for_copies(self) -> Batch:
-        packed = self._reply(Unread(), "copies")
+        packed = self._reply(CopyRequest(), "copies")
         batch = Batch.unpacked(packed)
         self._batch = packed, batch
         return batch
 
-    def _reply(self, request: MemoryRequest | Unread, kind: str) -> Any:
+    def _reply(self, request: MemoryRequest | CopyRequest, kind: str) -> Any:
         """Return the parent's answer to a request for something the present task needs."""
         self._channel.send(request)
         while True:
