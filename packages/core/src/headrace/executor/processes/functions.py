@@ -15,7 +15,7 @@ from headrace.errors import BadSampleError, WorkerProcessError
 from headrace.executor.packed_error import PackedError
 from headrace.executor.processes.graph import packed_object
 from headrace.executor.processes.inputs import Carried
-from headrace.executor.processes.messages import EMPTY, Called, CallTask, MemoryRequest, Refused
+from headrace.executor.processes.messages import EMPTY, Called, CallTask, MemoryRequest, Rejection
 from headrace.executor.processes.pool import POOL
 from headrace.executor.processes.shared_pool import SHARED_POOL, Place
 from headrace.executor.processes.worker_process import LostWorkerError, WorkerProcess, lost_error
@@ -81,7 +81,7 @@ class RemoteFunctions:
 
 
 class _RefusedError(Exception):
-    def __init__(self, refused: Refused) -> None:
+    def __init__(self, refused: Rejection) -> None:
         super().__init__(refused.reason)
         self.of_function = refused.of_function
 
@@ -212,7 +212,7 @@ class _Part:
             return []
         self._worker = None
         POOL.give_back(worker)
-        if isinstance(answer, Refused):
+        if isinstance(answer, Rejection):
             raise _RefusedError(answer)
         if isinstance(answer, PackedError):
             raise answer.unpacked()

@@ -147,7 +147,7 @@ class CopyRequest(NamedTuple):
     """
 
 
-class Refused(NamedTuple):
+class Rejection(NamedTuple):
     """The worker cannot work on this pipeline, and why."""
 
     reason: str

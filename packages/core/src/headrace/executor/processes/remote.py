@@ -28,7 +28,7 @@ from headrace.executor.processes.messages import (
     CopyRequest,
     Done,
     Output,
-    Refused,
+    Rejection,
     Task,
 )
 from headrace.executor.processes.pool import POOL
@@ -314,7 +314,7 @@ class RemoteRunner:
             raise
         if not sent.is_followed:
             POOL.give_back(worker)
-        if isinstance(answer, Refused):
+        if isinstance(answer, Rejection):
             processes.refused = answer.reason
             return self._carried_here(indices)
         if isinstance(answer, PackedError):
@@ -322,13 +322,13 @@ class RemoteRunner:
         good = indices if answer.good is None else answer.good
         return self._taken(answer, good, sent.blocks)
 
-    def _answer(self, worker: WorkerProcess, sent: SentSamples) -> Done | Refused | PackedError:
+    def _answer(self, worker: WorkerProcess, sent: SentSamples) -> Done | Rejection | PackedError:
         """Return a worker's answer to a task, after serving all its requests."""
         while True:
             answer: Any = worker.receive()
             if type(answer) is tuple:
                 return Done(*answer)
-            if isinstance(answer, (Refused, PackedError)):
+            if isinstance(answer, (Rejection, PackedError)):
                 return answer
             if isinstance(answer, CopyRequest):
                 self._processes.copies_inputs = True

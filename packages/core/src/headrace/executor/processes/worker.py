@@ -28,7 +28,7 @@ from headrace.executor.processes.messages import (
     Done,
     Input,
     MemoryRequest,
-    Refused,
+    Rejection,
     Returned,
     Task,
 )
@@ -92,7 +92,7 @@ class Worker:
         try:
             self._graphs[number] = unpack(file, parts)
         except Exception as error:
-            self._channel.send(Refused(f"{type(error).__name__}: {error}"))
+            self._channel.send(Rejection(f"{type(error).__name__}: {error}"))
         finally:
             os.close(file)
 
@@ -204,7 +204,7 @@ class Worker:
         try:
             self._functions[key] = pickle.loads(packed)
         except Exception as error:
-            self._channel.send(Refused(f"{type(error).__name__}: {error}", of_function=True))
+            self._channel.send(Rejection(f"{type(error).__name__}: {error}", of_function=True))
 
     def _on_call(self, task: CallTask) -> None:
         op = self._functions.get(task.function)
