@@ -15,7 +15,13 @@ from headrace.errors import BadSampleError, WorkerProcessError
 from headrace.executor.packed_error import PackedError
 from headrace.executor.processes.graph import packed_object
 from headrace.executor.processes.inputs import Carried
-from headrace.executor.processes.messages import EMPTY, Called, CallTask, MemoryRequest, Rejection
+from headrace.executor.processes.messages import (
+    EMPTY,
+    CallTask,
+    FunctionResults,
+    MemoryRequest,
+    Rejection,
+)
 from headrace.executor.processes.pool import POOL
 from headrace.executor.processes.shared_pool import SHARED_POOL, Place
 from headrace.executor.processes.worker_process import LostWorkerError, WorkerProcess, lost_error
@@ -238,7 +244,7 @@ class _Part:
         self._worker.show(place.file)
         return place
 
-    def _taken(self, answer: Called) -> list[CallResult]:
+    def _taken(self, answer: FunctionResults) -> list[CallResult]:
         found, used = [], 0
         for index, values, error, raised in answer.calls:
             arrays = []

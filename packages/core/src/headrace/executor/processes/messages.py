@@ -166,7 +166,7 @@ class CallTask(NamedTuple):
     """Memory for what it returns."""
 
 
-class Called(NamedTuple):
+class FunctionResults(NamedTuple):
     """Result of a function."""
 
     calls: list[tuple[int | None, list[Returned], PackedError | None, str]]

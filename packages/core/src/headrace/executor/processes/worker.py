@@ -22,10 +22,10 @@ from headrace.executor.processes.foreign import read_rows
 from headrace.executor.processes.graph import Graph, unpack
 from headrace.executor.processes.messages import (
     Batch,
-    Called,
     CallTask,
     CopyRequest,
     Done,
+    FunctionResults,
     Input,
     MemoryRequest,
     Rejection,
@@ -211,12 +211,12 @@ class Worker:
         if op is None:  # it has said so
             return
         try:
-            answer: Called | PackedError = self._called(op, task)
+            answer: FunctionResults | PackedError = self._called(op, task)
         except Exception as error:  # of the engine
             answer = PackedError.of(error)
         self._channel.send(answer)
 
-    def _called(self, op: FunctionCaller, task: CallTask) -> Called:
+    def _called(self, op: FunctionCaller, task: CallTask) -> FunctionResults:
         first = None if task.room is None else self._files.memory(task.room)
         room = Room(len(task.indices), first, self._ask)
         calls = []
@@ -233,7 +233,7 @@ class Worker:
                 except HeadraceError as refused:
                     packed = PackedError.of(refused)
             calls.append((None if index is None else task.indices[index], kept, packed, raised))
-        return Called(calls)
+        return FunctionResults(calls)
 
     def _rows(self, given: Input, indices: list[int]) -> list[np.ndarray]:
         if given.values is not None:
