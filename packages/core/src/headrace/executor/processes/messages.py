@@ -120,7 +120,7 @@ class Column(NamedTuple):
     sources: list[str] | None
 
 
-class Done(NamedTuple):
+class TaskResult(NamedTuple):
     """Result of a task."""
 
     good: list[int] | None

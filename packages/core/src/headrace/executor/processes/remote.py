@@ -26,10 +26,10 @@ from headrace.executor.processes.messages import (
     Batch,
     Column,
     CopyRequest,
-    Done,
     Output,
     Rejection,
     Task,
+    TaskResult,
 )
 from headrace.executor.processes.pool import POOL
 from headrace.executor.processes.shared_pool import SHARED_POOL, Place
@@ -322,12 +322,14 @@ class RemoteRunner:
         good = indices if answer.good is None else answer.good
         return self._taken(answer, good, sent.blocks)
 
-    def _answer(self, worker: WorkerProcess, sent: SentSamples) -> Done | Rejection | PackedError:
+    def _answer(
+        self, worker: WorkerProcess, sent: SentSamples
+    ) -> TaskResult | Rejection | PackedError:
         """Return a worker's answer to a task, after serving all its requests."""
         while True:
             answer: Any = worker.receive()
             if type(answer) is tuple:
-                return Done(*answer)
+                return TaskResult(*answer)
             if isinstance(answer, (Rejection, PackedError)):
                 return answer
             if isinstance(answer, CopyRequest):
@@ -379,7 +381,7 @@ class RemoteRunner:
         )
         return PackedBatch(batch, inputs, iteration, self._registers)
 
-    def _taken(self, answer: Done, good: list[int], blocks: list[np.ndarray]) -> _Failures:
+    def _taken(self, answer: TaskResult, good: list[int], blocks: list[np.ndarray]) -> _Failures:
         """Make what a worker has made of the `good` samples those of the iteration; return what
         failed.
         """

@@ -24,13 +24,13 @@ from headrace.executor.processes.messages import (
     Batch,
     CallTask,
     CopyRequest,
-    Done,
     FunctionResults,
     Input,
     MemoryRequest,
     Rejection,
     Returned,
     Task,
+    TaskResult,
 )
 from headrace.executor.processes.room import Files, Room, WorkerBuffer
 from headrace.executor.sources.channel import Channel
@@ -155,7 +155,7 @@ class Worker:
             answer = PackedError.of(error)
         self._channel.send(answer)
 
-    def _done(self, batch: Batch, task: Task, graph: Graph) -> Done:
+    def _done(self, batch: Batch, task: Task, graph: Graph) -> TaskResult:
         started = time.thread_time()
         program, runner = self._made(batch.program, graph)
         first = None if task.room is None else self._files.memory(task.room)
@@ -190,7 +190,7 @@ class Worker:
             runner.release()
         failed = {index for index, _ in failures}
         good = [index for index in task.indices if index not in failed] if failed else task.indices
-        return Done(
+        return TaskResult(
             good if failed else None,
             [tuple(buffer.column(good, room)) for buffer in written],
             [(index, PackedError.of(error)) for index, error in failures],

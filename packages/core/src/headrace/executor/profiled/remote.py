@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from headrace.executor.cpu.program import Program
     from headrace.executor.cpu.runner import SampleRunner
     from headrace.executor.iteration import Iteration
-    from headrace.executor.processes.messages import Done
+    from headrace.executor.processes.messages import TaskResult
     from headrace.executor.processes.pipeline_processes import WorkerProcesses
     from headrace.executor.processes.remote import SentSamples
     from headrace.profiling.recorder import Recorder
@@ -74,7 +74,7 @@ class ProfiledRemoteRunner(RemoteRunner):
                 self._note_since(self._waiting, number, len(indices), indices[0], begin, worked)
 
     def _taken(
-        self, answer: Done, good: list[int], blocks: list[Any]
+        self, answer: TaskResult, good: list[int], blocks: list[Any]
     ) -> list[tuple[int, BaseException]]:
         if answer.spans is not None:
             pid, packed = answer.spans
