@@ -67,7 +67,7 @@ class Output(NamedTuple):
     """Number of axes, where it is known."""
 
 
-class Batch(NamedTuple):
+class TaskBatch(NamedTuple):
     """Common part of the tasks of one batch and stage; packed once for all of them."""
 
     program: tuple[int, int]
@@ -84,7 +84,7 @@ class Batch(NamedTuple):
         return pickle.dumps(fields, pickle.HIGHEST_PROTOCOL)
 
     @classmethod
-    def unpacked(cls, data: bytes) -> Batch:
+    def unpacked(cls, data: bytes) -> TaskBatch:
         """Restore what `packed` made."""
         program, iteration, size, inputs, outputs = pickle.loads(data)
         read, written = [Input.unpacked(i) for i in inputs], [Output(*o) for o in outputs]
@@ -95,7 +95,7 @@ class Task(NamedTuple):
     """Samples to be carried through a stage."""
 
     batch: bytes
-    """The `Batch` that they belong to, packed."""
+    """The `TaskBatch` that they belong to, packed."""
     indices: list[int]
     entries: list[list[int]]
     """Entries that each reader has drawn for these samples."""

@@ -23,12 +23,12 @@ from headrace.executor.processes.messages import (
     ABSENT,
     EMPTY,
     IN_PLACE,
-    Batch,
     Column,
     CopyRequest,
     Output,
     Rejection,
     Task,
+    TaskBatch,
     TaskResult,
 )
 from headrace.executor.processes.pool import POOL
@@ -54,12 +54,12 @@ _Failures = list[tuple[int, BaseException]]
 
 
 class PackedBatch:
-    """A `Batch` as it travels."""
+    """A `TaskBatch` as it travels."""
 
     __slots__ = ("_buffers", "_kept", "_redrawn", "copied", "files", "is_read", "packed", "program")
 
     def __init__(
-        self, batch: Batch, inputs: list[Carried], iteration: Iteration, registers: list[int]
+        self, batch: TaskBatch, inputs: list[Carried], iteration: Iteration, registers: list[int]
     ) -> None:
         self._buffers = [(r, iteration.buffers[r]) for r in registers]
         self._redrawn = iteration.skipped, iteration.redraws
@@ -372,7 +372,7 @@ class RemoteRunner:
         """Return the common part of the iteration's tasks, while the iteration is unchanged."""
         program, iteration, processes = self._program, self._iteration, self._processes
         inputs = [self._input(r) for r in self._reads]
-        batch = Batch(
+        batch = TaskBatch(
             (processes.graph.number, processes.number_of(program)),
             iteration.number,
             iteration.size,

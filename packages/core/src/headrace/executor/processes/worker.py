@@ -21,7 +21,6 @@ from headrace.executor.packed_error import PackedError
 from headrace.executor.processes.foreign import read_rows
 from headrace.executor.processes.graph import Graph, unpack
 from headrace.executor.processes.messages import (
-    Batch,
     CallTask,
     CopyRequest,
     FunctionResults,
@@ -30,6 +29,7 @@ from headrace.executor.processes.messages import (
     Rejection,
     Returned,
     Task,
+    TaskBatch,
     TaskResult,
 )
 from headrace.executor.processes.room import Files, Room, WorkerBuffer
@@ -65,7 +65,7 @@ class Worker:
         self._runners: dict[tuple[int, int], tuple[Program, SampleRunner]] = {}
         self._functions: dict[tuple[int, int], FunctionCaller] = {}
         self._arena = Arena()
-        self._batch: tuple[bytes, Batch | None] = b"", None
+        self._batch: tuple[bytes, TaskBatch | None] = b"", None
         """The batch that the last task belongs to, as it came, and unpacked."""
         self._waiting: deque[tuple[Any, ...]] = deque()
         """The next task, where that came before the room for the present one."""
@@ -144,7 +144,7 @@ class Worker:
         task = Task(*content)
         packed, batch = self._batch
         if batch is None or packed != task.batch:
-            batch = Batch.unpacked(task.batch)
+            batch = TaskBatch.unpacked(task.batch)
             self._batch = task.batch, batch
         graph = self._graphs.get(batch.program[0])
         if graph is None:  # it has said so
@@ -155,7 +155,7 @@ class Worker:
             answer = PackedError.of(error)
         self._channel.send(answer)
 
-    def _done(self, batch: Batch, task: Task, graph: Graph) -> TaskResult:
+    def _done(self, batch: TaskBatch, task: Task, graph: Graph) -> TaskResult:
         started = time.thread_time()
         program, runner = self._made(batch.program, graph)
         first = None if task.room is None else self._files.memory(task.room)
@@ -252,7 +252,7 @@ class Worker:
             for index in indices
         ]
 
-    def _inputs(self, program: Program, batch: Batch, indices: list[int]) -> list[BatchBuffer]:
+    def _inputs(self, program: Program, batch: TaskBatch, indices: list[int]) -> list[BatchBuffer]:
         return [
             self._input(program.specs[r], given, batch.size, indices)
             for r, given in zip(shared_reads(program), batch.inputs, strict=True)
@@ -276,9 +276,9 @@ class Worker:
             raise MemoryError
         return self._files.memory(place)
 
-    def _ask_for_copies(self) -> Batch:
+    def _ask_for_copies(self) -> TaskBatch:
         packed = self._reply(CopyRequest(), "copies")
-        batch = Batch.unpacked(packed)
+        batch = TaskBatch.unpacked(packed)
         self._batch = packed, batch
         return batch
 
