@@ -17,7 +17,7 @@ from headrace.tensors.buffer_sizes import ALIGNMENT_BYTES
 from headrace.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
-    from headrace.executor.processes.messages import Input
+    from headrace.executor.processes.messages import InputColumn
 
 _PR_SET_PTRACER = 0x59616D61
 
@@ -42,7 +42,7 @@ def _readv() -> Callable[[int, int, int, int, int, int], int]:
     return call
 
 
-def read_rows(given: Input, indices: list[int]) -> list[np.ndarray]:
+def read_rows(given: InputColumn, indices: list[int]) -> list[np.ndarray]:
     """Copies of some samples of another process."""
     # Plain numbers: between two tasks, caches hold images. Ten calls of NumPy took 0.2 ms then.
     assert given.offsets is not None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace.executor.processes.messages import Input
+from headrace.executor.processes.messages import InputColumn
 from headrace.executor.processes.shared_pool import SHARED_POOL
 from headrace.kernels.cpu.copy_rows import copy_pieces
 from headrace.tensors.rows import Rows, pack_rows
@@ -92,13 +92,13 @@ class Carried:
         if self._copied is not None:
             copy_pieces(*(column[samples] for column in self._copied))
 
-    def whole(self) -> Input:
+    def whole(self) -> InputColumn:
         """Return the addresses of all samples."""
         dtype, sources = self.buffer.dtype, self.buffer.sources
         if self._values is not None:
-            return Input(self._values, None, None, None, dtype, sources)
+            return InputColumn(self._values, None, None, None, dtype, sources)
         places = self._offsets, self._shapes
-        return Input(None, self._file, *places, dtype, sources, self._process)
+        return InputColumn(None, self._file, *places, dtype, sources, self._process)
 
 
 def _rows(buffer: BatchBuffer, dense: np.ndarray | None) -> Rows | None:

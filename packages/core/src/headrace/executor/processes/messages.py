@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headrace.executor.processes.shared_pool import Place
 
 
-class Input(NamedTuple):
+class InputColumn(NamedTuple):
     """The samples of a register that a stage reads, all of the batch."""
 
     values: np.ndarray | None
@@ -38,7 +38,7 @@ class Input(NamedTuple):
         return (*arrays, self.file, self.dtype.str, self.sources, self.process)
 
     @classmethod
-    def unpacked(cls, fields: tuple[Any, ...]) -> Input:
+    def unpacked(cls, fields: tuple[Any, ...]) -> InputColumn:
         """Restore what `packed` made."""
         values, offsets, shapes = map(_unpacked_array, fields[:3])
         file, dtype, sources, process = fields[3:]
@@ -74,7 +74,7 @@ class TaskBatch(NamedTuple):
     """Number of the graph, and of the program in it."""
     iteration: int
     size: int
-    inputs: list[Input]
+    inputs: list[InputColumn]
     outputs: list[Output]
 
     def packed(self) -> bytes:
@@ -87,7 +87,7 @@ class TaskBatch(NamedTuple):
     def unpacked(cls, data: bytes) -> TaskBatch:
         """Restore what `packed` made."""
         program, iteration, size, inputs, outputs = pickle.loads(data)
-        read, written = [Input.unpacked(i) for i in inputs], [Output(*o) for o in outputs]
+        read, written = [InputColumn.unpacked(i) for i in inputs], [Output(*o) for o in outputs]
         return cls(program, iteration, size, read, written)
 
 
@@ -161,7 +161,7 @@ class CallTask(NamedTuple):
     function: tuple[int, int]
     """Number of the graph, and of the function in it."""
     indices: list[int]
-    inputs: list[Input]
+    inputs: list[InputColumn]
     room: Place | None
     """Memory for what it returns."""
 

@@ -24,7 +24,7 @@ from headrace.executor.processes.messages import (
     CallTask,
     CopyRequest,
     FunctionResults,
-    Input,
+    InputColumn,
     MemoryRequest,
     Rejection,
     Returned,
@@ -235,7 +235,7 @@ class Worker:
             calls.append((None if index is None else task.indices[index], kept, packed, raised))
         return FunctionResults(calls)
 
-    def _rows(self, given: Input, indices: list[int]) -> list[np.ndarray]:
+    def _rows(self, given: InputColumn, indices: list[int]) -> list[np.ndarray]:
         if given.values is not None:
             return [given.values[index] for index in indices]
         if given.process:
@@ -258,7 +258,7 @@ class Worker:
             for r, given in zip(shared_reads(program), batch.inputs, strict=True)
         ]
 
-    def _input(self, spec: Spec, given: Input, size: int, indices: list[int]) -> BatchBuffer:
+    def _input(self, spec: Spec, given: InputColumn, size: int, indices: list[int]) -> BatchBuffer:
         if given.values is not None:
             buffer = BatchBuffer.of_values(given.values, spec, ShapeStatistics())
         else:
