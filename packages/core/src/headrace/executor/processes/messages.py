@@ -54,7 +54,7 @@ def _unpacked_array(fields: tuple[Any, ...] | None) -> np.ndarray | None:
     return None if fields is None else np.ndarray(*fields)
 
 
-class Output(NamedTuple):
+class OutputColumn(NamedTuple):
     """Destination of the samples of a register that a stage writes."""
 
     file: int | None
@@ -75,7 +75,7 @@ class TaskBatch(NamedTuple):
     iteration: int
     size: int
     inputs: list[InputColumn]
-    outputs: list[Output]
+    outputs: list[OutputColumn]
 
     def packed(self) -> bytes:
         """Return the bytes to send."""
@@ -87,7 +87,10 @@ class TaskBatch(NamedTuple):
     def unpacked(cls, data: bytes) -> TaskBatch:
         """Restore what `packed` made."""
         program, iteration, size, inputs, outputs = pickle.loads(data)
-        read, written = [InputColumn.unpacked(i) for i in inputs], [Output(*o) for o in outputs]
+        read, written = (
+            [InputColumn.unpacked(i) for i in inputs],
+            [OutputColumn(*o) for o in outputs],
+        )
         return cls(program, iteration, size, read, written)
 
 

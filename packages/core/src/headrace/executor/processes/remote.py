@@ -25,7 +25,7 @@ from headrace.executor.processes.messages import (
     IN_PLACE,
     Column,
     CopyRequest,
-    Output,
+    OutputColumn,
     Rejection,
     Task,
     TaskBatch,
@@ -415,12 +415,12 @@ class RemoteRunner:
         return failures
 
 
-def _output(buffer: BatchBuffer) -> Output:
+def _output(buffer: BatchBuffer) -> OutputColumn:
     whole = buffer.expect_rows()
     if whole is None or not whole.size:
-        return Output(None, 0, None, buffer.ndim)
+        return OutputColumn(None, 0, None, buffer.ndim)
     place = SHARED_POOL.place_of(whole)
-    return Output(place.file, place.offset, whole.shape[1:], buffer.ndim)
+    return OutputColumn(place.file, place.offset, whole.shape[1:], buffer.ndim)
 
 
 def _rows(

@@ -19,7 +19,7 @@ from headrace.tensors.pool import HostPool, no_memory
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from headrace.executor.processes.messages import Output
+    from headrace.executor.processes.messages import OutputColumn
     from headrace.executor.processes.shared_pool import Place
     from headrace.operators.support.schema import Spec
     from headrace.tensors.rows import Rows
@@ -125,7 +125,7 @@ class WorkerBuffer(BatchBuffer):
 
     @classmethod
     def placed(
-        cls, size: int, spec: Spec, output: Output, room: Room, files: Files
+        cls, size: int, spec: Spec, output: OutputColumn, room: Room, files: Files
     ) -> WorkerBuffer:
         """A batch whose samples go where `output` says."""
         history = ShapeStatistics()
