@@ -23,7 +23,7 @@ from headrace.executor.processes.messages import (
     Rejection,
 )
 from headrace.executor.processes.pool import POOL
-from headrace.executor.processes.shared_pool import SHARED_POOL, Place
+from headrace.executor.processes.shared_pool import SHARED_POOL, Extent
 from headrace.executor.processes.worker_process import LostWorkerError, WorkerProcess, lost_error
 from headrace.operators.support.python_function import CallResult, FunctionCaller
 
@@ -234,7 +234,7 @@ class _Part:
         self.lost = error
         self.drop()
 
-    def _block(self, size: int) -> Place | None:
+    def _block(self, size: int) -> Extent | None:
         if not size:
             return None
         block = self._calls.processes.pool.empty((size,), np.uint8)

@@ -13,7 +13,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from headrace.executor.packed_error import PackedError
-    from headrace.executor.processes.shared_pool import Place
+    from headrace.executor.processes.shared_pool import Extent
 
 
 class InputColumn(NamedTuple):
@@ -103,7 +103,7 @@ class Task(NamedTuple):
     entries: list[list[int]]
     """Entries that each reader has drawn for these samples."""
     room: tuple[int, ...] | None
-    """The fields of a `Place`, memory for samples of other shapes. A worker asks for more where it
+    """The fields of a `Extent`, memory for samples of other shapes. A worker asks for more where it
     does not suffice."""
 
 
@@ -165,7 +165,7 @@ class CallTask(NamedTuple):
     """Number of the graph, and of the function in it."""
     indices: list[int]
     inputs: list[InputColumn]
-    room: Place | None
+    room: Extent | None
     """Memory for what it returns."""
 
 

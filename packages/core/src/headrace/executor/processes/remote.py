@@ -32,7 +32,7 @@ from headrace.executor.processes.messages import (
     TaskResult,
 )
 from headrace.executor.processes.pool import POOL
-from headrace.executor.processes.shared_pool import SHARED_POOL, Place
+from headrace.executor.processes.shared_pool import SHARED_POOL, Extent
 from headrace.executor.processes.worker import shared_reads
 from headrace.executor.processes.worker_process import (
     LostWorkerError,
@@ -343,7 +343,7 @@ class RemoteRunner:
                 worker.show(more.file)
             worker.send(("room", more))
 
-    def _block(self, size: int, blocks: list[np.ndarray]) -> Place | None:
+    def _block(self, size: int, blocks: list[np.ndarray]) -> Extent | None:
         """Room for a worker; `None` where it needs none, or there is none.
 
         A worker that has none asks for what it needs, and then says which sample it was for.

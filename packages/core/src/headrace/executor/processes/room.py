@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from headrace.executor.processes.messages import OutputColumn
-    from headrace.executor.processes.shared_pool import Place
+    from headrace.executor.processes.shared_pool import Extent
     from headrace.operators.support.schema import Spec
     from headrace.tensors.rows import Rows
 
@@ -42,7 +42,7 @@ class Files:
         """Unmap a file."""
         self._files.pop(number, None)
 
-    def memory(self, place: Place | tuple[int, ...]) -> np.ndarray:
+    def memory(self, place: Extent | tuple[int, ...]) -> np.ndarray:
         """The bytes of a place."""
         file, offset, size = place
         return self._files[file][offset : offset + size]

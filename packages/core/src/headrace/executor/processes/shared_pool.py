@@ -24,7 +24,7 @@ _RESERVED = 4
 _LEAST_BYTES = 1 << 30
 
 
-class Place(NamedTuple):
+class Extent(NamedTuple):
     """Position of memory in a shared file, for all processes that have mapped it."""
 
     file: int
@@ -114,7 +114,7 @@ class SharedPool(HostPool):
         """A file that is still in use."""
         return self._files.get(number)
 
-    def place_of(self, array: np.ndarray) -> Place:
+    def place_of(self, array: np.ndarray) -> Extent:
         """Return the position of an array of this pool."""
         address: int = array.__array_interface__["data"][0]
         file = self._current  # as a rule
@@ -122,7 +122,7 @@ class SharedPool(HostPool):
             file = next((f for f in list(self._files.values()) if f.has(address)), None)
         if file is None:
             raise ValueError("the array is not in shared memory")
-        return Place(file.number, address - file.address, array.nbytes)
+        return Extent(file.number, address - file.address, array.nbytes)
 
     def places_of(self, addresses: np.ndarray, sizes: np.ndarray) -> tuple[int, np.ndarray] | None:
         """Number of the file, and offsets of pieces of so many bytes at such addresses; `None` if
