@@ -10,7 +10,7 @@ import pytest
 
 from headrace import fn, pipeline_def
 from headrace.errors import OperatorError, ShapeError
-from headrace.executor.processes.room import Room
+from headrace.executor.processes.room import TaskMemory
 from headrace.operators import Input, operator
 from headrace.tracebacks import WorkerTraceback
 
@@ -244,7 +244,7 @@ def test_there_is_room_for_a_sample_where_there_is_none_for_as_many():
             raise MemoryError
         return np.empty(size, np.uint8)
 
-    room = Room(8, None, ask)
+    room = TaskMemory(8, None, ask)
     assert room.empty((4, 50), np.float32).shape == (4, 50)
     assert asked == [8 * 800, 800]
     with pytest.raises(MemoryError, match=r"shape \(2000,\) and type uint8.* 2000 bytes"):

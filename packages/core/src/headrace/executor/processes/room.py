@@ -56,7 +56,7 @@ class Files:
         return np.ndarray(shape, dtype, self._files[file], offset)
 
 
-class Room(HostPool):
+class TaskMemory(HostPool):
     """Memory for the samples of one task: pieces that the parent gives, used up one by one."""
 
     def __init__(
@@ -125,7 +125,7 @@ class WorkerBuffer(BatchBuffer):
 
     @classmethod
     def placed(
-        cls, size: int, spec: Spec, output: OutputColumn, room: Room, files: Files
+        cls, size: int, spec: Spec, output: OutputColumn, room: TaskMemory, files: Files
     ) -> WorkerBuffer:
         """A batch whose samples go where `output` says."""
         history = ShapeStatistics()
@@ -139,7 +139,7 @@ class WorkerBuffer(BatchBuffer):
             made._row_shape = output.shape
         return made
 
-    def column(self, indices: list[int], room: Room) -> Column:
+    def column(self, indices: list[int], room: TaskMemory) -> Column:
         """Return the addresses of these samples."""
         sources = None if self.sources is None else [self.sources[index] for index in indices]
         inside = self.are_inside(indices)

@@ -32,7 +32,7 @@ from headrace.executor.processes.messages import (
     TaskBatch,
     TaskResult,
 )
-from headrace.executor.processes.room import Files, Room, WorkerBuffer
+from headrace.executor.processes.room import Files, TaskMemory, WorkerBuffer
 from headrace.executor.sources.channel import Channel
 from headrace.operators.support.python_function import FunctionCaller
 from headrace.operators.support.schema import Spec
@@ -159,7 +159,7 @@ class Worker:
         started = time.thread_time()
         program, runner = self._made(batch.program, graph)
         first = None if task.room is None else self._files.memory(task.room)
-        room = Room(len(task.indices), first, self._ask)
+        room = TaskMemory(len(task.indices), first, self._ask)
         buffers: list[BatchBuffer | None] = [None] * len(graph.plan.consumers)
         try:
             inputs = self._inputs(program, batch, task.indices)
@@ -218,7 +218,7 @@ class Worker:
 
     def _called(self, op: FunctionCaller, task: CallTask) -> FunctionResults:
         first = None if task.room is None else self._files.memory(task.room)
-        room = Room(len(task.indices), first, self._ask)
+        room = TaskMemory(len(task.indices), first, self._ask)
         calls = []
         # The function may write to what it gets.
         inputs = [
@@ -295,7 +295,7 @@ class Worker:
                 self._heed(message, file)
 
 
-def _returned(value: np.ndarray, room: Room) -> Returned:
+def _returned(value: np.ndarray, room: TaskMemory) -> Returned:
     dali_type(value.dtype)  # what is no number is refused here
     block, offset = room.find(room.copy_of(value))
     return Returned(block, offset, value.shape, value.dtype)
