@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from headrace.tensors.rows import Rows
 
 
-class Files:
+class MappedFiles:
     """The shared files that this process has mapped, by their numbers."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class WorkerBuffer(BatchBuffer):
 
     @classmethod
     def placed(
-        cls, size: int, spec: Spec, output: OutputColumn, room: TaskMemory, files: Files
+        cls, size: int, spec: Spec, output: OutputColumn, room: TaskMemory, files: MappedFiles
     ) -> WorkerBuffer:
         """A batch whose samples go where `output` says."""
         history = ShapeStatistics()

@@ -32,7 +32,7 @@ from headrace.executor.processes.messages import (
     TaskBatch,
     TaskResult,
 )
-from headrace.executor.processes.room import Files, TaskMemory, WorkerBuffer
+from headrace.executor.processes.room import MappedFiles, TaskMemory, WorkerBuffer
 from headrace.executor.sources.channel import Channel
 from headrace.operators.support.python_function import FunctionCaller
 from headrace.operators.support.schema import Spec
@@ -57,7 +57,7 @@ class Worker:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._files = Files()
+        self._files = MappedFiles()
         self._graphs: dict[int, Graph] = {}
         """Those of pipelines that it works for; not those that it refuses."""
         self._specs: dict[tuple[int, int], tuple[Any, ...]] = {}
