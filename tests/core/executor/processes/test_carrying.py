@@ -13,7 +13,7 @@ import pytest
 
 from headrace import fn, pipeline_def, types
 from headrace.executor.plan import batches_for_processes
-from headrace.executor.processes.inputs import Carried
+from headrace.executor.processes.inputs import WorkerInput
 from headrace.executor.processes.remote import RemoteRunner
 from headrace.operators import Arg, Input, Spec, operator
 from headrace.operators.support.argument_types import ObjectArg
@@ -139,13 +139,13 @@ def test_workers_read_memory_of_the_program_where_they_may(monkeypatch):
 
 
 def test_workers_get_copies_where_they_may_not_read_memory_of_the_program(monkeypatch):
-    whole, nobody = Carried.whole, (1 << 22) + 1  # no system has so many processes
+    whole, nobody = WorkerInput.whole, (1 << 22) + 1  # no system has so many processes
 
     def elsewhere(self):
         told = whole(self)
         return told._replace(process=told.process and nobody)
 
-    monkeypatch.setattr(Carried, "whole", elsewhere)
+    monkeypatch.setattr(WorkerInput, "whole", elsewhere)
     pipe = check_same(fed_in_place(), iterations=6)
     assert pipe._engine.executor.processes.copies_inputs
 

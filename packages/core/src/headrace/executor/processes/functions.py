@@ -14,7 +14,7 @@ import numpy as np
 from headrace.errors import BadSampleError, WorkerProcessError
 from headrace.executor.packed_error import PackedError
 from headrace.executor.processes.graph import packed_object
-from headrace.executor.processes.inputs import Carried
+from headrace.executor.processes.inputs import WorkerInput
 from headrace.executor.processes.messages import (
     EMPTY,
     CallTask,
@@ -108,7 +108,7 @@ class _Calls:
         self.number, self.packed = known
         self._c = c
         self._takes_batches = op.takes_batches
-        inputs = [Carried(batch) for batch in c.batches]
+        inputs = [WorkerInput(batch) for batch in c.batches]
         for carried in inputs:
             carried.see_to(slice(c.size))
         self.inputs = [carried.whole() for carried in inputs]

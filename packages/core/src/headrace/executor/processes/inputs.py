@@ -19,7 +19,7 @@ _SMALL_BYTES = 1024
 """Samples of no more travel in the message."""
 
 
-class Carried:
+class WorkerInput:
     """A batch that workers read, where they can read it. Once for each batch."""
 
     __slots__ = (

@@ -18,7 +18,7 @@ from headrace.errors import (
     located,
 )
 from headrace.executor.packed_error import PackedError
-from headrace.executor.processes.inputs import Carried
+from headrace.executor.processes.inputs import WorkerInput
 from headrace.executor.processes.messages import (
     ABSENT,
     EMPTY,
@@ -59,7 +59,11 @@ class PackedBatch:
     __slots__ = ("_buffers", "_kept", "_redrawn", "copied", "files", "is_read", "packed", "program")
 
     def __init__(
-        self, batch: TaskBatch, inputs: list[Carried], iteration: Iteration, registers: list[int]
+        self,
+        batch: TaskBatch,
+        inputs: list[WorkerInput],
+        iteration: Iteration,
+        registers: list[int],
     ) -> None:
         self._buffers = [(r, iteration.buffers[r]) for r in registers]
         self._redrawn = iteration.skipped, iteration.redraws
@@ -357,15 +361,15 @@ class RemoteRunner:
         blocks.append(block)
         return SHARED_POOL.place_of(block)
 
-    def _input(self, register: int) -> Carried:
+    def _input(self, register: int) -> WorkerInput:
         """The samples of a register that workers are to read."""
         iteration = self._iteration
         buffer = iteration.buffers[register]
         is_read = not self._processes.copies_inputs
         with self._processes.carry_lock:
-            carried: Carried | None = iteration.carried.get(register)
+            carried: WorkerInput | None = iteration.carried.get(register)
             if carried is None or carried.buffer is not buffer or (carried.is_read and not is_read):
-                carried = iteration.carried[register] = Carried(buffer, is_read=is_read)
+                carried = iteration.carried[register] = WorkerInput(buffer, is_read=is_read)
         return carried
 
     def _packed_batch(self) -> PackedBatch:
