@@ -52,7 +52,7 @@ class TaskIteration:
         self.buffers = buffers
 
 
-class Worker:
+class WorkerMain:
     """The loop of a worker process."""
 
     def __init__(self, channel: Channel) -> None:
@@ -308,4 +308,4 @@ def shared_reads(program: Program) -> list[int]:
 
 def serve(channel: Channel) -> None:
     """Be a worker, until the other end of `channel` is closed."""
-    Worker(channel).run()
+    WorkerMain(channel).run()
