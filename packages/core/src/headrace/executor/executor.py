@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.errors import BadSampleError, EndOfData, UsageError
 from headrace.executor.ahead import Ahead
 from headrace.executor.cpu.tasks import CpuTasks
-from headrace.executor.cpu.worker import Worker
+from headrace.executor.cpu.worker import WorkerThread
 from headrace.executor.gpu.batch import no_samples
 from headrace.executor.gpu.inline import InlineExecution, may_run_inline
 from headrace.executor.gpu.tasks import GpuTasks
@@ -164,7 +164,7 @@ class Executor:
         shared = [self._gpu] if self._gpu is not None and shares_streams(self.plan) else []
         self._threads = [
             *(
-                Worker(
+                WorkerThread(
                     number,
                     self.monitor,
                     [*shared, self._cpu],

@@ -11,7 +11,7 @@ from headrace.executor.cpu.chunk_run import ChunkRun
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.tasks import CpuTasks
-    from headrace.executor.cpu.worker import Worker
+    from headrace.executor.cpu.worker import WorkerThread
     from headrace.executor.monitor import Monitor
     from headrace.executor.processes.worker_process import WorkerProcess
     from headrace.executor.threads import Rest
@@ -27,7 +27,9 @@ _CHUNKS_A_WORKER = 2
 class Dispatcher:
     """Sends worker processes chunks of samples, and takes in what they answer, as it comes."""
 
-    def __init__(self, tasks: CpuTasks, monitor: Monitor, worker: Worker, first: ChunkRun) -> None:
+    def __init__(
+        self, tasks: CpuTasks, monitor: Monitor, worker: WorkerThread, first: ChunkRun
+    ) -> None:
         self._tasks = tasks
         self._monitor = monitor
         self._worker = worker

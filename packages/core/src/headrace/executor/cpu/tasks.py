@@ -17,7 +17,7 @@ from headrace.operators.support.python_function import FunctionCaller
 if TYPE_CHECKING:
     from headrace.executor.cpu.program import Program
     from headrace.executor.cpu.shared_loops import Loop
-    from headrace.executor.cpu.worker import Worker
+    from headrace.executor.cpu.worker import WorkerThread
     from headrace.executor.iteration import Iteration
     from headrace.executor.plan import Plan
     from headrace.executor.processes.pipeline_processes import WorkerProcesses
@@ -119,10 +119,10 @@ class CpuTasks:
             task = self.find_task(queued=True)
         return task
 
-    def _begin(self, iteration: Iteration, _nothing: None, _worker: Worker) -> None:
+    def _begin(self, iteration: Iteration, _nothing: None, _worker: WorkerThread) -> None:
         self._starter.begin(iteration)
 
-    def _enter(self, iteration: Iteration, _nothing: None, _worker: Worker) -> None:
+    def _enter(self, iteration: Iteration, _nothing: None, _worker: WorkerThread) -> None:
         """Wait for copies from the GPU, and make the stage that reads them ready."""
         program: Program | None = None
         failed: BaseException | None = None
@@ -140,7 +140,7 @@ class CpuTasks:
             schedule.advance(iteration)
             schedule.tell_progress()
 
-    def _run(self, iteration: Iteration, samples: list[int], worker: Worker) -> Rest | None:
+    def _run(self, iteration: Iteration, samples: list[int], worker: WorkerThread) -> Rest | None:
         """Carry samples through their stage, and go on with the iteration if they were the last; or
         send them to a worker process, and return what waits for it.
         """
@@ -152,7 +152,7 @@ class CpuTasks:
         return None
 
     def start(
-        self, run: ChunkRun, worker: Worker, ahead: ChunkRun | None, *, spreads: bool = True
+        self, run: ChunkRun, worker: WorkerThread, ahead: ChunkRun | None, *, spreads: bool = True
     ) -> None:
         """Carry samples, or send them to a worker process; see `RemoteRunner.send`."""
         worked = time.thread_time()
@@ -176,18 +176,18 @@ class CpuTasks:
             run.failed = error
         run.worked = time.thread_time() - worked
 
-    def _help(self, loop: Loop, _nothing: None, worker: Worker) -> None:
+    def _help(self, loop: Loop, _nothing: None, worker: WorkerThread) -> None:
         """Take part in the loop of a chunk that another worker has."""
         self._loops.help(loop, worker.arena)
 
-    def _runner(self, program: Program, worker: Worker) -> SampleRunner | RemoteRunner:
+    def _runner(self, program: Program, worker: WorkerThread) -> SampleRunner | RemoteRunner:
         runners = self._runners[worker.number]
         runner = runners.get(program)
         if runner is None:
             runner = runners[program] = self._make_runner(program, worker)
         return runner
 
-    def _make_runner(self, program: Program, worker: Worker) -> SampleRunner | RemoteRunner:
+    def _make_runner(self, program: Program, worker: WorkerThread) -> SampleRunner | RemoteRunner:
         runner = SampleRunner(program, worker.arena, materialise_views=not self._fuse)
         if self._is_carried_elsewhere(program):
             assert self._processes is not None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.executor.threads import TaskSource
 
 
-class Worker(EngineThread):
+class WorkerThread(EngineThread):
     """Takes samples from iterations and carries them through their stage."""
 
     def __init__(

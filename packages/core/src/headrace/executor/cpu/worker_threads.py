@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from headrace.errors import UsageError
 from headrace.executor.cpu.chunks import chunk_size
 from headrace.executor.cpu.concurrency import Concurrency
-from headrace.executor.cpu.worker import Worker
+from headrace.executor.cpu.worker import WorkerThread
 from headrace.executor.monitor import Monitor, interruption
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class WorkerThreads:
     def _begin(self) -> None:
         self._monitor = Monitor()
         self._queue: list[_Work] = []
-        self._workers: list[Worker] = []
+        self._workers: list[WorkerThread] = []
         self._limits: weakref.WeakKeyDictionary[Program, Concurrency] = weakref.WeakKeyDictionary()
         """Tuned number of threads for each program."""
         self._end = weakref.finalize(self, self._monitor.close)
@@ -167,7 +167,7 @@ class WorkerThreads:
     def _start(self) -> None:
         """Start the workers, once. The caller holds the lock."""
         for number in range(len(self._workers), self.threads - 1):
-            worker = Worker(number, self._monitor, [self], looks_at=frozenset())
+            worker = WorkerThread(number, self._monitor, [self], looks_at=frozenset())
             worker.start()
             self._workers.append(worker)
 
@@ -182,7 +182,7 @@ class WorkerThreads:
                 return self._help, work, piece
         return None
 
-    def _help(self, work: _Work, piece: Sequence[int], _worker: Worker) -> None:
+    def _help(self, work: _Work, piece: Sequence[int], _worker: WorkerThread) -> None:
         failures = self._done(work, piece)
         with self._monitor.lock:
             work.note(failures)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headrace.executor.cpu.program import Program
     from headrace.executor.cpu.runner import SampleRunner
     from headrace.executor.cpu.shared_loops import Loop
-    from headrace.executor.cpu.worker import Worker
+    from headrace.executor.cpu.worker import WorkerThread
     from headrace.executor.iteration import Iteration
     from headrace.executor.processes.remote import RemoteRunner
     from headrace.executor.step import Step
@@ -43,7 +43,7 @@ class ProfiledTasks(CpuTasks):
             ]
         )
 
-    def _make_runner(self, program: Program, worker: Worker) -> SampleRunner | RemoteRunner:
+    def _make_runner(self, program: Program, worker: WorkerThread) -> SampleRunner | RemoteRunner:
         recorder = self.recorder
         base = self._bases.get(program)
         if base is None:  # two threads may come to it at once: one of the labels is of no use then
@@ -62,7 +62,7 @@ class ProfiledTasks(CpuTasks):
             waiting=self._begins + 3,
         )
 
-    def _help(self, loop: Loop, nothing: None, worker: Worker) -> None:
+    def _help(self, loop: Loop, nothing: None, worker: WorkerThread) -> None:
         program, here = loop.program, self.recorder.here()
         base, steps = self._bases[program], program.steps
         own = next(k for k, step in enumerate(steps) if step.node is loop.node)
@@ -71,14 +71,14 @@ class ProfiledTasks(CpuTasks):
         for code in (base + own, base + len(steps)):  # its samples count where the chunk is
             here.note_since(code, loop.iteration, 0, 0, begin, worked)
 
-    def _begin(self, iteration: Iteration, nothing: None, worker: Worker) -> None:
+    def _begin(self, iteration: Iteration, nothing: None, worker: WorkerThread) -> None:
         self._timed(super()._begin, self._begins, iteration, worker)
 
-    def _enter(self, iteration: Iteration, nothing: None, worker: Worker) -> None:
+    def _enter(self, iteration: Iteration, nothing: None, worker: WorkerThread) -> None:
         self._timed(super()._enter, self._begins + 1, iteration, worker)
 
     def _timed(
-        self, do: Callable[..., Any], code: int, iteration: Iteration, worker: Worker
+        self, do: Callable[..., Any], code: int, iteration: Iteration, worker: WorkerThread
     ) -> None:
         number, size = iteration.number, iteration.size
         begin, worked = perf_counter_ns(), thread_time_ns()
