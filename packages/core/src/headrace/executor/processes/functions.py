@@ -119,13 +119,13 @@ class _Calls:
         """Make all calls; the results are in the order of the samples."""
         size = self._c.size
         wanted = 1 if self._takes_batches else -(-size // _LEAST_SAMPLES)
-        parts = [_Part(self, self._first())]
+        parts = [_WorkerCall(self, self._first())]
         try:
             for _ in range(1, min(wanted, self.processes.count)):
                 worker = self.processes.lend(again=False, starts=False)
                 if worker is None:
                     break
-                parts.append(_Part(self, worker))
+                parts.append(_WorkerCall(self, worker))
             for part, indices in zip(parts, np.array_split(range(size), len(parts)), strict=True):
                 part.begin(indices.tolist())
             found = [call for part in parts for call in part.finished()]
@@ -165,7 +165,7 @@ class _Calls:
     def _once(self, indices: list[int]) -> tuple[list[CallResult], LostWorkerError | None]:
         worker = self.processes.lend(again=True)
         assert worker is not None
-        part = _Part(self, worker)
+        part = _WorkerCall(self, worker)
         try:
             part.begin(indices)
             return part.finished(), part.lost
@@ -176,7 +176,7 @@ class _Calls:
         return lost_error(lost, [self._c.indices[index] for index in indices], self._c.iteration)
 
 
-class _Part:
+class _WorkerCall:
     """Some samples of a batch, for which one worker calls a function."""
 
     def __init__(self, calls: _Calls, worker: WorkerProcess) -> None:
