@@ -9,7 +9,7 @@ from headrace.graph.nodes import OpNode
 from headrace.graph.seeds import assign_seeds
 from headrace.kernels.cpu.philox_state import DrawSeed
 from headrace.pipeline.debug_handed import Handed
-from headrace.pipeline.debug_parts import Inputs, Part
+from headrace.pipeline.debug_parts import Inputs, SingleOperator
 
 if TYPE_CHECKING:
     from headrace.pipeline.settings import Settings
@@ -24,7 +24,7 @@ class Known:
         self.base = secrets.randbits(63) if settings.seed is None else settings.seed
         self.nodes: list[OpNode] = []
         """In the order of their calls."""
-        self.parts: dict[Any, Part] = {}
+        self.parts: dict[Any, SingleOperator] = {}
         """By the position of the call, or by position, output and device of what is moved."""
         self.seeds: dict[int, int] = {}
         """By the position of the call."""

@@ -84,7 +84,7 @@ class _Given:
         return tuple([Term(self.edge(t.predicate), t.holds) for t in source.guard])
 
 
-class Part:
+class SingleOperator:
     """One operator, or one batch on its way to the other device."""
 
     def __init__(

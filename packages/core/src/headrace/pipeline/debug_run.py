@@ -19,7 +19,7 @@ from headrace.pipeline.debug_comparison import can_run, check_same
 from headrace.pipeline.debug_handed import Handed
 from headrace.pipeline.debug_known import Known
 from headrace.pipeline.debug_node import NO_DATA, DataNodeDebug
-from headrace.pipeline.debug_parts import Inputs, Key, Part, key_of
+from headrace.pipeline.debug_parts import Inputs, Key, SingleOperator, key_of
 from headrace.pipeline.input_queues import buffer_of
 from headrace.tensors.gpu.tensor_list import TensorListGPU
 from headrace.tensors.on_host import TensorListOnHost
@@ -98,7 +98,7 @@ class Run(GraphScope):
             part.executor.shutdown()
             part = None
         if part is None:
-            part = Part(known.settings, node, seed=known.seed(position, self.nodes))
+            part = SingleOperator(known.settings, node, seed=known.seed(position, self.nodes))
             known.parts[position] = part
         outputs = part.run(self._number, self._samples(), self._batches, node)
         self._places[id(node)] = position
@@ -161,7 +161,7 @@ class Run(GraphScope):
             place = (self._places[id(edge.source)], edge.index, edge.device)
             part = self._known.parts.get(place)
             if part is None:
-                part = self._known.parts[place] = Part(self._known.settings, None, edge)
+                part = self._known.parts[place] = SingleOperator(self._known.settings, None, edge)
             (self._moved[key],) = part.run(self._number, self._samples(), self._batches, None, edge)
         return self._moved[key]
 
