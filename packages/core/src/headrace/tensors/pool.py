@@ -113,7 +113,7 @@ class Reserve:
     def take(self, size: int) -> Block | None:
         """A part of so many bytes, if there is one left."""
         begin = self.collected().take(size)
-        return None if begin is None else _Part(self, begin, size)
+        return None if begin is None else _SubBlock(self, begin, size)
 
     def collected(self) -> FreeRanges:
         """Return its free ranges now."""
@@ -122,7 +122,7 @@ class Reserve:
         return self._free
 
 
-class _Part(Block):
+class _SubBlock(Block):
     """A part of a reserve, which goes back to it when it is dropped."""
 
     __slots__ = ("_begin", "reserve")
@@ -313,7 +313,7 @@ class HostPool:
             parts = [
                 block
                 for block in stack
-                if type(block) is _Part and (block.reserve.is_released or not released)
+                if type(block) is _SubBlock and (block.reserve.is_released or not released)
             ]
             if parts:
                 dropped = True
@@ -407,7 +407,7 @@ class HostPool:
 
     def _file(self, block: Block) -> None:
         """Make `block` an idle one. Needs the lock."""
-        if type(block) is _Part and block.reserve.is_released:
+        if type(block) is _SubBlock and block.reserve.is_released:
             return  # it must not be used again
         stack = self._idle.get(block.size)
         if stack is None:
