@@ -9,7 +9,7 @@ from headrace import backend
 from headrace.tensors.buffer_sizes import BUFFER_SETTINGS, size_class
 from headrace.tensors.gpu.device import get_device
 from headrace.tensors.gpu.pool import DevicePool
-from headrace.tensors.pool import Account
+from headrace.tensors.pool import PoolUsage
 
 
 @pytest.mark.parametrize(("growth", "allocations"), [(1, 40), (1.1, 20), (4, 3)])
@@ -28,7 +28,7 @@ def test_reserved_memory_is_taken_before_the_driver_is_asked(gpu_runtime):
     streams = [gpu_runtime.acquire_stream() for _ in range(2)]
     reserve = pool.reserve(100_000)
     begin, end = reserve.address, reserve.address + 100_000
-    account = Account()
+    account = PoolUsage()
     pieces = [pool.take(20_000, stream, account=account) for stream in streams * 2]
     assert pool.allocations == 1
     assert all(begin <= piece.address <= end - 20_000 for piece in pieces)

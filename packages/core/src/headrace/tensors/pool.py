@@ -62,10 +62,10 @@ class _Lease(weakref.ref):  # type: ignore[type-arg]
 
     __slots__ = ("account", "block")
     block: Block
-    account: Account | None
+    account: PoolUsage | None
 
 
-class Account:
+class PoolUsage:
     """Bytes that one holder has taken from a pool.
 
     A pool counts its loans under its own lock; so each pool needs an account of its own.
@@ -203,7 +203,7 @@ class HostPool:
         _pools.add(self)
 
     def empty(
-        self, shape: int | Sequence[int], dtype: DTypeLike, account: Account | None = None
+        self, shape: int | Sequence[int], dtype: DTypeLike, account: PoolUsage | None = None
     ) -> np.ndarray:
         """An uninitialised C-contiguous array of this shape, its data aligned to 64 bytes."""
         dtype = np.dtype(dtype)
@@ -263,7 +263,7 @@ class HostPool:
             return stats.bytes_in_use, stats.bytes_idle + stats.bytes_reserved
         return self._lent_bytes, self._idle_bytes
 
-    def bytes_of(self, account: Account) -> int:
+    def bytes_of(self, account: PoolUsage) -> int:
         """Return the bytes in use by an account."""
         with self._lock:
             victims = self._collect()
@@ -333,7 +333,7 @@ class HostPool:
             victims = self._collect() + self._evict(keep_bytes)
         return sum(block.size for block in victims)
 
-    def _take(self, size: int, account: Account | None) -> Block:
+    def _take(self, size: int, account: PoolUsage | None) -> Block:
         sizes = size_classes(size, BUFFER_SETTINGS.host_growth)
         block = None
         with self._lock:
@@ -453,7 +453,7 @@ class PoolShare(HostPool):
 
     def __init__(self, pool: HostPool) -> None:
         self._pool = pool
-        self._account = Account()
+        self._account = PoolUsage()
         self.is_page_locked = pool.is_page_locked
         self.is_ordinary = pool.is_ordinary
         self.empty = functools.partial(pool.empty, account=self._account)  # type: ignore[method-assign]

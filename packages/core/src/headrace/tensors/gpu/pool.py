@@ -25,7 +25,7 @@ import numpy as np
 
 from headrace.tensors.buffer_sizes import BUFFER_SETTINGS, size_classes
 from headrace.tensors.gpu.streams import DEFAULT_STREAM, noted
-from headrace.tensors.pool import Account
+from headrace.tensors.pool import PoolUsage
 from headrace.tensors.ranges import FreeRanges
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class DeviceMemory:
         size_bytes: int,
         stream: int,
         quiesces: bool,
-        account: Account | None = None,
+        account: PoolUsage | None = None,
     ) -> None:
         self.address = address
         self.size_bytes = size_bytes
@@ -138,7 +138,7 @@ class DevicePool:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._lock = threading.Lock()
-        self._returned: deque[tuple[int, int, tuple[int, ...], bool, Account | None]] = deque()
+        self._returned: deque[tuple[int, int, tuple[int, ...], bool, PoolUsage | None]] = deque()
         self._idle: dict[tuple[int, int], list[int]] = {}
         """By stream and size: what that stream alone has used."""
         self._pending: dict[int, deque[_Pending]] = {}
@@ -157,7 +157,7 @@ class DevicePool:
         stream: int,
         *,
         quiesced: bool = False,
-        account: Account | None = None,
+        account: PoolUsage | None = None,
     ) -> DeviceMemory:
         """Memory for work of `stream`."""
         sizes = size_classes(max(size_bytes, _SMALLEST_BYTES), BUFFER_SETTINGS.device_growth)
@@ -182,7 +182,7 @@ class DevicePool:
                 raise
         return DeviceMemory(self, address, size, stream, quiesced, account)
 
-    def bytes_of(self, account: Account) -> int:
+    def bytes_of(self, account: PoolUsage) -> int:
         """Return the bytes in use by an account."""
         with self._lock:
             self._collect()
@@ -338,7 +338,7 @@ class DevicePoolShare:
 
     def __init__(self, pool: DevicePool) -> None:
         self._pool = pool
-        self._account = Account()
+        self._account = PoolUsage()
         self.take = functools.partial(pool.take, account=self._account)
         self.bytes_idle = pool.bytes_idle
         self.reserve = pool.reserve
