@@ -39,7 +39,7 @@ _NONE: list[Any] = []
 _uint8 = np.dtype(np.uint8)
 
 
-class Memory(np.ndarray):
+class RawMemory(np.ndarray):
     """Raw memory. Its own type, so that NumPy stops here when it looks for the base of a view."""
 
     __slots__ = ()
@@ -53,7 +53,7 @@ class Block:
     def __init__(self, size: int) -> None:
         self.size = size
         self.idle_since = 0
-        self.memory = Memory.__new__(Memory, (size + ALIGNMENT_BYTES,), _uint8)
+        self.memory = RawMemory.__new__(RawMemory, (size + ALIGNMENT_BYTES,), _uint8)
         self.offset = -self.memory.__array_interface__["data"][0] % ALIGNMENT_BYTES
 
 
@@ -484,11 +484,11 @@ def no_memory(shape: Sequence[int], dtype: np.dtype, size_bytes: int) -> MemoryE
     )
 
 
-def memory_of(array: np.ndarray) -> Memory | None:
+def memory_of(array: np.ndarray) -> RawMemory | None:
     """The memory of a pool that an array lies in; `None` if it is not of a pool."""
     found: object = array
     while isinstance(found, np.ndarray):
-        if isinstance(found, Memory):
+        if isinstance(found, RawMemory):
             return found
         found = found.base
     return None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headrace.tensors.pool import Block, HostPool, Memory, Reserve, memory_bytes
+from headrace.tensors.pool import Block, HostPool, RawMemory, Reserve, memory_bytes
 from headrace.tensors.ranges import FreeRanges
 
 _PAGE = mmap.PAGESIZE
@@ -40,7 +40,7 @@ class SharedFile:
         self.size, self.descriptor, mapping = _mapped_file()
         self._end = weakref.finalize(self, os.close, self.descriptor)
         self._mapping = mapping
-        self.memory = Memory.__new__(Memory, (self.size,), _uint8, mapping)
+        self.memory = RawMemory.__new__(RawMemory, (self.size,), _uint8, mapping)
         self.address: int = self.memory.__array_interface__["data"][0]
         self._free = FreeRanges(self.size)
 
@@ -90,7 +90,7 @@ class SharedBlock(Block):
         self.file = file
         self.begin = begin
         self.taken = taken
-        self.memory = file.memory[begin : begin + size].view(Memory)
+        self.memory = file.memory[begin : begin + size].view(RawMemory)
         self.offset = 0
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from headrace.tensors.pool import Memory, memory_bytes
+from headrace.tensors.pool import RawMemory, memory_bytes
 
 _PAGE = mmap.PAGESIZE
 _uint8 = np.dtype(np.uint8)
@@ -61,7 +61,7 @@ class Segment:
         self.size = size
         mapped = mmap.mmap(file, size)
         # Its own type ends NumPy's search for the base of a view, see `headrace.tensors.pool`.
-        self.memory = Memory.__new__(Memory, (size,), _uint8, mapped)
+        self.memory = RawMemory.__new__(RawMemory, (size,), _uint8, mapped)
 
 
 class SegmentWriter:

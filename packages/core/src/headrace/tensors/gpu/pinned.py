@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headrace.tensors.buffer_sizes import ALIGNMENT_BYTES
-from headrace.tensors.pool import Block, HostPool, Memory
+from headrace.tensors.pool import Block, HostPool, RawMemory
 
 if TYPE_CHECKING:
     from headrace.tensors.gpu.runtime import Runtime
 
 
-class PinnedMemory(Memory):
+class PinnedMemory(RawMemory):
     """Raw page-locked memory."""
 
     __slots__ = ()
