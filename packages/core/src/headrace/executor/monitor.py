@@ -31,7 +31,7 @@ class Wakeup:
         return False
 
 
-class LatestFirst:
+class LifoCondition:
     """A condition that wakes the thread which has begun to wait last: of many, the same few work,
     whose memory is in the caches.
     """
@@ -77,7 +77,7 @@ class Monitor:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.work = LatestFirst(self.lock)
+        self.work = LifoCondition(self.lock)
         """There may be something to do for one worker.
 
         One is woken at a time, and wakes the next where it leaves something: many that wake for

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headrace._forking import no_fork
 
 if TYPE_CHECKING:
-    from headrace.executor.monitor import LatestFirst, Monitor
+    from headrace.executor.monitor import LifoCondition, Monitor
 
     Rest = Callable[[], Any]
     """Remainder of a task; it returns the next remainder, or `None`."""
@@ -62,7 +62,9 @@ class EngineThread(threading.Thread):
 
 
 def serve(
-    monitor: Monitor, ready: threading.Condition | LatestFirst, sources: Sequence[weakref.ref[Any]]
+    monitor: Monitor,
+    ready: threading.Condition | LifoCondition,
+    sources: Sequence[weakref.ref[Any]],
 ) -> None:
     """Do in this thread what there is to do, until the executor shuts down or is gone.
 
@@ -82,7 +84,9 @@ def serve(
 
 
 def _next_task(
-    monitor: Monitor, ready: threading.Condition | LatestFirst, sources: Sequence[weakref.ref[Any]]
+    monitor: Monitor,
+    ready: threading.Condition | LifoCondition,
+    sources: Sequence[weakref.ref[Any]],
 ) -> Task | None:
     """Wait for something to do; `None` when the executor shuts down."""
     with monitor.lock:
