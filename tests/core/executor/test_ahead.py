@@ -8,12 +8,12 @@ import numpy as np
 
 import headrace
 from headrace import fn
-from headrace.executor.ahead import Ahead
+from headrace.executor.ahead import PrefetchTuner
 from headrace.executor.iteration import DONE
 
 
 def test_it_widens_up_to_the_most_and_narrows_down_to_the_least():
-    ahead = Ahead(2, 5)
+    ahead = PrefetchTuner(2, 5)
     assert ahead.varies
     for expected in (3, 4, 5, 5):
         ahead.widen()
@@ -29,7 +29,7 @@ def test_it_widens_up_to_the_most_and_narrows_down_to_the_least():
 
 
 def test_it_stays_where_the_consumer_waits_and_then_takes_many_at_once():
-    ahead = Ahead(2, 5)
+    ahead = PrefetchTuner(2, 5)
     for _ in range(3):
         ahead.widen()
     for _ in range(3):
@@ -39,7 +39,7 @@ def test_it_stays_where_the_consumer_waits_and_then_takes_many_at_once():
 
 
 def test_it_narrows_now_and_then_where_workers_are_busy():
-    ahead = Ahead(2, 5)
+    ahead = PrefetchTuner(2, 5)
     ahead.widen()
     taken = 0
     while ahead.now > 2:
@@ -50,7 +50,7 @@ def test_it_narrows_now_and_then_where_workers_are_busy():
 
 
 def test_what_a_start_has_begun_too_many_of_goes_soon():
-    ahead = Ahead(2, 24)
+    ahead = PrefetchTuner(2, 24)
     for _ in range(22):
         ahead.widen()
     assert ahead.now == 24
@@ -60,7 +60,7 @@ def test_what_a_start_has_begun_too_many_of_goes_soon():
 
 
 def test_fewer_are_tried_rarely_where_that_is_too_few():
-    ahead = Ahead(2, 5)
+    ahead = PrefetchTuner(2, 5)
     for _ in range(3):
         ahead.widen()
     tries = 0
@@ -73,7 +73,7 @@ def test_fewer_are_tried_rarely_where_that_is_too_few():
 
 
 def test_nothing_varies_where_the_depth_is_the_most():
-    ahead = Ahead(3, 1)
+    ahead = PrefetchTuner(3, 1)
     assert (ahead.now, ahead.most, ahead.varies) == (3, 3, False)
 
 

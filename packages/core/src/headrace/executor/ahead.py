@@ -13,7 +13,7 @@ _TRIED_WITHOUT = 8
 """One of so many that are not always in progress is left out then."""
 
 
-class Ahead:
+class PrefetchTuner:
     """Limits the iterations in progress; all methods are called under the lock of the executor.
 
     Many worker processes have enough to do only if several iterations are in progress, and how

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import BadSampleError, EndOfData, UsageError
-from headrace.executor.ahead import Ahead
+from headrace.executor.ahead import PrefetchTuner
 from headrace.executor.cpu.tasks import CpuTasks
 from headrace.executor.cpu.worker import WorkerThread
 from headrace.executor.gpu.batch import no_samples
@@ -114,7 +114,7 @@ class Executor:
             self.statistics,
             redraws=on_bad_sample == "skip" and bool(plan.readers),
             shares_streams=shares_streams(plan),
-            ahead=Ahead(depth, most_ahead or depth),
+            ahead=PrefetchTuner(depth, most_ahead or depth),
         )
         self.consumer = self._schedule.consumer
         self._batch_reader: BatchReader | None = None

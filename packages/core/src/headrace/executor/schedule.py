@@ -22,7 +22,7 @@ from headrace.executor.stages import ENTER
 from headrace.executor.threads import EngineThread
 
 if TYPE_CHECKING:
-    from headrace.executor.ahead import Ahead
+    from headrace.executor.ahead import PrefetchTuner
     from headrace.executor.cpu.program import Program
     from headrace.executor.iteration import Iteration
     from headrace.executor.monitor import Monitor
@@ -64,7 +64,7 @@ class Schedule:
         *,
         redraws: bool,
         shares_streams: bool,
-        ahead: Ahead,
+        ahead: PrefetchTuner,
     ) -> None:
         self.monitor = monitor
         self.ahead = ahead
