@@ -13,7 +13,7 @@ from headrace.operators.support.registry import find
 from headrace.tensors.gpu.tensor_list import TensorListGPU
 
 
-class Handed:
+class DirectInput:
     """The batch of an input that is no node, in place of the supply line of a source."""
 
     name = ""

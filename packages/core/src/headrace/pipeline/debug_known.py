@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.graph.nodes import OpNode
 from headrace.graph.seeds import assign_seeds
 from headrace.kernels.cpu.philox_state import DrawSeed
-from headrace.pipeline.debug_handed import Handed
+from headrace.pipeline.debug_handed import DirectInput
 from headrace.pipeline.debug_parts import Inputs, SingleOperator
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Known:
         self.seeds = {places[key]: seed for key, seed in seeds.items()}
         self.nodes = nodes
         self.is_complete = True
-        sources = [n for n in nodes if n.input_queue and not isinstance(n.input_queue, Handed)]
+        sources = [n for n in nodes if n.input_queue and not isinstance(n.input_queue, DirectInput)]
         self.add_inputs(sources)
 
     def add_inputs(self, sources: list[OpNode]) -> Inputs:

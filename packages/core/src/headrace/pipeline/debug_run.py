@@ -16,7 +16,7 @@ from headrace.graph.scope import GraphScope
 from headrace.operators.external.external_source import make_input_queue
 from headrace.operators.support.registry import find
 from headrace.pipeline.debug_comparison import can_run, check_same
-from headrace.pipeline.debug_handed import Handed
+from headrace.pipeline.debug_handed import DirectInput
 from headrace.pipeline.debug_known import Known
 from headrace.pipeline.debug_node import NO_DATA, DataNodeDebug
 from headrace.pipeline.debug_parts import Inputs, Key, SingleOperator, key_of
@@ -32,7 +32,7 @@ class Trace(GraphScope):
 
     def edge_of(self, value: object) -> DataNode | None:
         """The edge of what was made of data."""
-        return Handed.edge(value, None) if value is NO_DATA else None
+        return DirectInput.edge(value, None) if value is NO_DATA else None
 
     def add(self, node: OpNode) -> None:
         """Take `node` in."""
@@ -78,7 +78,7 @@ class Run(GraphScope):
             return None
         arguments = {a.name: a.default for a in find("external_source").args.values()}
         (delivery,) = make_input_queue(arguments, None).prepare(value)
-        return Handed.edge(value, buffer_of(delivery))
+        return DirectInput.edge(value, buffer_of(delivery))
 
     def add(self, node: OpNode) -> None:
         """Take `node` in, and run it."""
@@ -88,7 +88,7 @@ class Run(GraphScope):
         if known.is_complete:
             first = known.nodes[position] if position < len(known.nodes) else None
             check_same(first, node)
-        if isinstance(node.input_queue, Handed):
+        if isinstance(node.input_queue, DirectInput):
             self._take_size(len(node.input_queue.batch), node)
             self._batches[id(node), 0] = node.input_queue.batch
         elif node.input_queue is not None:
