@@ -19,7 +19,7 @@ from headrace.graph.scope import GraphScope
 from headrace.graph.seeds import assign_seeds
 from headrace.graph.user_line import stack_level
 from headrace.pipeline.debug_comparison import ORDER
-from headrace.pipeline.debug_known import Known
+from headrace.pipeline.debug_known import OperatorCache
 from headrace.pipeline.debug_run import Run, Trace
 from headrace.pipeline.input_queues import source_name, unknown_source
 from headrace.pipeline.output_checks import OutputChecks
@@ -52,7 +52,7 @@ class PipelineDebug(Pipeline):
                 "your own thread: leave out `debug` to record the pipeline."
             )
         self._define_outputs = define
-        self._known: Known | None = None
+        self._known: OperatorCache | None = None
         self._trace()
 
     def _trace(self) -> None:
@@ -76,12 +76,12 @@ class PipelineDebug(Pipeline):
         self._register(new)
         scope.push(new)
 
-    def _ready(self) -> Known:
+    def _ready(self) -> OperatorCache:
         """Return the kept operators; settings are checked on the first call."""
         if self._known is None:
             self._settings.check_for_build()
             self._settings.find_gpu()
-            known = Known(self._settings)
+            known = OperatorCache(self._settings)
             if self._definition.outputs is not None:
                 known.take_traced(self._definition.scope.nodes, self._definition.needed())
             self._known = known

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headrace.pipeline.settings import Settings
 
 
-class Known:
+class OperatorCache:
     """Operators that a pipeline keeps from one iteration to the next."""
 
     def __init__(self, settings: Settings) -> None:

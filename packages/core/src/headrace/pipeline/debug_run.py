@@ -17,7 +17,7 @@ from headrace.operators.external.external_source import make_input_queue
 from headrace.operators.support.registry import find
 from headrace.pipeline.debug_comparison import can_run, check_same
 from headrace.pipeline.debug_handed import DirectInput
-from headrace.pipeline.debug_known import Known
+from headrace.pipeline.debug_known import OperatorCache
 from headrace.pipeline.debug_node import NO_DATA, DataNodeDebug
 from headrace.pipeline.debug_parts import Inputs, Key, SingleOperator, key_of
 from headrace.pipeline.input_queues import buffer_of
@@ -44,7 +44,7 @@ class Trace(GraphScope):
 class Run(GraphScope):
     """One iteration: runs operators as they come."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: OperatorCache) -> None:
         super().__init__()
         self._known = known
         self._batches: dict[Key, Any] = {}
