@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import ArgumentValueError, SourceWorkerError, UsageError
 from headrace.executor.sources.channel import Channel
-from headrace.executor.sources.process_worker import Report, Sources, serve
+from headrace.executor.sources.process_worker import Report, WorkerSources, serve
 from headrace.executor.sources.segments import SegmentReader
 from headrace.operators.support.external.parallel.tasks import RewindTask
 from headrace.operators.support.external.parallel.wire_format import OutputSamples, copied, read
@@ -94,11 +94,11 @@ class ProcessPool:
             ) from error
         traits = [e.traits for e in entries]
         if start_method == "fork":
-            sources = Sources(traits, [e.source for e in entries], [], None)
+            sources = WorkerSources(traits, [e.source for e in entries], [], None)
         else:
             packer = Pickler(pickler)
             packed = [packer.dumps(e.source) for e in entries]
-            sources = Sources(traits, None, packed, packer.loads)
+            sources = WorkerSources(traits, None, packed, packer.loads)
         try:
             for _ in range(count):
                 self._start(context, sources)
@@ -107,7 +107,7 @@ class ProcessPool:
             raise
         _open.add(self)
 
-    def _start(self, context: Any, sources: Sources) -> None:
+    def _start(self, context: Any, sources: WorkerSources) -> None:
         if getattr(multiprocessing.current_process(), "daemon", False):
             raise UsageError(
                 "This process is a daemon of `multiprocessing` (the worker of a DataLoader, say), "

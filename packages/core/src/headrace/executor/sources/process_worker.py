@@ -39,7 +39,7 @@ def in_worker_process() -> bool:
 
 
 @dataclass(frozen=True)
-class Sources:
+class WorkerSources:
     """The sources of a pipeline, for a worker."""
 
     traits: list[Traits]
@@ -192,7 +192,7 @@ def serve(
     connection: socket.socket,
     watched: socket.socket,
     inherited: Sequence[Any],
-    sources: Sources,
+    sources: WorkerSources,
     *,
     own_child: bool,
 ) -> None:
