@@ -119,7 +119,7 @@ class _Watch(threading.Thread):
         return "".join(traceback.format_stack(frame)[-4:]) if frame is not None else ""
 
 
-class _Worker:
+class _SourceWorker:
     """The loop of a worker process."""
 
     def __init__(self, channel: Channel, watch: _Watch, runners: Sequence[SourceRunner]) -> None:
@@ -214,6 +214,6 @@ def serve(
         except BaseException as error:
             channel.send(("broken", PackedError.of(error)))
             return
-        _Worker(channel, watch, runners).run()
+        _SourceWorker(channel, watch, runners).run()
     except (EOFError, OSError):
         return  # the parent is gone, or does not want any more
