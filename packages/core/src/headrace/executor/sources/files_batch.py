@@ -58,7 +58,7 @@ class FilesBatch(BatchBuffer):
         self._found = rows
 
 
-class Sources(Sequence[str]):
+class FileNames(Sequence[str]):
     """Files of samples, looked up on demand."""
 
     __slots__ = ("_entries", "_find", "_found")

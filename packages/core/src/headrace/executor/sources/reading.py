@@ -12,7 +12,7 @@ import numpy as np
 
 from headrace.executor.cpu.batch import BatchBuffer
 from headrace.executor.plan import shares_streams
-from headrace.executor.sources.files_batch import FilesBatch, Sources
+from headrace.executor.sources.files_batch import FileNames, FilesBatch
 
 if TYPE_CHECKING:
     from headrace.executor.affinity import Affinity
@@ -53,7 +53,7 @@ class BatchReading:
     __slots__ = ("_files", "_iteration", "_sources", "program")
 
     def __init__(
-        self, iteration: Iteration, program: Program, files: BeingRead, sources: Sources
+        self, iteration: Iteration, program: Program, files: BeingRead, sources: FileNames
     ) -> None:
         self._iteration = iteration
         self.program = program
@@ -110,7 +110,7 @@ class BatchReader:
             return None
         entries = iteration.entries[id(step.node)].copy()  # bad samples are drawn anew in there
         try:
-            sources = Sources(loader.index.sources, entries)
+            sources = FileNames(loader.index.sources, entries)
             known = [
                 (r, _whole(values, buffer, program, r, sources))
                 for r, values in zip(step.outputs[1:], loader.columns(entries), strict=True)
@@ -147,7 +147,7 @@ class BatchReader:
 
 
 def _whole(
-    values: Any, buffer: BatchBuffer, program: Program, r: int, sources: Sources
+    values: Any, buffer: BatchBuffer, program: Program, r: int, sources: FileNames
 ) -> BatchBuffer:
     """The batch of an output of which all samples are known."""
     if isinstance(values, list):
