@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.5
 _JOIN_TIMEOUT_SECONDS = 1.0
 
 
-class Owner(Protocol):
+class DataTarget(Protocol):
     """Consumer of a source's data."""
 
     @property
@@ -44,7 +44,7 @@ class _Job:
         self,
         handle: TaskHandle,
         runner: SourceRunner,
-        owner: Owner | None,
+        owner: DataTarget | None,
         done: queue.SimpleQueue[None],
     ) -> None:
         self.handle = handle
@@ -97,7 +97,7 @@ class ThreadPool:
         # Each thread has its own, which knows which sample it is at; what only goes forward
         # belongs to one thread.
         self._runners = [[SourceRunner(e.source, e.traits) for e in entries] for _ in range(count)]
-        self._owners: dict[int, Owner] = {}
+        self._owners: dict[int, DataTarget] = {}
         self._done: queue.SimpleQueue[None] = queue.SimpleQueue()
         """Wakes the consumer. No lock, which a Ctrl-C might leave in an odd state."""
         self._given = 0
@@ -114,7 +114,7 @@ class ThreadPool:
         for thread in self._threads:
             thread.start()
 
-    def set_owner(self, source: int, owner: Owner) -> None:
+    def set_owner(self, source: int, owner: DataTarget) -> None:
         """Say whose a source is."""
         self._owners[source] = owner
 
