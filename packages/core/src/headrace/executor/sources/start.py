@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 def start_threads(queues: list[tuple[ParallelInputQueue, str]], count: int) -> Workers | None:
     """Threads for those of `queues` (each with its place) that want threads."""
-    from headrace.executor.sources.thread_pool import ThreadPool
+    from headrace.executor.sources.thread_pool import SourceThreads
 
     chosen = [(queue, where) for queue, where in queues if queue.threads]
     if not chosen:
         return None
     entries = _entries(chosen)
-    pool = ThreadPool(entries, _count(entries, count))
+    pool = SourceThreads(entries, _count(entries, count))
     for number, (queue, _) in enumerate(chosen):
         pool.set_owner(number, queue)
     _attach(chosen, pool)

@@ -88,7 +88,7 @@ def _work(jobs: queue.SimpleQueue[_Job | None]) -> None:
         del job
 
 
-class ThreadPool:
+class SourceThreads:
     """Threads of one pipeline that run sources."""
 
     def __init__(self, entries: list[SourceEntry], count: int) -> None:
