@@ -19,7 +19,7 @@ import numpy as np
 
 from headrace.executor.packed_error import PackedError
 from headrace.executor.sources.channel import Channel
-from headrace.executor.sources.segments import Segment, SegmentWriter
+from headrace.executor.sources.segments import SegmentWriter, SharedSegment
 from headrace.operators.support.external.parallel.tasks import RewindTask, SourceRunner, Traits
 from headrace.operators.support.external.parallel.wire_format import write
 
@@ -128,7 +128,7 @@ class _SourceWorker:
         self._runners = runners
         self._segments = SegmentWriter(self._announce)
         self._tasks: deque[tuple[int, int, Any]] = deque()
-        self._segment: Segment | None = None
+        self._segment: SharedSegment | None = None
 
     def _announce(self, number: int, file: int, size: int) -> None:
         self._channel.send(("segment", number, size), file)

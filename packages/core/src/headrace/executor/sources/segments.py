@@ -51,7 +51,7 @@ def open_segment(size: int) -> int:
     return file
 
 
-class Segment:
+class SharedSegment:
     """A mapped segment."""
 
     __slots__ = ("memory", "number", "size")
@@ -69,13 +69,13 @@ class SegmentWriter:
 
     def __init__(self, announce: Callable[[int, int, int], None]) -> None:
         self._announce = announce
-        self._idle: list[Segment] = []
-        self._lent: dict[int, Segment] = {}
+        self._idle: list[SharedSegment] = []
+        self._lent: dict[int, SharedSegment] = {}
         self._made = 0
         self.dropped: list[int] = []
         """Numbers of segments that are given up, for the reader to unmap."""
 
-    def take(self, size: int, hint: int = 0) -> Segment:
+    def take(self, size: int, hint: int = 0) -> SharedSegment:
         """A segment of at least `size` bytes; a new one has at least `hint`."""
         fitting = [s for s in self._idle if s.size >= size]
         if fitting:
@@ -90,10 +90,10 @@ class SegmentWriter:
         self._lent[segment.number] = segment
         return segment
 
-    def _make(self, size: int) -> Segment:
+    def _make(self, size: int) -> SharedSegment:
         file = open_segment(size)
         try:
-            segment = Segment(self._made, file, size)
+            segment = SharedSegment(self._made, file, size)
             self._announce(segment.number, file, size)
         finally:
             os.close(file)
@@ -107,7 +107,7 @@ class SegmentWriter:
         while len(self._idle) > IDLE_LIMIT:
             self._drop(self._idle[0])
 
-    def _drop(self, segment: Segment) -> None:
+    def _drop(self, segment: SharedSegment) -> None:
         self._idle.remove(segment)
         self.dropped.append(segment.number)
 
@@ -123,7 +123,7 @@ class SegmentReader:
     """The segments of one worker as the other process sees them."""
 
     def __init__(self) -> None:
-        self._segments: dict[int, Segment] = {}
+        self._segments: dict[int, SharedSegment] = {}
         self._leases: dict[int, _Lease] = {}
         # As in the pool of host memory: arrays may be freed at any instant, and nothing but this
         # append, which is no Python code, happens then.
@@ -132,7 +132,7 @@ class SegmentReader:
     def add(self, number: int, file: int, size: int) -> None:
         """Map a segment that was announced; closes `file`."""
         try:
-            self._segments[number] = Segment(number, file, size)
+            self._segments[number] = SharedSegment(number, file, size)
         finally:
             os.close(file)
 
