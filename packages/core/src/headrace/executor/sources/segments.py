@@ -112,7 +112,7 @@ class SegmentWriter:
         self.dropped.append(segment.number)
 
 
-class _Lease(weakref.ref):  # type: ignore[type-arg]
+class _SegmentLease(weakref.ref):  # type: ignore[type-arg]
     """Weak reference to the array that holds a segment."""
 
     __slots__ = ("number",)
@@ -124,10 +124,10 @@ class SegmentReader:
 
     def __init__(self) -> None:
         self._segments: dict[int, SharedSegment] = {}
-        self._leases: dict[int, _Lease] = {}
+        self._leases: dict[int, _SegmentLease] = {}
         # As in the pool of host memory: arrays may be freed at any instant, and nothing but this
         # append, which is no Python code, happens then.
-        self._returned: deque[_Lease] = deque()
+        self._returned: deque[_SegmentLease] = deque()
 
     def add(self, number: int, file: int, size: int) -> None:
         """Map a segment that was announced; closes `file`."""
@@ -140,7 +140,7 @@ class SegmentReader:
         """All bytes of a segment, which returns by itself when no view of them is left."""
         segment = self._segments[number]
         whole: np.ndarray = np.ndarray((segment.size,), _uint8, segment.memory)
-        lease = _Lease(whole, self._returned.append)
+        lease = _SegmentLease(whole, self._returned.append)
         lease.number = number
         self._leases[number] = lease
         return whole
