@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headrace._version import __version__
 from headrace.errors import ArgumentTypeError, CheckpointError
-from headrace.executor.checkpoint import Checkpoint
+from headrace.executor.checkpoint import PipelineCheckpoint
 
 STATES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -19,19 +19,19 @@ STATES = st.recursive(
 )
 
 
-def example() -> Checkpoint:
+def example() -> PipelineCheckpoint:
     sources = {"epoch": 1, "iteration": 2, "ended": False, "sources": {}}
     operators = {"R": {"operator": "readers.file", "seed": 2**63 - 1, "state": {"epoch": 3}}}
-    return Checkpoint(7, sources, operators, {"given": 4})
+    return PipelineCheckpoint(7, sources, operators, {"given": 4})
 
 
 @given(st.integers(0), st.dictionaries(st.text(), STATES), STATES)
 def test_back_and_forth(iteration: int, sources, state) -> None:
-    there = Checkpoint(iteration, sources, {"x": {"state": state}}, {"given": state})
+    there = PipelineCheckpoint(iteration, sources, {"x": {"state": state}}, {"given": state})
     data = there.packed()
     for form in (data, bytearray(data), memoryview(data), data.decode()):
-        assert Checkpoint.unpacked(form) == there
-    assert Checkpoint.unpacked(data).packed() == data
+        assert PipelineCheckpoint.unpacked(form) == there
+    assert PipelineCheckpoint.unpacked(data).packed() == data
 
 
 def test_small_and_readable() -> None:
@@ -53,7 +53,7 @@ def test_damage_is_found(data: st.DataObject) -> None:
     else:
         broken = whole[:at] + data.draw(st.binary(min_size=1, max_size=5)) + whole[at:]
     try:
-        found = Checkpoint.unpacked(broken)
+        found = PipelineCheckpoint.unpacked(broken)
     except CheckpointError:
         return
     assert found == example()  # what was changed says nothing: white space, the writer's version
@@ -76,18 +76,18 @@ def test_damage_is_found(data: st.DataObject) -> None:
 )
 def test_what_is_no_checkpoint(data: bytes, what: str) -> None:
     with pytest.raises(CheckpointError, match=what):
-        Checkpoint.unpacked(data)
+        PipelineCheckpoint.unpacked(data)
 
 
 def test_other_versions() -> None:
     mark = b'checkpoint": 2'
     older, newer = (example().packed().replace(mark, mark[:-1] + k) for k in (b"1", b"3"))
-    assert Checkpoint.unpacked(older) == example()
+    assert PipelineCheckpoint.unpacked(older) == example()
     with pytest.raises(CheckpointError, match=rf"format 3.*Headrace {__version__}.*format 2"):
-        Checkpoint.unpacked(newer)
+        PipelineCheckpoint.unpacked(newer)
 
 
 @pytest.mark.parametrize("value", [1, None, 1.5, ["a"], object()])
 def test_other_types(value: object) -> None:
     with pytest.raises(ArgumentTypeError, match="expected the bytes"):
-        Checkpoint.unpacked(value)
+        PipelineCheckpoint.unpacked(value)

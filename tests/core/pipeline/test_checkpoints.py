@@ -11,7 +11,7 @@ import pytest
 
 from headrace import Pipeline, fn, pipeline_def, types
 from headrace.errors import ArgumentTypeError, CheckpointError, UsageError
-from headrace.executor.checkpoint import Checkpoint
+from headrace.executor.checkpoint import PipelineCheckpoint
 from headrace.operators.support.registry import all_schemas
 
 COUNT = 10
@@ -257,7 +257,7 @@ def test_names_that_look_generated(files: list[str]) -> None:
 
     pipe = make()
     pipe.run()
-    assert len(Checkpoint.unpacked(pipe.checkpoint()).operators) == 2
+    assert len(PipelineCheckpoint.unpacked(pipe.checkpoint()).operators) == 2
     for a, b in zip(make(pipe.checkpoint()).run(), pipe.run(), strict=True):
         np.testing.assert_array_equal(a.as_array(), b.as_array())
 

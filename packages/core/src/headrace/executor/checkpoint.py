@@ -26,7 +26,7 @@ _SHOWN_BYTES = 16
 
 
 @dataclass(slots=True)
-class Checkpoint:
+class PipelineCheckpoint:
     """The state of a pipeline, as its consumer sees it."""
 
     iteration: int
@@ -56,7 +56,7 @@ class Checkpoint:
         return f'{json.dumps(head)[:-1]}, "state": {text}}}\n'.encode()
 
     @classmethod
-    def unpacked(cls, data: Any) -> Checkpoint:
+    def unpacked(cls, data: Any) -> PipelineCheckpoint:
         """From what `packed` gave."""
         if not isinstance(data, (bytes, bytearray, memoryview, str)):
             raise ArgumentTypeError(

@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import CheckpointError, UsageError
-from headrace.executor.checkpoint import Checkpoint
+from headrace.executor.checkpoint import PipelineCheckpoint
 from headrace.graph.nodes import OpNode
 from headrace.graph.seeds import assign_seeds
 from headrace.graph.user_line import stack_level
@@ -32,7 +32,7 @@ class Checkpointing:
     """Everything that a pipeline's checkpoints depend on, found when it is built."""
 
     def __init__(self, settings: Settings, nodes: list[OpNode]) -> None:
-        self.restored: Checkpoint | None = None
+        self.restored: PipelineCheckpoint | None = None
         """Checkpoint that the pipeline starts from, if any."""
         self.names: dict[int, str] | None = None
         """Names of the operators in checkpoints by serial number, if checkpoints are possible."""
@@ -68,9 +68,9 @@ class Checkpointing:
         if settings.checkpoint is not None:
             self.restored = self._unpacked(settings.checkpoint)
 
-    def _unpacked(self, data: bytes | str) -> Checkpoint:
+    def _unpacked(self, data: bytes | str) -> PipelineCheckpoint:
         assert self.names is not None
-        restored = Checkpoint.unpacked(data)
+        restored = PipelineCheckpoint.unpacked(data)
         self._check_operators(restored)
         for node in self._nodes:
             name = self.names.get(node.serial)
@@ -84,7 +84,7 @@ class Checkpointing:
                 restored.sources["sources"][name] = None
         return restored
 
-    def _check_operators(self, restored: Checkpoint) -> None:
+    def _check_operators(self, restored: PipelineCheckpoint) -> None:
         """Check that the operators and sources are those of a checkpoint."""
         names = self.names
         assert names is not None
@@ -153,7 +153,7 @@ class Checkpointing:
         queues: InputQueues,
         prefetch: Prefetch,
         iterator: dict[str, Any] | None,
-    ) -> Checkpoint:
+    ) -> PipelineCheckpoint:
         """A checkpoint after the taken outputs, with the state of the `iterator`, if any."""
         names = self.names
         assert names is not None
@@ -180,12 +180,12 @@ class Checkpointing:
                 entry["shard"] = reader.meta()["shard_id"]
                 entry["state"] = states[id(node)]
             operators[name] = entry
-        return Checkpoint(number, dict(sources), operators, iterator)
+        return PipelineCheckpoint(number, dict(sources), operators, iterator)
 
-    def readable(self, data: bytes | str, readers: OpenReaders) -> Checkpoint:
+    def readable(self, data: bytes | str, readers: OpenReaders) -> PipelineCheckpoint:
         """The checkpoint in `data`, if the pipeline can go on from it."""
         assert self.names is not None
-        found = Checkpoint.unpacked(data)
+        found = PipelineCheckpoint.unpacked(data)
         self._check_operators(found)
         for node in readers.nodes:
             entry = found.operators[self.names[node.serial]]

@@ -36,7 +36,7 @@ from headrace.tensors.on_host import TensorListOnHost
 from headrace.tensors.tensor_list import TensorListCPU
 
 if TYPE_CHECKING:
-    from headrace.executor.checkpoint import Checkpoint
+    from headrace.executor.checkpoint import PipelineCheckpoint
     from headrace.executor.plan import Plan
     from headrace.pipeline.settings import Settings
     from headrace.pipeline.source_workers import SourceWorkers
@@ -175,7 +175,7 @@ class Engine:
         self.prefetch.begin_epoch()
         return shards
 
-    def checkpoint(self, iterator: dict[str, Any] | None) -> Checkpoint:
+    def checkpoint(self, iterator: dict[str, Any] | None) -> PipelineCheckpoint:
         """A checkpoint after the outputs that were taken, with the state of the `iterator`."""
         return self.checkpointing.current(
             self.executor, self.readers, self.queues, self.prefetch, iterator

@@ -41,7 +41,7 @@ from headrace.types import (
 if TYPE_CHECKING:
     import os
 
-    from headrace.executor.checkpoint import Checkpoint
+    from headrace.executor.checkpoint import PipelineCheckpoint
     from headrace.executor.executor import Executor
     from headrace.pipeline.engine import Batch
     from headrace.profiling.profile import Profile
@@ -443,7 +443,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         return self._restored is not None
 
     @property
-    def _restored(self) -> Checkpoint | None:
+    def _restored(self) -> PipelineCheckpoint | None:
         return None if self._engine is None else self._engine.checkpointing.restored
 
     def checkpoint(self, filename: str | os.PathLike[str] | None = None) -> bytes:
@@ -481,7 +481,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
             write_whole(Path(filename), data)
         return data
 
-    def _readable_checkpoint(self, data: bytes | str) -> Checkpoint:
+    def _readable_checkpoint(self, data: bytes | str) -> PipelineCheckpoint:
         """The checkpoint in `data`, if this pipeline can go on from it."""
         engine = self._built()
         return engine.checkpointing.readable(data, engine.readers)

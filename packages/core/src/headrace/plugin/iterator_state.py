@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import ArgumentTypeError, CheckpointError, NoCheckpointsError
-from headrace.executor.checkpoint import Checkpoint
+from headrace.executor.checkpoint import PipelineCheckpoint
 from headrace.plugin.epoch_counter import (
     EndlessCounter,
     EpochCounter,
@@ -49,7 +49,7 @@ def kind_of(counter: EpochCounter) -> str:
 
 
 def found_state(
-    restored: Sequence[Checkpoint | None], counter: EpochCounter
+    restored: Sequence[PipelineCheckpoint | None], counter: EpochCounter
 ) -> dict[str, Any] | None:
     """The state that an iterator goes on from; `None` for the beginning.
 
@@ -171,5 +171,5 @@ def checkpoints_in(
 
 def _former_shards(checkpoints: list[str]) -> int:
     """Number of shards of the reader by which an iterator counted epochs; 0 if by none."""
-    iterator = Checkpoint.unpacked(checkpoints[0]).iterator if checkpoints else None
+    iterator = PipelineCheckpoint.unpacked(checkpoints[0]).iterator if checkpoints else None
     return 0 if iterator is None else len(iterator["counter"].get("drawn", ()))
