@@ -16,7 +16,7 @@ from headrace._forking import no_fork
 from headrace.executor.cpu import tasks
 from headrace.executor.cpu.arena import Arena
 from headrace.executor.cpu.concurrency import Concurrency
-from headrace.executor.cpu.shared_loops import Loop, SharedLoops
+from headrace.executor.cpu.shared_loops import SharedLoop, SharedLoops
 from headrace.executor.monitor import Monitor
 from headrace.kernels.cpu.atomic import next_of
 from headrace.operators import Input, Planned, SampleOperator, operator
@@ -64,7 +64,7 @@ def pipeline(monkeypatch):
         is_left = loop.taken[0] < loop.count
         return is_left and loop.called + 1 < loop.program.concurrency.threads
 
-    monkeypatch.setattr(Loop, "wants_help", wants_help)
+    monkeypatch.setattr(SharedLoop, "wants_help", wants_help)
     monkeypatch.setattr(DoubleInALoop, "threads", set())
 
     def make(threads, fails="", **keywords):
@@ -139,7 +139,7 @@ def test_time_of_helpers_counts(pipeline, monkeypatch):
 )
 def test_so_many_helpers_are_wanted(count, taken, seconds, helpers, wanted):
     program = SimpleNamespace(processor_seconds=seconds, concurrency=Concurrency(64))
-    loop = Loop(program, SimpleNamespace(node=None, iteration=0), count, print)
+    loop = SharedLoop(program, SimpleNamespace(node=None, iteration=0), count, print)
     loop.taken[0], loop.called = taken, helpers
     assert loop.wants_help() is wanted
 
@@ -216,7 +216,7 @@ def test_scratch_memory_of_helpers_is_taken_back():
         given.append(temp((300,), np.uint8))
         taken[0] = 5
 
-    loop = Loop(program, SimpleNamespace(node=None, iteration=0), 5, part)
+    loop = SharedLoop(program, SimpleNamespace(node=None, iteration=0), 5, part)
     loops._loops.append(loop)
     with monitor.lock:
         assert loops.find() is loop
@@ -233,7 +233,7 @@ def test_nobody_helps_beyond_the_limit():
     monitor = Monitor()
     loops = SharedLoops(monitor)
     program = SimpleNamespace(processor_seconds=1.0, concurrency=Concurrency(3))
-    loops._loops.append(Loop(program, SimpleNamespace(node=None, iteration=0), 99, print))
+    loops._loops.append(SharedLoop(program, SimpleNamespace(node=None, iteration=0), 99, print))
     program.concurrency.enter()
     with monitor.lock:
         assert [loops.find() is None for _ in range(4)] == [False, False, True, True]

@@ -26,7 +26,7 @@ an image, 9,600 images a second were made so, 8,000 with half of it as with twic
 """
 
 
-class Loop:
+class SharedLoop:
     """A loop at work; all but `taken` is guarded by the monitor's lock.
 
     Attributes
@@ -94,11 +94,11 @@ class SharedLoops:
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
-        self._loops: list[Loop] = []
+        self._loops: list[SharedLoop] = []
         self._ended = threading.Condition(monitor.lock)
         """No thread helps any more in some loop."""
 
-    def find(self) -> Loop | None:
+    def find(self) -> SharedLoop | None:
         """A loop for the calling thread to `help` in. The caller holds the lock."""
         for loop in self._loops:
             concurrency = loop.program.concurrency
@@ -110,7 +110,7 @@ class SharedLoops:
                 return loop
         return None
 
-    def help(self, loop: Loop, arena: Arena) -> None:
+    def help(self, loop: SharedLoop, arena: Arena) -> None:
         """Take part in a loop that was found, with scratch memory of the calling thread."""
         start, worked = time.perf_counter(), time.thread_time()
         with self._monitor.lock:
@@ -133,7 +133,7 @@ class SharedLoops:
                 if not loop.helpers:
                     self._ended.notify_all()
 
-    def run(self, loop: Loop, temp: Temp) -> None:
+    def run(self, loop: SharedLoop, temp: Temp) -> None:
         """Do a loop with others."""
         with self._monitor.lock:
             self._loops.append(loop)
@@ -171,7 +171,7 @@ class ChunkLoops:
     def __call__(self, count: int, part: LoopPart, context: SampleContext) -> None:
         """Do a loop; see `ChunkContext.loop`."""
         worked, temp = time.thread_time(), context.temp
-        loop = Loop(self._program, context, count, part)
+        loop = SharedLoop(self._program, context, count, part)
         if loop.wants_help():
             self._shared.run(loop, temp)
             self.helped_seconds += loop.seconds

@@ -16,7 +16,7 @@ from headrace.operators.support.python_function import FunctionCaller
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.program import Program
-    from headrace.executor.cpu.shared_loops import Loop
+    from headrace.executor.cpu.shared_loops import SharedLoop
     from headrace.executor.cpu.worker import WorkerThread
     from headrace.executor.iteration import Iteration
     from headrace.executor.plan import Plan
@@ -176,7 +176,7 @@ class CpuTasks:
             run.failed = error
         run.worked = time.thread_time() - worked
 
-    def _help(self, loop: Loop, _nothing: None, worker: WorkerThread) -> None:
+    def _help(self, loop: SharedLoop, _nothing: None, worker: WorkerThread) -> None:
         """Take part in the loop of a chunk that another worker has."""
         self._loops.help(loop, worker.arena)
 

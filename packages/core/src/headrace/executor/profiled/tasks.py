@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from headrace.executor.cpu.program import Program
     from headrace.executor.cpu.runner import SampleRunner
-    from headrace.executor.cpu.shared_loops import Loop
+    from headrace.executor.cpu.shared_loops import SharedLoop
     from headrace.executor.cpu.worker import WorkerThread
     from headrace.executor.iteration import Iteration
     from headrace.executor.processes.remote import RemoteRunner
@@ -62,7 +62,7 @@ class ProfiledTasks(CpuTasks):
             waiting=self._begins + 3,
         )
 
-    def _help(self, loop: Loop, nothing: None, worker: WorkerThread) -> None:
+    def _help(self, loop: SharedLoop, nothing: None, worker: WorkerThread) -> None:
         program, here = loop.program, self.recorder.here()
         base, steps = self._bases[program], program.steps
         own = next(k for k, step in enumerate(steps) if step.node is loop.node)
