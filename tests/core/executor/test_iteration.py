@@ -14,7 +14,7 @@ from headrace.executor.iteration import (
     SCHEDULED,
     TRANSITIONS,
     Iteration,
-    State,
+    IterationState,
 )
 
 
@@ -29,10 +29,10 @@ def reached(first):
 
 
 def test_the_table_leads_from_the_queue_to_the_end():
-    assert set(TRANSITIONS) == set(State)
-    assert reached(SCHEDULED) == set(State) - {SCHEDULED}
+    assert set(TRANSITIONS) == set(IterationState)
+    assert reached(SCHEDULED) == set(IterationState) - {SCHEDULED}
     assert not TRANSITIONS[DONE]
-    for state in set(State) - {DONE}:
+    for state in set(IterationState) - {DONE}:
         assert DONE in reached(state)
 
 
@@ -41,8 +41,8 @@ def test_what_a_thread_owns_can_be_ended_or_goes_to_another_owner():
         assert TRANSITIONS[state] & {DONE, *OWNED}
 
 
-@pytest.mark.parametrize("state", list(State))
-@pytest.mark.parametrize("following", list(State))
+@pytest.mark.parametrize("state", list(IterationState))
+@pytest.mark.parametrize("following", list(IterationState))
 def test_a_change_that_the_table_does_not_have_is_refused(state, following):
     iteration = Iteration(7, 2, {})
     iteration.state = state

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headrace.executor.step import Step
 
 
-class State(IntEnum):
+class IterationState(IntEnum):
     """State of an iteration. One thread owns it in the states that `OWNED` lists."""
 
     SCHEDULED = auto()
@@ -57,13 +57,13 @@ class State(IntEnum):
     QUEUED,
     LAUNCHING,
     DONE,
-) = State  # names of the module are found in a fifth of the time
+) = IterationState  # names of the module are found in a fifth of the time
 
 OWNED = frozenset({BEGINNING, READING, AWAITING_FILES, COMPLETING, ENTERING, LAUNCHING})
 """States that end by themselves and must be waited for: by a thread, or by the readers of files."""
 
 # Every change is made under the executor's monitor; so it is said here only who makes it.
-TRANSITIONS: dict[State, frozenset[State]] = {
+TRANSITIONS: dict[IterationState, frozenset[IterationState]] = {
     # The thread that is going to begin it.
     SCHEDULED: frozenset({BEGINNING}),
     # The same thread, which may have failed.
@@ -213,7 +213,7 @@ class Iteration:
         """True if a thread owns it."""
         return self.in_flight > 0 or self.state in OWNED
 
-    def check(self, state: State) -> None:
+    def check(self, state: IterationState) -> None:
         """Check that the iteration may change to `state`."""
         if state not in TRANSITIONS[self.state]:
             raise RuntimeError(
@@ -221,7 +221,7 @@ class Iteration:
                 "this is an error of Headrace, please report it."
             )
 
-    def change(self, state: State) -> None:
+    def change(self, state: IterationState) -> None:
         """Change to `state`, if the table allows it. The caller holds the executor's monitor."""
         if state not in TRANSITIONS[self.state]:
             self.check(state)

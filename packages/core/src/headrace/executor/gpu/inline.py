@@ -13,7 +13,7 @@ from headrace.executor.iteration import (
     QUEUED,
     SCHEDULED,
     UNDONE,
-    State,
+    IterationState,
 )
 from headrace.tensors.gpu.runtime import Runtime
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headrace.executor.plan import Plan
     from headrace.executor.schedule import Schedule
 
-    Place = tuple[State, int, int, str]
+    Place = tuple[IterationState, int, int, str]
     """Position of an iteration without an owner: its state, its stage, the last complete stage, and
     the stream it is queued for."""
 
