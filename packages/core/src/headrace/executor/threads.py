@@ -14,9 +14,9 @@ from headrace._forking import no_fork
 if TYPE_CHECKING:
     from headrace.executor.monitor import LifoCondition, Monitor
 
-    Rest = Callable[[], Any]
+    Continuation = Callable[[], Any]
     """Remainder of a task; it returns the next remainder, or `None`."""
-    Task = tuple[Callable[[Any, Any, Any], Rest | None], Any, Any]
+    Task = tuple[Callable[[Any, Any, Any], Continuation | None], Any, Any]
     """Function to call with the iteration or other work, its argument, and the thread; it returns
     the remainder of the task."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headrace.executor.cpu.worker import WorkerThread
     from headrace.executor.monitor import Monitor
     from headrace.executor.processes.worker_process import WorkerProcess
-    from headrace.executor.threads import Rest
+    from headrace.executor.threads import Continuation
 
 WORKERS_A_THREAD = 8
 """Worker processes that a thread keeps at work. Each thread more hands the interpreter to and fro,
@@ -43,7 +43,7 @@ class Dispatcher:
         """Those of the pending ones whose answers are there, or that no process has."""
         self._enter(first)
 
-    def go_on(self) -> Rest | None:
+    def go_on(self) -> Continuation | None:
         """Send worker processes what they can take, wait until one has answered, and return what
         waits for the others.
         """

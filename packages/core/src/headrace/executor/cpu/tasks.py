@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from headrace.executor.schedule import Schedule
     from headrace.executor.stages import Stages
     from headrace.executor.starting import Starter
-    from headrace.executor.threads import Rest, Task
+    from headrace.executor.threads import Continuation, Task
 
 
 class CpuTasks:
@@ -140,7 +140,9 @@ class CpuTasks:
             schedule.advance(iteration)
             schedule.tell_progress()
 
-    def _run(self, iteration: Iteration, samples: list[int], worker: WorkerThread) -> Rest | None:
+    def _run(
+        self, iteration: Iteration, samples: list[int], worker: WorkerThread
+    ) -> Continuation | None:
         """Carry samples through their stage, and go on with the iteration if they were the last; or
         send them to a worker process, and return what waits for it.
         """
