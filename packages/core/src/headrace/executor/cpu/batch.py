@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headrace.errors import DataTypeError, ShapeError
-from headrace.executor.cpu.packed_rows import PackedRows, RowSegment
+from headrace.executor.cpu.packed_rows import PackedRows, PackedSegment
 from headrace.kernels.cpu import copy_rows
 from headrace.operators.support.schema import Spec
 from headrace.tensors.gpu.runtime import Event
@@ -118,7 +118,7 @@ class BatchBuffer:
         self._shared: BatchBuffer | None = None
         """The batch whose memory `_SHARED` rows are views of."""
         self._packed: PackedRows | None = None
-        self._segments: list[RowSegment] = []
+        self._segments: list[PackedSegment] = []
 
     def expect_upload(self) -> None:
         """Note that the batch will be uploaded: ragged rows then go to one piece of memory."""
@@ -235,7 +235,9 @@ class BatchBuffer:
             found = pack_rows(shapes, self._dtype, self._pool.empty)
             assert found.flat is not None
             assert found.begins is not None
-            self._segments.append(RowSegment(indices[0], found.flat, found.begins, shapes, found))
+            self._segments.append(
+                PackedSegment(indices[0], found.flat, found.begins, shapes, found)
+            )
             self._note(indices, _PACKED, found)
             return found
         begins = np.array(indices, np.int64) * math.prod(shape)
@@ -379,7 +381,7 @@ class BatchBuffer:
         return self._in_dense.count(place) == len(self._in_dense)
 
     @property
-    def segments(self) -> list[RowSegment] | None:
+    def segments(self) -> list[PackedSegment] | None:
         """The memory that all samples are in, in order, where these are few segments of it, and
         page-locked.
         """

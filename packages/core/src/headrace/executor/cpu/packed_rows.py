@@ -14,7 +14,7 @@ from headrace.tensors.rows import Rows
 _ALIGNMENT = 64
 
 
-class RowSegment(NamedTuple):
+class PackedSegment(NamedTuple):
     """Samples that follow one another in memory, each at a multiple of 64 bytes.
 
     Attributes
