@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headrace.executor.plan import Plan
     from headrace.executor.schedule import Schedule
 
-    Place = tuple[IterationState, int, int, str]
+    InlinePosition = tuple[IterationState, int, int, str]
     """Position of an iteration without an owner: its state, its stage, the last complete stage, and
     the stream it is queued for."""
 
@@ -59,7 +59,7 @@ class InlineExecution:
         self._schedule = schedule
         self._runtime = runtime
         self._choice = InlineChoice()
-        self._before: Place | None = None
+        self._before: InlinePosition | None = None
         """Position of the consumer's iteration before it began its present task."""
         self._stream: StreamExecutor | None = None
         """Stream on which it launches that task."""
