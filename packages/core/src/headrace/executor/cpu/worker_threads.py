@@ -28,7 +28,7 @@ _WORTH_SHARING_SECONDS = 5e-4
 """Work on a batch from which on it pays to wake another thread."""
 
 
-class _Work:
+class _SharedWork:
     """Work shared by threads; all fields are guarded by the lock of `WorkerThreads`.
 
     Attributes
@@ -79,7 +79,7 @@ class WorkerThreads:
 
     def _begin(self) -> None:
         self._monitor = Monitor()
-        self._queue: list[_Work] = []
+        self._queue: list[_SharedWork] = []
         self._workers: list[WorkerThread] = []
         self._limits: weakref.WeakKeyDictionary[Program, Concurrency] = weakref.WeakKeyDictionary()
         """Tuned number of threads for each program."""
@@ -121,7 +121,7 @@ class WorkerThreads:
             while samples := iteration.take(chunk_size(iteration, program, threads)):
                 pieces.append(samples)
         start = time.perf_counter()
-        self._run(_Work(pieces, do, threads))
+        self._run(_SharedWork(pieces, do, threads))
         if concurrency is not None:
             # What counts is the whole batch: there is no other one to go on with meanwhile.
             seconds = (time.perf_counter() - start) / size
@@ -135,9 +135,9 @@ class WorkerThreads:
             function(numbers[0])
             return []
 
-        self._run(_Work(((k,) for k in range(count)), do, self.threads))
+        self._run(_SharedWork(((k,) for k in range(count)), do, self.threads))
 
-    def _run(self, work: _Work) -> None:
+    def _run(self, work: _SharedWork) -> None:
         """Do some work, with the help of workers."""
         try:
             with self._monitor.lock:
@@ -182,7 +182,7 @@ class WorkerThreads:
                 return self._help, work, piece
         return None
 
-    def _help(self, work: _Work, piece: Sequence[int], _worker: WorkerThread) -> None:
+    def _help(self, work: _SharedWork, piece: Sequence[int], _worker: WorkerThread) -> None:
         failures = self._done(work, piece)
         with self._monitor.lock:
             work.note(failures)
@@ -190,7 +190,7 @@ class WorkerThreads:
             if not work.in_flight:
                 self._monitor.finished.notify_all()
 
-    def _done(self, work: _Work, piece: Sequence[int]) -> Failures:
+    def _done(self, work: _SharedWork, piece: Sequence[int]) -> Failures:
         """Do a piece; return what failed."""
         try:
             if self._monitor.closed:
