@@ -7,7 +7,7 @@ import pytest
 from headrace.profiling.figures import figures_of
 from headrace.profiling.page import page
 from headrace.profiling.recorder import Label, Recorder, Setup
-from headrace.profiling.rows import Rows
+from headrace.profiling.rows import SpanRows
 from headrace.profiling.timeline import timeline, written
 
 MS = 1_000_000
@@ -132,7 +132,7 @@ def test_the_page_needs_nothing_else_and_names_what_there_is(recorder):
 def test_processes_that_follow_one_another_count_as_one():
     made = Recorder(Setup(batch_size=4, threads=1, workers="processes"))
     made.add_labels([Label("samples of stage 0", "chunk"), Label("wait for a batch", "take")])
-    own = Rows()
+    own = SpanRows()
     own.note(0, 1, 4, 0, 10 * MS, 20 * MS, 5 * MS)
     made.process(11).add(own.taken(), 0)
     own.note(0, 2, 4, 0, 20 * MS, 30 * MS, 5 * MS)

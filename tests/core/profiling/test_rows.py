@@ -1,10 +1,10 @@
 import numpy as np
 
-from headrace.profiling.rows import SPAN, Looks, Rows, SharedRows
+from headrace.profiling.rows import SPAN, Looks, SharedRows, SpanRows
 
 
 def test_rows_come_back_as_they_were_noted():
-    rows = Rows(rows=3)
+    rows = SpanRows(rows=3)
     for k in range(7):
         rows.note(k, 10 + k, 2, 0, 100 * k, 100 * k + 50, 25)
     found = rows.array()
@@ -26,7 +26,7 @@ def test_the_oldest_rows_are_dropped_when_there_are_very_many():
 
 
 def test_rows_of_a_process_are_taken_once_and_get_their_codes():
-    own = Rows(rows=4)
+    own = SpanRows(rows=4)
     own.note(0, 5, 1, 0, 10, 20, 3)
     own.note(2, 5, 1, 1, 20, 30, 3)
     packed = own.taken()
@@ -39,7 +39,7 @@ def test_rows_of_a_process_are_taken_once_and_get_their_codes():
 
 
 def test_rows_of_a_process_fill_blocks():
-    own = Rows()
+    own = SpanRows()
     for k in range(10_000):
         own.note(k, 0, 0, 0, 0, 0, 0)
     packed, shared = own.taken(), SharedRows()

@@ -12,7 +12,7 @@ from headrace.executor.processes.choice import processors
 from headrace.pipeline.input_queues import InputQueues
 from headrace.profiling.profile import current_profile
 from headrace.profiling.recorder import Label, Recorder, Setup
-from headrace.profiling.rows import Rows
+from headrace.profiling.rows import SpanRows
 from headrace.tensors.gpu.runtime import is_available
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ProfiledInputQueues(InputQueues):
         where = self._fed[0][0].user_line if self._fed else ""
         label = Label(f"external source {names}".strip(), kind, where=where)
         self._code = recorder.add_labels([label])
-        self._rows: Rows = recorder.lanes.setdefault("consumer", Rows())
+        self._rows: SpanRows = recorder.lanes.setdefault("consumer", SpanRows())
 
     def collect(self) -> tuple[int, dict[int, BatchBuffer | GpuBatch]]:
         """Size and fed batches of the next iteration; see `InputQueues.collect`."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headrace.profiling.rows import Looks, Rows, SharedRows
+from headrace.profiling.rows import Looks, SharedRows, SpanRows
 
 
 class Label(NamedTuple):
@@ -62,11 +62,11 @@ class Recorder:
 
     setup: Setup = field(default_factory=Setup)
     labels: list[Label] = field(default_factory=list)
-    lanes: dict[str, Rows] = field(default_factory=dict)
+    lanes: dict[str, SpanRows] = field(default_factory=dict)
     """By the name of the thread or process."""
     looks: Looks = field(default_factory=Looks)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _own: dict[int, Rows] = field(default_factory=dict, repr=False)
+    _own: dict[int, SpanRows] = field(default_factory=dict, repr=False)
     """By the number of a thread, while it lives."""
 
     def add_labels(self, labels: Iterable[Label]) -> int:
@@ -76,17 +76,17 @@ class Recorder:
             self.labels += labels
             return first
 
-    def here(self) -> Rows:
+    def here(self) -> SpanRows:
         """The rows of the calling thread."""
         found = self._own.get(threading.get_ident())
         return self.lane(threading.current_thread().name) if found is None else found
 
-    def lane(self, name: str) -> Rows:
+    def lane(self, name: str) -> SpanRows:
         """The rows of the calling thread, which are called `name`."""
         with self._lock:
             rows = self.lanes.get(name)
             if rows is None:
-                rows = self.lanes[name] = Rows()
+                rows = self.lanes[name] = SpanRows()
             self._own[threading.get_ident()] = rows
             return rows
 

@@ -82,7 +82,7 @@ class Packed:
         return np.frombuffer(b"".join(parts), self.dtype)
 
 
-class Rows(Packed):
+class SpanRows(Packed):
     """Rows of `SPAN`, of a thread."""
 
     def __init__(self, rows: int = _ROWS_A_BLOCK) -> None:
@@ -146,7 +146,7 @@ class Looks(Packed):
         self._used = at + self._row_bytes
 
 
-class SharedRows(Rows):
+class SharedRows(SpanRows):
     """Rows that several threads write, many at a time: those of a worker process."""
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class SharedRows(Rows):
         self._lock = threading.Lock()
 
     def add(self, packed: bytes, base: int) -> None:
-        """Add rows that `Rows.taken` has returned; `base` is added to their codes."""
+        """Add rows that `SpanRows.taken` has returned; `base` is added to their codes."""
         rows = np.frombuffer(packed, self.dtype).copy()
         rows["code"] += base
         left = memoryview(rows.tobytes())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.executor.cpu.profile_labels import codes_of
 from headrace.executor.cpu.runner import BoundSteps, SampleRunner
-from headrace.profiling.rows import Rows
+from headrace.profiling.rows import SpanRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ class ProfiledRunner(SampleRunner):
     """A `SampleRunner` that notes its steps, and each chunk as a whole."""
 
     def __init__(
-        self, program: Program, arena: Arena, *, materialise_views: bool, rows: Rows, base: int
+        self, program: Program, arena: Arena, *, materialise_views: bool, rows: SpanRows, base: int
     ) -> None:
         super().__init__(program, arena, materialise_views=materialise_views)
         self._note = rows.note
@@ -178,7 +178,7 @@ class WorkerRunner(ProfiledRunner):
     """A `ProfiledRunner` whose rows travel with the answer; its first step has the code 0."""
 
     def __init__(self, program: Program, arena: Arena, *, materialise_views: bool) -> None:
-        self._rows = Rows(rows=_ROWS)
+        self._rows = SpanRows(rows=_ROWS)
         super().__init__(
             program, arena, materialise_views=materialise_views, rows=self._rows, base=0
         )

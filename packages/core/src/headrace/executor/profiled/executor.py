@@ -13,7 +13,7 @@ from headrace.executor.profiled.tasks import ProfiledStages, ProfiledTasks
 from headrace.executor.programs import Programs
 from headrace.executor.threads import forks
 from headrace.profiling.recorder import Label, Recorder
-from headrace.profiling.rows import Rows
+from headrace.profiling.rows import SpanRows
 
 if TYPE_CHECKING:
     from headrace.executor.gpu.program import GpuProgram
@@ -61,7 +61,7 @@ class ProfiledExecutor(Executor):
         self._stages.record(recorder)
         self._cpu.record(recorder)
         self._take_code = recorder.add_labels([Label("wait for a batch", "take")])
-        self._consumer_rows: Rows = recorder.lanes.setdefault("consumer", Rows())
+        self._consumer_rows: SpanRows = recorder.lanes.setdefault("consumer", SpanRows())
         self._has_ended = False
         self._sampler = Sampler(
             recorder, self._schedule.queue, self.memory, has_processes=self.processes is not None
