@@ -48,7 +48,7 @@ _MOST_BLOCKS = 24
 """Of a thread, 16 MB: what it did in its last 400,000 steps."""
 
 
-class Packed:
+class RowBuffer:
     """Rows that one thread writes; the oldest are dropped when there are very many."""
 
     def __init__(self, dtype: np.dtype, rows: int) -> None:
@@ -82,7 +82,7 @@ class Packed:
         return np.frombuffer(b"".join(parts), self.dtype)
 
 
-class SpanRows(Packed):
+class SpanRows(RowBuffer):
     """Rows of `SPAN`, of a thread."""
 
     def __init__(self, rows: int = _ROWS_A_BLOCK) -> None:
@@ -118,7 +118,7 @@ class SpanRows(Packed):
         self.note(code, iteration, samples, first, begin, perf_counter_ns(), used)
 
 
-class Looks(Packed):
+class Looks(RowBuffer):
     """Rows of `LOOK`, of the sampler."""
 
     def __init__(self, rows: int = _ROWS_A_BLOCK) -> None:
