@@ -13,7 +13,7 @@ from headrace.tensors.base import TensorBase, TensorListBase
 _COLORS = (1, 3, 4)
 
 
-class Output(NamedTuple):
+class DisplayOutput(NamedTuple):
     """Some samples of one output of a pipeline.
 
     Attributes
@@ -34,7 +34,7 @@ class Output(NamedTuple):
     size: int
 
 
-def outputs_of(data: Any, layout: str | None, most: int) -> list[Output]:
+def outputs_of(data: Any, layout: str | None, most: int) -> list[DisplayOutput]:
     """The outputs in `data`, each with its first `most` samples."""
     parts = _named_parts(data)
     alone = len(parts) == 1
@@ -73,7 +73,7 @@ def _axes(item: Any) -> int:
     return int(found() if callable(found) else found)
 
 
-def _output(name: str, data: Any, layout: str, most: int, *, alone: bool) -> Output:
+def _output(name: str, data: Any, layout: str, most: int, *, alone: bool) -> DisplayOutput:
     if hasattr(data, "as_batch"):  # some samples of a batch of dynamic mode
         data = data.as_batch()
     if hasattr(data, "_backend"):  # dynamic mode
@@ -81,16 +81,16 @@ def _output(name: str, data: Any, layout: str, most: int, *, alone: bool) -> Out
     if isinstance(data, TensorListBase):
         batch = data[:most].as_cpu()  # type: ignore[attr-defined]
         rows = [np.asarray(row) for row in batch._memory.rows]
-        return Output(name, rows, batch.layout() or layout, len(data))
+        return DisplayOutput(name, rows, batch.layout() or layout, len(data))
     if isinstance(data, (list, tuple)):
         pairs = [_array(item, name) for item in data[:most]]
         own = next((own for _, own in pairs if own), "")
-        return Output(name, [array for array, _ in pairs], own or layout, len(data))
+        return DisplayOutput(name, [array for array, _ in pairs], own or layout, len(data))
     array, own = _array(data, name)
     if own[:1] == "N":
         return _batch(name, array, own[1:], most)
     if own:
-        return Output(name, [array], own, 1)
+        return DisplayOutput(name, [array], own, 1)
     if layout and array.ndim not in (len(layout), len(layout) + 1):
         raise LayoutError(
             f'The layout "{layout}" is that of a sample with {len(layout)} axes; the array has the '
@@ -98,13 +98,13 @@ def _output(name: str, data: Any, layout: str, most: int, *, alone: bool) -> Out
         )
     if array.ndim > len(layout) if layout else not (alone and _is_one_sample(array)):
         return _batch(name, array, layout, most)
-    return Output(name, [array], layout, 1)
+    return DisplayOutput(name, [array], layout, 1)
 
 
-def _batch(name: str, array: np.ndarray, layout: str, most: int) -> Output:
+def _batch(name: str, array: np.ndarray, layout: str, most: int) -> DisplayOutput:
     if array.ndim == 0:
         raise ShapeError("A single number is no batch; there is nothing to look at.")
-    return Output(name, list(array[:most]), layout, len(array))
+    return DisplayOutput(name, list(array[:most]), layout, len(array))
 
 
 def _array(item: Any, name: str) -> tuple[np.ndarray, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.display.outputs import Output, outputs_of
+from headrace.display.outputs import DisplayOutput, outputs_of
 from headrace.display.pictures import (
     Kind,
     Scale,
@@ -165,7 +165,7 @@ def _notebook() -> Any:
     return module if shell is not None and hasattr(shell, "kernel") else None
 
 
-def _described(outputs: Sequence[Output]) -> str:
+def _described(outputs: Sequence[DisplayOutput]) -> str:
     if not outputs:
         return "an empty batch"
     return "; ".join(
@@ -176,7 +176,7 @@ def _described(outputs: Sequence[Output]) -> str:
 
 
 def _captions(
-    outputs: Sequence[Output],
+    outputs: Sequence[DisplayOutput],
     kinds: Sequence[tuple[Kind, str]],
     labels: Sequence[Any] | None,
 ) -> list[str]:
@@ -203,7 +203,7 @@ def _tiles(
     return [fitted(each, size) for each in frames(sample, layout, scale, _MOST_FRAMES)]
 
 
-def _title(output: Output, layout: str, scale: Scale) -> np.ndarray:
+def _title(output: DisplayOutput, layout: str, scale: Scale) -> np.ndarray:
     shown = len(output.samples)
     parts = [
         f"{output.name}:" if output.name else "",
