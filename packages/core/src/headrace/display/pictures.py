@@ -30,14 +30,14 @@ class Kind(enum.Enum):
     NOTHING = "nothing that can be seen"
 
 
-class Scale(NamedTuple):
+class ValueRange(NamedTuple):
     """Values shown as black and white; the same for all samples of an output."""
 
     low: float
     high: float
 
     @classmethod
-    def of(cls, samples: Sequence[np.ndarray], kind: Kind) -> Scale:
+    def of(cls, samples: Sequence[np.ndarray], kind: Kind) -> ValueRange:
         """For images 0 .. 1 or 0 .. 255, if the values are within these, else their own range."""
         dtype = samples[0].dtype
         if dtype == np.bool_ or (dtype == np.uint8 and kind is Kind.FRAMES):
@@ -104,7 +104,7 @@ def _with_channels(shape: tuple[int, ...], layouts: Sequence[str]) -> str:
     return ""
 
 
-def frames(sample: np.ndarray, layout: str, scale: Scale, most: int) -> list[np.ndarray]:
+def frames(sample: np.ndarray, layout: str, scale: ValueRange, most: int) -> list[np.ndarray]:
     """RGB pictures, uint8 ``(height, width, 3)``: one, or the first frames, slices or channels.
 
     What has neither one, three nor four channels is shown channel by channel.
@@ -129,14 +129,14 @@ def _rgb(image: np.ndarray) -> np.ndarray:
     return np.rint(image[..., :3] * alpha + backdrop * (1 - alpha)).astype(np.uint8)
 
 
-def spectrogram(sample: np.ndarray, layout: str, scale: Scale) -> np.ndarray:
+def spectrogram(sample: np.ndarray, layout: str, scale: ValueRange) -> np.ndarray:
     """RGB, uint8: time to the right, low frequencies at the bottom, bright where there is much."""
     rows = sample if layout.index("f") == 0 else sample.T
     levels = np.ascontiguousarray(scale.levels(rows[::-1]))
     return np.asarray(cv2().applyColorMap(levels, cv2().COLORMAP_MAGMA)[..., ::-1])
 
 
-def signal(sample: np.ndarray, scale: Scale, width: int, height: int) -> np.ndarray:
+def signal(sample: np.ndarray, scale: ValueRange, width: int, height: int) -> np.ndarray:
     """RGB, uint8 ``(height, width, 3)``: the envelope of each channel, one below the other."""
     channels = sample.reshape(len(sample), -1).T
     parts = np.array_split(np.arange(height), len(channels))
@@ -145,7 +145,7 @@ def signal(sample: np.ndarray, scale: Scale, width: int, height: int) -> np.ndar
     )
 
 
-def _envelope(values: np.ndarray, scale: Scale, width: int, height: int) -> np.ndarray:
+def _envelope(values: np.ndarray, scale: ValueRange, width: int, height: int) -> np.ndarray:
     picture = np.full((height, width, 3), _PAPER, np.uint8)
     picture[height // 2] = 220
     if not values.size:

@@ -12,7 +12,7 @@ import numpy as np
 from headrace.display.outputs import DisplayOutput, outputs_of
 from headrace.display.pictures import (
     Kind,
-    Scale,
+    ValueRange,
     fitted,
     frames,
     kind_and_layout,
@@ -145,7 +145,7 @@ def contact_sheet(
     for output, (kind, found) in zip(outputs, kinds, strict=True):
         if kind in (Kind.NUMBERS, Kind.NOTHING):
             continue
-        scale = Scale.of(output.samples, kind)
+        scale = ValueRange.of(output.samples, kind)
         longest = max(max(sample.shape, default=0) for sample in output.samples)
         rows = [_tiles(sample, kind, found, scale, size, longest) for sample in output.samples]
         blocks += [_title(output, found, scale), _grid(rows, captions, columns)]
@@ -193,7 +193,7 @@ def _captions(
 
 
 def _tiles(
-    sample: np.ndarray, kind: Kind, layout: str, scale: Scale, size: int, longest: int
+    sample: np.ndarray, kind: Kind, layout: str, scale: ValueRange, size: int, longest: int
 ) -> list[np.ndarray]:
     if kind is Kind.SIGNAL:
         return [signal(sample, scale, 2 * size, max(size // 2, 8))]
@@ -203,7 +203,7 @@ def _tiles(
     return [fitted(each, size) for each in frames(sample, layout, scale, _MOST_FRAMES)]
 
 
-def _title(output: DisplayOutput, layout: str, scale: Scale) -> np.ndarray:
+def _title(output: DisplayOutput, layout: str, scale: ValueRange) -> np.ndarray:
     shown = len(output.samples)
     parts = [
         f"{output.name}:" if output.name else "",
