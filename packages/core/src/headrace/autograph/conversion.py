@@ -14,7 +14,7 @@ from typing import Any
 
 from headrace.autograph import tracing
 from headrace.autograph.selection import is_selected
-from headrace.autograph.source import Definition, Source, find_source
+from headrace.autograph.source import Definition, FunctionSource, find_source
 from headrace.autograph.transformer import rewrite
 from headrace.graph.rewritten import HELPER, is_rewritten
 
@@ -86,7 +86,7 @@ def convert(function: FunctionType) -> FunctionType:
     return new
 
 
-def _rewritten(source: Source, code: CodeType) -> CodeType:
+def _rewritten(source: FunctionSource, code: CodeType) -> CodeType:
     node = copy.deepcopy(source.node)
     _strip(node)
     rewrite(node)

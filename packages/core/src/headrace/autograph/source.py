@@ -10,7 +10,7 @@ from typing import NamedTuple
 Definition = ast.FunctionDef | ast.Lambda
 
 
-class Source(NamedTuple):
+class FunctionSource(NamedTuple):
     """A function in its source.
 
     Attributes
@@ -27,14 +27,14 @@ class Source(NamedTuple):
 
 class _File(NamedTuple):
     lines: list[str]
-    functions: dict[int, list[Source]]
+    functions: dict[int, list[FunctionSource]]
     """By line: that of `def` or `lambda`, and that of the first decorator."""
 
 
 _files: dict[str, _File] = {}
 
 
-def find_source(code: CodeType) -> Source | None:
+def find_source(code: CodeType) -> FunctionSource | None:
     """The source of the function with `code`; `None` where there is none or it has changed."""
     functions = _functions(code.co_filename)
     found = [s for s in functions.get(code.co_firstlineno, ()) if _fits(s.node, code)]
@@ -44,7 +44,7 @@ def find_source(code: CodeType) -> Source | None:
     return found[0] if len(found) == 1 else None
 
 
-def _functions(filename: str) -> dict[int, list[Source]]:
+def _functions(filename: str) -> dict[int, list[FunctionSource]]:
     linecache.checkcache(filename)
     lines = linecache.getlines(filename)
     known = _files.get(filename)
@@ -54,13 +54,13 @@ def _functions(filename: str) -> dict[int, list[Source]]:
         tree = ast.parse("".join(lines), filename)
     except (SyntaxError, ValueError):
         return {}
-    functions: dict[int, list[Source]] = {}
+    functions: dict[int, list[FunctionSource]] = {}
     _collect(tree, None, functions)
     _files[filename] = _File(lines, functions)
     return functions
 
 
-def _collect(node: ast.AST, class_name: str | None, found: dict[int, list[Source]]) -> None:
+def _collect(node: ast.AST, class_name: str | None, found: dict[int, list[FunctionSource]]) -> None:
     for child in ast.iter_child_nodes(node):
         inner = class_name
         if isinstance(child, ast.ClassDef):
@@ -68,7 +68,7 @@ def _collect(node: ast.AST, class_name: str | None, found: dict[int, list[Source
         elif isinstance(child, (ast.FunctionDef, ast.Lambda)):
             decorators = getattr(child, "decorator_list", [])
             for line in {child.lineno, *(d.lineno for d in decorators[:1])}:
-                found.setdefault(line, []).append(Source(child, class_name))
+                found.setdefault(line, []).append(FunctionSource(child, class_name))
         _collect(child, inner, found)
 
 
