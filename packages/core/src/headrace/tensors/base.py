@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-class Typed:
+class TypedData:
     """Elements of one type, which may be taken for those of another."""
 
     __slots__ = ("_dtype",)
@@ -68,7 +68,7 @@ class Typed:
         self._dtype = wanted
 
 
-class TensorBase(Typed):
+class TensorBase(TypedData):
     """A tensor somewhere, with a layout. Sub-classes know the memory and its shape."""
 
     __slots__ = ("__weakref__", "_layout", "_source")
@@ -156,7 +156,7 @@ class TensorBase(Typed):
 TensorT = TypeVar("TensorT", bound=TensorBase)
 
 
-class TensorListBase(Typed, Generic[TensorT]):
+class TensorListBase(TypedData, Generic[TensorT]):
     """A batch somewhere, with the layout of its samples. Sub-classes know the memory."""
 
     __slots__ = ("__weakref__", "_layout", "_ndim", "_sources")
