@@ -354,7 +354,7 @@ class DevicePoolShare:
         return self._pool.bytes_held
 
 
-class PinnedMemory:
+class PinnedBuffer:
     """A piece of page-locked host memory, which belongs to its holder until it is given back.
 
     Attributes
@@ -377,7 +377,7 @@ class PinnedMemory:
 
 
 class PlainMemory:
-    """A piece of host memory that is not page-locked; attributes as of `PinnedMemory`."""
+    """A piece of host memory that is not page-locked; attributes as of `PinnedBuffer`."""
 
     __slots__ = ("address", "size_bytes", "view")
     is_page_locked = False
@@ -398,18 +398,18 @@ class StagingPool:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._idle: deque[PinnedMemory | PlainMemory] = deque()
+        self._idle: deque[PinnedBuffer | PlainMemory] = deque()
 
-    def take(self, size_bytes: int) -> PinnedMemory | PlainMemory:
+    def take(self, size_bytes: int) -> PinnedBuffer | PlainMemory:
         """A piece of at least `size_bytes`."""
         if size_bytes <= STAGING_BYTES:
             try:
                 return self._idle.pop()
             except IndexError:
                 return PlainMemory(STAGING_BYTES)
-        return PinnedMemory(self._runtime, size_bytes)
+        return PinnedBuffer(self._runtime, size_bytes)
 
-    def give_back(self, memory: PinnedMemory | PlainMemory) -> None:
+    def give_back(self, memory: PinnedBuffer | PlainMemory) -> None:
         """Take back a piece that no copy reads any more."""
         if memory.is_page_locked:
             self._runtime.free_pinned(memory.address)

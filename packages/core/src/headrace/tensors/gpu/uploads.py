@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from headrace.tensors.gpu.pool import (
         DeviceMemory,
         DevicePool,
-        PinnedMemory,
+        PinnedBuffer,
         PlainMemory,
         StagingPool,
     )
@@ -54,7 +54,7 @@ class Uploads:
         self._pool = pool
         self._staging = staging
         self._together = together
-        self._host: PinnedMemory | PlainMemory | None = None
+        self._host: PinnedBuffer | PlainMemory | None = None
         self._device: DeviceMemory | None = None
         self._address = 0
         self._used = 0
@@ -72,7 +72,7 @@ class Uploads:
         self._used = start + size
         return self._address + start
 
-    def _renewed(self, size: int) -> PinnedMemory | PlainMemory:
+    def _renewed(self, size: int) -> PinnedBuffer | PlainMemory:
         """Other memory, with room for so much."""
         self.send()
         host = self._host = self._staging.take(size)
@@ -119,7 +119,7 @@ class _Returning:
 
     __slots__ = ("_memory", "_pool")
 
-    def __init__(self, pool: StagingPool, memory: PinnedMemory | PlainMemory) -> None:
+    def __init__(self, pool: StagingPool, memory: PinnedBuffer | PlainMemory) -> None:
         self._pool = pool
         self._memory = memory
 
