@@ -81,7 +81,7 @@ def _extents(ndim: int) -> Any:
     return ctypes.c_int64 * ndim
 
 
-class Described(NamedTuple):
+class CapsuleMemory(NamedTuple):
     """The memory that a capsule describes.
 
     Attributes
@@ -108,7 +108,7 @@ class Described(NamedTuple):
     owner: Any
 
 
-def consume(capsule: Any) -> Described:
+def consume(capsule: Any) -> CapsuleMemory:
     """Take the content out of a DLPack capsule."""
     name, address, tensor, deleter = _content(capsule)
     data, device, number, ndim, code, bits, lanes, shape_at, strides_at, offset = tensor
@@ -121,7 +121,7 @@ def consume(capsule: Any) -> Described:
         if strides_at:
             size = dtype.itemsize
             strides = tuple([step * size for step in extents.from_address(strides_at)[:]])
-    described = Described(
+    described = CapsuleMemory(
         data + offset, shape, strides, dtype, (device, number), _Contents((address,), (deleter,))
     )
     _rename(capsule, _USED[name])
@@ -138,7 +138,7 @@ class DescribedArrays(NamedTuple):
     shapes
         int64 ``(arrays, ndim)``.
     dtype, device, owner
-        As of `Described`, for all of them.
+        As of `CapsuleMemory`, for all of them.
     """
 
     addresses: np.ndarray
