@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from headrace.kernels.gpu.shared import constant
-from headrace.tensors.gpu.queue import Kernel, Queue
+from headrace.tensors.gpu.queue import KernelSource, Queue
 
 THREADS = constant(__name__, "THREADS", 256)
 """Of a block, where nothing else is said."""
@@ -17,7 +17,7 @@ _MOST_BLOCKS = 1 << 28
 
 def launch_records(
     queue: Queue,
-    kernel: Kernel,
+    kernel: KernelSource,
     records: np.ndarray,
     blocks: np.ndarray,
     *args: Any,
@@ -38,7 +38,7 @@ def launch_records(
 
 def launch_counted(
     queue: Queue,
-    kernel: Kernel,
+    kernel: KernelSource,
     records: np.ndarray,
     blocks: int,
     blocks_each: int,
@@ -68,7 +68,7 @@ def launch_counted(
 
 def launch_evenly(
     queue: Queue,
-    kernel: Kernel,
+    kernel: KernelSource,
     samples: np.ndarray,
     blocks_each: int,
     *args: Any,

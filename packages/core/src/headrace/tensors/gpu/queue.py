@@ -27,7 +27,7 @@ SAMPLE_ALIGNMENT_BYTES = 64
 _MOST_RECORDS = 64
 
 
-class Kernel(Protocol):
+class KernelSource(Protocol):
     """A kernel that is not compiled yet: hashable, with the text of its program."""
 
     @property
@@ -137,7 +137,7 @@ class Queue:
 
     def launch(
         self,
-        kernel: Kernel,
+        kernel: KernelSource,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         *args: Any,
