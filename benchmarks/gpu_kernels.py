@@ -33,7 +33,7 @@ from benchmarks.support.device_clock import DeviceClock, HostClock
 from benchmarks.support.kernel_cases import Case, cases
 from benchmarks.support.operator_chain import OperatorChain
 from headrace.tensors.gpu.batch import DeviceBatch
-from headrace.tensors.gpu.device import Device, get_device
+from headrace.tensors.gpu.device import GpuDevice, get_device
 
 EXTENT = (375, 500)
 _SETS = 3
@@ -68,7 +68,9 @@ class Bench:
         The GPU is emulated: only show that the cases run.
     """
 
-    def __init__(self, device: Device, count: int, extent: tuple[int, int], *, smoke: bool) -> None:
+    def __init__(
+        self, device: GpuDevice, count: int, extent: tuple[int, int], *, smoke: bool
+    ) -> None:
         self.device = device
         self.count = count
         self.extent = extent

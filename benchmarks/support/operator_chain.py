@@ -10,7 +10,7 @@ import numpy as np
 from headrace.executor.gpu.frames import GpuFrames
 from headrace.operators.support.batch_context import BatchContext
 from headrace.tensors.gpu.batch import DeviceBatch
-from headrace.tensors.gpu.device import Device
+from headrace.tensors.gpu.device import GpuDevice
 from tests.support.gpu.prepared import Prepared
 
 Call = tuple[str, dict[str, Any]]
@@ -39,7 +39,7 @@ class OperatorChain:
 
     def __init__(
         self,
-        device: Device,
+        device: GpuDevice,
         stream: int,
         calls: Sequence[Call],
         dtype: np.dtype | None,

@@ -32,7 +32,7 @@ from headrace.executor.starting import Starter
 from headrace.executor.statistics import Statistics
 from headrace.executor.threads import forks, join
 from headrace.operators.support.schema import Spec
-from headrace.tensors.gpu.device import Device
+from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.pool import HostPool
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Executor:
         fuse: bool,
         on_bad_sample: str,
         affinity: Affinity | None = None,
-        device: Device | None = None,
+        device: GpuDevice | None = None,
         depth: int = 2,
         most_ahead: int | None = None,
         processes: WorkerProcesses | None = None,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from headrace.executor.iteration import Iteration
-    from headrace.tensors.gpu.device import Device
+    from headrace.tensors.gpu.device import GpuDevice
 
 
 class Sizes(NamedTuple):
@@ -86,7 +86,7 @@ class PipelineMemory:
         Ordinary memory.
     """
 
-    def __init__(self, device: Device | None) -> None:
+    def __init__(self, device: GpuDevice | None) -> None:
         self.host = PoolShare(HOST_POOL) if device is None else device.host
         self._device = device
         self._shares: dict[str, HostPool] = {"host": self.host}

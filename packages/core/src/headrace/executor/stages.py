@@ -13,7 +13,7 @@ from headrace.executor.plan import fed_registers
 from headrace.executor.recovery import RESTART
 from headrace.executor.step import reads
 from headrace.operators.support.schema import Spec
-from headrace.tensors.gpu.device import Device
+from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.pool import HOST_POOL, HostPool
 from headrace.types import DALIDataType
 
@@ -39,7 +39,7 @@ class Stages:
         plan: Plan,
         programs: Programs,
         recovery: Recovery,
-        device: Device | None,
+        device: GpuDevice | None,
         pool: HostPool = HOST_POOL,
         pinned: HostPool | None = None,
         *,

@@ -29,7 +29,7 @@ from headrace.pipeline.presizing import iteration_estimate, reserve
 from headrace.pipeline.profiled import Profiling
 from headrace.pipeline.workers import start_processes
 from headrace.tensors._repr import shape_range
-from headrace.tensors.gpu.device import Device
+from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.gpu.runtime import check_available
 from headrace.tensors.gpu.tensor_list import TensorListGPU
 from headrace.tensors.on_host import TensorListOnHost
@@ -213,7 +213,7 @@ def _check_gpu(settings: Settings, nodes: list[OpNode]) -> None:
         )
 
 
-def device_for(settings: Settings, plan: Plan) -> Device | None:
+def device_for(settings: Settings, plan: Plan) -> GpuDevice | None:
     """The GPU, if the graph has work for one."""
     if not plan.streams:
         return None

@@ -22,7 +22,7 @@ from headrace.graph.data_node import DataNode
 from headrace.graph.nodes import OpNode
 from headrace.graph.user_line import stack_level
 from headrace.operators.support.external.input_queue import DeviceDelivery
-from headrace.tensors.gpu.device import Device
+from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class InputQueues:
         self,
         plan: Plan,
         max_batch_size: int,
-        device: Device | None = None,
+        device: GpuDevice | None = None,
         names: dict[int, str] | None = None,
         host: HostPool = HOST_POOL,
     ) -> None:

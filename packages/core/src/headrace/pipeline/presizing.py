@@ -10,7 +10,7 @@ from headrace.tensors.buffer_sizes import ALIGNMENT_BYTES, BUFFER_SETTINGS, size
 if TYPE_CHECKING:
     from headrace.executor.memory import PipelineMemory
     from headrace.executor.plan import Plan
-    from headrace.tensors.gpu.device import Device
+    from headrace.tensors.gpu.device import GpuDevice
     from headrace.tensors.pool import HostPool
 
 _BESIDE_THE_QUEUE = 2
@@ -29,7 +29,7 @@ def reserve(
     batch_size: int,
     depth: int,
     memory: PipelineMemory,
-    device: Device | None,
+    device: GpuDevice | None,
     *,
     in_processes: bool,
 ) -> list[Any]:

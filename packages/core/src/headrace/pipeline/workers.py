@@ -9,7 +9,7 @@ from headrace.errors import ArgumentTypeError
 from headrace.executor.processes.choice import process_count, wanted, why_threads
 from headrace.graph.data_node import DataNode
 from headrace.pipeline.input_queues import is_for_gpu
-from headrace.tensors.gpu.device import Device
+from headrace.tensors.gpu.device import GpuDevice
 
 if TYPE_CHECKING:
     from headrace.executor.executor import Executor
@@ -40,7 +40,7 @@ def start_processes(
     plan: Plan,
     readers: dict[int, Any],
     outputs: list[DataNode],
-    device: Device | None,
+    device: GpuDevice | None,
     *,
     is_profiled: bool = False,
 ) -> WorkerProcesses | None:

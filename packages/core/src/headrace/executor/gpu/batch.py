@@ -10,12 +10,12 @@ import numpy as np
 from headrace.operators.support.schema import Spec
 from headrace.tensors.gpu import tensor_list as _tensor_lists
 from headrace.tensors.gpu.batch import DeviceBatch
-from headrace.tensors.gpu.device import Device
+from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.gpu.runtime import Event
 from headrace.types import storage_dtype
 
 
-def no_samples(device: Device, spec: Spec) -> GpuBatch:
+def no_samples(device: GpuDevice, spec: Spec) -> GpuBatch:
     """A batch of no samples."""
     shapes = np.zeros((0, spec.ndim or 0), np.int64)
     dtype = storage_dtype(spec.dtype)

@@ -12,7 +12,7 @@ from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from headrace.executor.gpu.batch import GpuBatch
 from headrace.kernels.gpu.transfer import HostCopy
 from headrace.operators.support.runtime_typed_batch import RuntimeTypedBatch
-from headrace.tensors.gpu.device import Device
+from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.gpu.faults import FaultReport
 from headrace.tensors.gpu.queue import Queue
 from headrace.tensors.gpu.runtime import Event
@@ -41,7 +41,7 @@ class StreamExecutor:
     launches stages, that thread, and another one that completes them.
     """
 
-    def __init__(self, device: Device, name: str, ahead: int, stream: int | None = None) -> None:
+    def __init__(self, device: GpuDevice, name: str, ahead: int, stream: int | None = None) -> None:
         self.name = name
         self.busy = False
         """True if a thread is at work on it, where several may be; guarded by the executor's

@@ -15,7 +15,7 @@ from headrace.tensors.gpu.pinned import PinnedMemory
 from headrace.tensors.pool import Block, HostPool
 
 if TYPE_CHECKING:
-    from headrace.tensors.gpu.device import Device
+    from headrace.tensors.gpu.device import GpuDevice
     from headrace.tensors.gpu.runtime import Runtime
 
 
@@ -86,7 +86,7 @@ class PinnedSharedPool(HostPool):
 _pools: weakref.WeakKeyDictionary[Runtime, PinnedSharedPool] = weakref.WeakKeyDictionary()
 
 
-def pinned_shared_pool(device: Device) -> PinnedSharedPool:
+def pinned_shared_pool(device: GpuDevice) -> PinnedSharedPool:
     """The pool of a GPU."""
     found = _pools.get(device.runtime)
     if found is None:

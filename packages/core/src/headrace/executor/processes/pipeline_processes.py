@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headrace.executor.affinity import Affinity
     from headrace.executor.cpu.program import Program
     from headrace.executor.cpu.runner import SampleRunner
-    from headrace.tensors.gpu.device import Device
+    from headrace.tensors.gpu.device import GpuDevice
 
 _SHORT_RUN_SECONDS = 2.0
 """Of a processor, which a program uses before the engine starts processes by itself. Without them
@@ -40,7 +40,7 @@ class WorkerProcesses:
         *,
         affinity: Affinity | None,
         timeout_seconds: float | None,
-        device: Device | None = None,
+        device: GpuDevice | None = None,
         is_asked_for: bool = True,
         calls_functions: bool = False,
     ) -> None:

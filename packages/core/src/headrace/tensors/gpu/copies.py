@@ -19,7 +19,7 @@ from headrace.tensors.gpu.foreign_memory import defer_release
 from headrace.tensors.pool import HOST_POOL
 
 if TYPE_CHECKING:
-    from headrace.tensors.gpu.device import Device
+    from headrace.tensors.gpu.device import GpuDevice
     from headrace.tensors.gpu.queue import Queue
     from headrace.tensors.gpu.runtime import Runtime
 
@@ -122,7 +122,7 @@ def _runs(batch: DeviceBatch, targets: np.ndarray) -> list[tuple[int, int, int]]
 
 
 def uploaded(
-    device: Device, arrays: Sequence[np.ndarray], shapes: np.ndarray, dtype: np.dtype
+    device: GpuDevice, arrays: Sequence[np.ndarray], shapes: np.ndarray, dtype: np.dtype
 ) -> tuple[Access, DeviceBatch]:
     """A copy of C-contiguous host arrays in one piece of device memory, waited for."""
     runtime = device.runtime

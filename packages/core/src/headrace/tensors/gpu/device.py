@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headrace.tensors.gpu.runtime import Runtime
 
 
-class Device:
+class GpuDevice:
     """One GPU of this process.
 
     Attributes
@@ -37,9 +37,9 @@ class Device:
         self.host: HostPool = HOST_POOL
         self._staging = StagingPool(runtime)
 
-    def share(self) -> Device:
+    def share(self) -> GpuDevice:
         """The same device as one pipeline sees it, whose memory is counted."""
-        made = Device.__new__(Device)
+        made = GpuDevice.__new__(GpuDevice)
         made.runtime, made._staging = self.runtime, self._staging
         made.memory = DevicePoolShare(self.memory)  # type: ignore[assignment]
         made.pinned = PoolShare(self.pinned)  # type: ignore[assignment]
@@ -52,16 +52,16 @@ class Device:
 
 
 _lock = threading.Lock()
-_devices: dict[int, Device] = {}
+_devices: dict[int, GpuDevice] = {}
 
 
-def get_device(device_id: int) -> Device:
+def get_device(device_id: int) -> GpuDevice:
     """GPU number `device_id`."""
     runtime = get_runtime(device_id)
     with _lock:
         device = _devices.get(device_id)
         if device is None or device.runtime is not runtime:
-            device = _devices[device_id] = Device(runtime)
+            device = _devices[device_id] = GpuDevice(runtime)
     return device
 
 
