@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.plugin.epoch_counter import (
-    Delivery,
+    DrawnBatch,
     EndlessCounter,
     LastBatchPolicy,
     ReaderCounter,
@@ -22,11 +22,11 @@ FILL, DROP, PARTIAL = LastBatchPolicy.FILL, LastBatchPolicy.DROP, LastBatchPolic
 def run_epoch(counter, pipelines, batch_size):
     steps = 0
     while counter.steps_left():
-        kept = counter.advance([Delivery(batch_size)] * pipelines)
+        kept = counter.advance([DrawnBatch(batch_size)] * pipelines)
         assert kept is not None
         steps += 1
     for _ in range(counter.leftover_steps()):
-        counter.advance([Delivery(batch_size)] * pipelines)
+        counter.advance([DrawnBatch(batch_size)] * pipelines)
     counter.next_epoch()
     return steps
 
@@ -36,11 +36,11 @@ def test_values_of_the_policies_are_those_of_dali():
 
 
 def test_kept_samples():
-    assert Delivery(4).kept(9) == 4
-    assert Delivery(4).kept(3) == 3
-    assert Delivery(4).kept(-2) == 0
+    assert DrawnBatch(4).kept(9) == 4
+    assert DrawnBatch(4).kept(3) == 3
+    assert DrawnBatch(4).kept(-2) == 0
     # Sample 1 was bad, and entry 4 has taken its place.
-    redrawn = Delivery(4, 1, [0, 4, 2, 3])
+    redrawn = DrawnBatch(4, 1, [0, 4, 2, 3])
     assert redrawn.kept(5) == 4
     assert redrawn.kept(4) == [0, 2, 3]
     assert redrawn.kept(2) == 1
@@ -94,7 +94,7 @@ def test_state_goes_on_exactly(size, batch, policy):
         for _ in range(3):
             run_epoch(counter, 1, batch)
         if counter.steps_left():
-            counter.advance([Delivery(batch)])
+            counter.advance([DrawnBatch(batch)])
         other = make()
         other.restore(json.loads(json.dumps(counter.state())))
         assert other.steps_left() == counter.steps_left()
@@ -105,7 +105,7 @@ def test_state_goes_on_exactly(size, batch, policy):
 
 def test_partial_cuts_each_shard_by_itself():
     counter = ReaderCounter(10, 3, [0, 1, 2], 3, PARTIAL, padded=True, sticks=False)
-    step = [Delivery(3)] * 3
+    step = [DrawnBatch(3)] * 3
     assert counter.advance(step) == [3, 3, 3]
     assert counter.advance(step) == [0, 0, 1]
     counter.next_epoch()
@@ -115,7 +115,7 @@ def test_partial_cuts_each_shard_by_itself():
 
 def test_partial_of_a_size_cuts_from_the_end():
     counter = SizeCounter(7, 2, 2, PARTIAL, padded=False)
-    step = [Delivery(2)] * 2
+    step = [DrawnBatch(2)] * 2
     assert counter.advance(step) == [2, 2]
     assert counter.advance(step) == [2, 1]
     counter.next_epoch()
@@ -125,9 +125,9 @@ def test_partial_of_a_size_cuts_from_the_end():
 def test_skipped_samples_shorten_a_partial_epoch():
     counter = ReaderCounter(7, 1, [0], 2, PARTIAL, padded=False, sticks=False)
     assert counter.steps_left() == 4
-    assert counter.advance([Delivery(2, 3)]) == [2]
+    assert counter.advance([DrawnBatch(2, 3)]) == [2]
     assert counter.steps_left() == 1
-    assert counter.advance([Delivery(2, 1, [0, 2])]) == [1]
+    assert counter.advance([DrawnBatch(2, 1, [0, 2])]) == [1]
     assert counter.steps_left() == 0
 
 
@@ -139,35 +139,35 @@ def test_skipped_samples_shorten_the_epoch_of_a_single_shard_only(shards, padded
     )
     kept = []
     while counter.steps_left():
-        kept += counter.advance([Delivery(2, 2 if not kept else 0)])
+        kept += counter.advance([DrawnBatch(2, 2 if not kept else 0)])
     assert kept == ([2, 2, 1] if shards == 1 else [2, 2, 1, 1])
 
 
 def test_a_last_batch_whose_samples_of_the_epoch_are_all_bad_is_none():
     for policy, padded in ((PARTIAL, True), (PARTIAL, False), (DROP, True), (FILL, True)):
         counter = ReaderCounter(3, 1, [0], 2, policy, padded=padded, sticks=False)
-        assert counter.advance([Delivery(2)]) == [2]
-        assert counter.advance([Delivery(2, 2, [2, 3])]) is None
+        assert counter.advance([DrawnBatch(2)]) == [2]
+        assert counter.advance([DrawnBatch(2, 2, [2, 3])]) is None
     counter = ReaderCounter(3, 1, [0], 2, FILL, padded=False, sticks=False)
-    counter.advance([Delivery(2)])
-    assert counter.advance([Delivery(2, 2, [2, 3])]) == [2]  # they count in the next epoch
+    counter.advance([DrawnBatch(2)])
+    assert counter.advance([DrawnBatch(2, 2, [2, 3])]) == [2]  # they count in the next epoch
 
 
 def test_a_batch_that_skipping_made_incomplete_is_dropped():
     counter = ReaderCounter(8, 1, [0], 4, DROP, padded=False, sticks=False)
-    assert counter.advance([Delivery(4, 1)]) == [4]
+    assert counter.advance([DrawnBatch(4, 1)]) == [4]
     assert counter.steps_left() == 0
     assert counter.leftover_steps() == 1
     counter = ReaderCounter(8, 1, [0], 4, DROP, padded=False, sticks=False)
-    counter.advance([Delivery(4)])
-    assert counter.advance([Delivery(4, 1)]) is None
+    counter.advance([DrawnBatch(4)])
+    assert counter.advance([DrawnBatch(4, 1)]) is None
     assert counter.leftover_steps() == 0
 
 
 @pytest.mark.parametrize("policy", [FILL, DROP, PARTIAL])
 def test_restart_begins_with_nothing_drawn(policy):
     counter = ReaderCounter(7, 2, [1], 2, policy, padded=False, sticks=False)
-    counter.advance([Delivery(2)])
+    counter.advance([DrawnBatch(2)])
     counter.restart([0])
     other = ReaderCounter(7, 2, [0], 2, policy, padded=False, sticks=False)
     assert counter.steps_left() == other.steps_left()
@@ -175,7 +175,7 @@ def test_restart_begins_with_nothing_drawn(policy):
     counter.restart(None)
     assert counter.state()["rotation"] == 0
     size = SizeCounter(7, 1, 2, policy, padded=False)
-    size.advance([Delivery(2)])
+    size.advance([DrawnBatch(2)])
     size.restart(None)
     assert size.state() == {"counter": 0}
 
@@ -183,7 +183,7 @@ def test_restart_begins_with_nothing_drawn(policy):
 def test_endless():
     counter = EndlessCounter()
     assert counter.steps_left() is None
-    assert counter.advance([Delivery(3)]) == [3]
+    assert counter.advance([DrawnBatch(3)]) == [3]
     counter.next_epoch()
     counter.restart(None)
     counter.restore(counter.state())
@@ -196,5 +196,5 @@ def test_endless():
 def test_what_is_beyond_a_size_is_that_of_the_last_pipelines(size, beyond):
     counter = SizeCounter(size, 3, 2, FILL, padded=True)
     while counter.steps_left():
-        counter.advance([Delivery(2)] * 3)
+        counter.advance([DrawnBatch(2)] * 3)
     assert counter.beyond(3) == beyond

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from headrace.errors import IteratorArgumentError, UnknownLengthError, UsageError
 from headrace.plugin.epoch_counter import (
-    Delivery,
+    DrawnBatch,
     EndlessCounter,
     EpochCounter,
     LastBatchPolicy,
@@ -323,7 +323,7 @@ class _DaliBaseIterator(_Base):
             batches = [batch for batch in batches if batch.kept]
         return batches
 
-    def _fetch(self) -> tuple[list[tuple[Batch, ...]], list[Delivery]]:
+    def _fetch(self) -> tuple[list[tuple[Batch, ...]], list[DrawnBatch]]:
         if not self._scheduled:
             self._schedule()
         outputs = []
@@ -337,7 +337,7 @@ class _DaliBaseIterator(_Base):
             except Exception as error:
                 # The iteration is lost, but the others must stay in step with it.
                 failure = failure or error
-                deliveries.append(Delivery(self.batch_size))
+                deliveries.append(DrawnBatch(self.batch_size))
                 continue
             # Outputs live while they are referred to; this drops the pipeline's references.
             _called(pipeline, "release_outputs")
@@ -349,7 +349,7 @@ class _DaliBaseIterator(_Base):
             raise failure
         return outputs, deliveries
 
-    def _delivery(self, pipeline: Pipeline, output: tuple[Batch, ...]) -> Delivery:
+    def _delivery(self, pipeline: Pipeline, output: tuple[Batch, ...]) -> DrawnBatch:
         size = len(output[0])
         if size != self.batch_size and not isinstance(self._epochs, EndlessCounter):
             raise UsageError(
@@ -357,7 +357,7 @@ class _DaliBaseIterator(_Base):
                 f"{self.batch_size}. Batches of varying size are possible only without "
                 "`reader_name` and `size`, where an epoch lasts until its data ends."
             )
-        return Delivery(
+        return DrawnBatch(
             size,
             pipeline._skipped_in_last_outputs,
             pipeline._draw_numbers_in_last_outputs,

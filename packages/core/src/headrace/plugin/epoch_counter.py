@@ -29,7 +29,7 @@ class LastBatchPolicy(enum.Enum):
     """It is cut to the samples that are left."""
 
 
-class Delivery(NamedTuple):
+class DrawnBatch(NamedTuple):
     """Entries that one pipeline drew for one batch, and the samples they became.
 
     Attributes
@@ -83,7 +83,7 @@ class EpochCounter(Protocol):
         """Return the number of batches to read and drop before the next epoch begins."""
         ...
 
-    def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
+    def advance(self, deliveries: Sequence[DrawnBatch]) -> Sequence[int | list[int]] | None:
         """Count a batch of each pipeline."""
         ...
 
@@ -129,7 +129,7 @@ class EndlessCounter:
         """None: the pipeline has no more."""
         return 0
 
-    def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
+    def advance(self, deliveries: Sequence[DrawnBatch]) -> Sequence[int | list[int]] | None:
         """Every sample counts."""
         sizes = [d.batch_size for d in deliveries]
         self.counted += sum(sizes)
@@ -178,7 +178,7 @@ class SizeCounter:
         """One, if the last batch is incomplete and dropped."""
         return int(self._policy is LastBatchPolicy.DROP and self.counted < self.size)
 
-    def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
+    def advance(self, deliveries: Sequence[DrawnBatch]) -> Sequence[int | list[int]] | None:
         """Count a batch of each pipeline."""
         left = self.size - self.counted
         self.counted += sum(d.drawn for d in deliveries)
@@ -219,7 +219,7 @@ class SizeCounter:
 
 def _last(
     policy: LastBatchPolicy,
-    deliveries: Sequence[Delivery],
+    deliveries: Sequence[DrawnBatch],
     kept: Sequence[int | list[int]],
     *,
     fills: bool,
@@ -339,7 +339,7 @@ class ReaderCounter:
             return -(-max(0, left) // self._batch_size)
         return int(max(self._count(k) for k in self._shards) < self._smallest)
 
-    def advance(self, deliveries: Sequence[Delivery]) -> Sequence[int | list[int]] | None:
+    def advance(self, deliveries: Sequence[DrawnBatch]) -> Sequence[int | list[int]] | None:
         """Count a batch of each pipeline."""
         before = [self._drawn[k] for k in self._shards]
         self._drawn = [count + self._batch_size for count in self._drawn]
