@@ -282,7 +282,7 @@ def test_worker_processes_are_given_memory_of_the_size_that_was_told(monkeypatch
         for _ in range(3):
             pipe.run()
         assert "task" in asked
-        counts.append(asked.count("room"))
+        counts.append(asked.count("memory"))
         del pipe
         gc.collect()
     assert counts[0] > 0

@@ -10,7 +10,7 @@ import pytest
 
 from headrace import fn, pipeline_def
 from headrace.errors import OperatorError, ShapeError
-from headrace.executor.processes.room import TaskMemory
+from headrace.executor.processes.task_memory import TaskMemory
 from headrace.operators import Input, operator
 from headrace.tracebacks import WorkerTraceback
 

@@ -46,7 +46,7 @@ class RemoteFunctions:
         """Number and content of each operator that travels, by the ``id`` of its node."""
         self.why_here: dict[str, str] = {}
         """Reasons why functions are called in this process, by name of the operator."""
-        self._room_bytes: dict[int, int] = {}
+        self._memory_bytes: dict[int, int] = {}
         """Recent number of bytes that each function returned for a sample, by its number."""
 
     def calls(self, c: HostBatchContext, op: FunctionCaller) -> Iterable[CallResult] | None:
@@ -77,13 +77,13 @@ class RemoteFunctions:
                 self._processes.refused = str(refused)
             return None
 
-    def room_bytes(self, number: int) -> int:
+    def memory_bytes(self, number: int) -> int:
         """About how many bytes a function returns for a sample."""
-        return self._room_bytes.get(number, 0)
+        return self._memory_bytes.get(number, 0)
 
     def returned(self, number: int, each_bytes: int) -> None:
         """Take note of how many bytes a function has returned for a sample."""
-        self._room_bytes[number] = each_bytes * 9 // 8 + 128
+        self._memory_bytes[number] = each_bytes * 9 // 8 + 128
 
 
 class _RefusedError(Exception):
@@ -200,8 +200,8 @@ class _WorkerCall:
             key = calls.processes.graph.number, -1 - calls.number
             if not worker.knows_program(key):
                 worker.know_function(key, calls.packed)
-            room = self._block(calls.functions.room_bytes(calls.number) * len(indices))
-            worker.send(("call", CallTask(key, indices, calls.inputs, room)))
+            memory = self._block(calls.functions.memory_bytes(calls.number) * len(indices))
+            worker.send(("call", CallTask(key, indices, calls.inputs, memory)))
         except LostWorkerError as error:
             self._lose(error)
 
@@ -212,7 +212,7 @@ class _WorkerCall:
             return []
         try:
             while isinstance(answer := worker.receive(), MemoryRequest):
-                worker.send(("room", self._block(answer.size)))
+                worker.send(("memory", self._block(answer.size)))
         except LostWorkerError as error:
             self._lose(error)
             return []

@@ -102,7 +102,7 @@ class Task(NamedTuple):
     indices: list[int]
     entries: list[list[int]]
     """Entries that each reader has drawn for these samples."""
-    room: tuple[int, ...] | None
+    memory: tuple[int, ...] | None
     """The fields of a `Extent`, memory for samples of other shapes. A worker asks for more where it
     does not suffice."""
 
@@ -116,8 +116,8 @@ class Column(NamedTuple):
     """The samples of one register that a worker has made."""
 
     blocks: list[int] | None
-    """For each the number of the piece of room it is in, or `IN_PLACE`, `EMPTY` or `ABSENT`; `None`
-    where all are in their places."""
+    """For each sample the number of its piece of memory, or `IN_PLACE`, `EMPTY` or `ABSENT`; `None`
+    if all are in their places."""
     offsets: list[int]
     shapes: list[tuple[int, ...]]
     sources: list[str] | None
@@ -139,7 +139,7 @@ class TaskResult(NamedTuple):
 
 
 class MemoryRequest(NamedTuple):
-    """A request for so many bytes of further room."""
+    """A request for so many further bytes of memory."""
 
     size: int
 
@@ -165,7 +165,7 @@ class CallTask(NamedTuple):
     """Number of the graph, and of the function in it."""
     indices: list[int]
     inputs: list[InputColumn]
-    room: Extent | None
+    memory: Extent | None
     """Memory for what it returns."""
 
 
@@ -180,7 +180,7 @@ class Returned(NamedTuple):
     """An array that a function has returned."""
 
     block: int
-    """Number of the piece of room it is in, or `EMPTY`."""
+    """Number of the piece of memory it is in, or `EMPTY`."""
     offset: int
     shape: tuple[int, ...]
     dtype: np.dtype

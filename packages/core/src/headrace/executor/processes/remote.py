@@ -125,7 +125,7 @@ class RemoteRunner:
         uploaded = any(plan.uploaded[r] and r not in plan.outputs for r, _ in program.written)
         self._pool = (processes.pinned if uploaded else None) or processes.pool
         self._hinted_bytes = sum(plan.hints.get(r, 0) for r, _ in program.written)
-        self._room_bytes = self._hinted_bytes
+        self._memory_bytes = self._hinted_bytes
         """Room that a sample takes, about; at first, what was told ahead."""
         self.processor_seconds = 0.0
         """Processor time of the last samples in other processes."""
@@ -253,7 +253,7 @@ class RemoteRunner:
         span = slice(indices[0], indices[-1] + 1)
         readers = self._program.plan.readers
         entries = [iteration.entries[id(node)][span].tolist() for node in readers]
-        room = self._block(self._room_bytes * len(indices), sent.blocks)
+        memory = self._block(self._memory_bytes * len(indices), sent.blocks)
         worker = None
         if previous is None or spreads:
             worker = processes.lend(again=again, starts=previous is None or POOL.is_short())
@@ -264,7 +264,9 @@ class RemoteRunner:
         if worker is None:
             return
         try:
-            self._tell(worker, batch, Task(batch.packed, indices, entries, room and tuple(room)))
+            self._tell(
+                worker, batch, Task(batch.packed, indices, entries, memory and tuple(memory))
+            )
         except LostWorkerError:
             if previous is None:
                 POOL.discard(worker)
@@ -293,8 +295,8 @@ class RemoteRunner:
         """Send a worker a task, and first what it has to know for it."""
         program = self._program
         self._show(worker, batch)
-        if task.room is not None:
-            worker.show(task.room[0])
+        if task.memory is not None:
+            worker.show(task.memory[0])
         if not worker.knows_program(batch.program):
             specs = {r: program.specs[r] for r in program.given}
             stage, whole = program.stage, program.is_whole
@@ -345,7 +347,7 @@ class RemoteRunner:
             more = self._block(answer.size, sent.blocks)
             if more is not None:
                 worker.show(more.file)
-            worker.send(("room", more))
+            worker.send(("memory", more))
 
     def _block(self, size: int, blocks: list[np.ndarray]) -> Extent | None:
         """Room for a worker; `None` where it needs none, or there is none.
@@ -411,11 +413,11 @@ class RemoteRunner:
                 failures += [(index, located(error, step.node.where(index))) for index in others]
                 break
             buffer.take_rows(others, rows)
-        if used or self._room_bytes:
+        if used or self._memory_bytes:
             each = used // max(len(good), 1)
             # With the place that is lost to alignment, and to samples larger than most.
             needed = each * 9 // 8 + 128 if each else 0
-            self._room_bytes = max(needed, self._room_bytes // 2, self._hinted_bytes)
+            self._memory_bytes = max(needed, self._memory_bytes // 2, self._hinted_bytes)
         return failures
 
 

@@ -32,7 +32,7 @@ from headrace.executor.processes.messages import (
     TaskBatch,
     TaskResult,
 )
-from headrace.executor.processes.room import MappedFiles, TaskMemory, WorkerBuffer
+from headrace.executor.processes.task_memory import MappedFiles, TaskMemory, WorkerBuffer
 from headrace.executor.sources.channel import Channel
 from headrace.operators.support.python_function import FunctionCaller
 from headrace.operators.support.schema import Spec
@@ -68,7 +68,7 @@ class WorkerMain:
         self._batch: tuple[bytes, TaskBatch | None] = b"", None
         """The batch that the last task belongs to, as it came, and unpacked."""
         self._waiting: deque[tuple[Any, ...]] = deque()
-        """The next task, where that came before the room for the present one."""
+        """The next task, where that came before the memory for the present one."""
 
     def run(self) -> None:
         """Work until the parent closes its end."""
@@ -158,8 +158,8 @@ class WorkerMain:
     def _done(self, batch: TaskBatch, task: Task, graph: Graph) -> TaskResult:
         started = time.thread_time()
         program, runner = self._made(batch.program, graph)
-        first = None if task.room is None else self._files.memory(task.room)
-        room = TaskMemory(len(task.indices), first, self._ask)
+        first = None if task.memory is None else self._files.memory(task.memory)
+        memory = TaskMemory(len(task.indices), first, self._ask)
         buffers: list[BatchBuffer | None] = [None] * len(graph.plan.consumers)
         try:
             inputs = self._inputs(program, batch, task.indices)
@@ -176,7 +176,7 @@ class WorkerMain:
             buffers[r] = constant
         written = []
         for (r, _), output in zip(program.written, batch.outputs, strict=True):
-            made = WorkerBuffer.placed(batch.size, program.specs[r], output, room, self._files)
+            made = WorkerBuffer.placed(batch.size, program.specs[r], output, memory, self._files)
             buffers[r] = made
             written.append(made)
         entries = {}
@@ -192,7 +192,7 @@ class WorkerMain:
         good = [index for index in task.indices if index not in failed] if failed else task.indices
         return TaskResult(
             good if failed else None,
-            [tuple(buffer.column(good, room)) for buffer in written],
+            [tuple(buffer.column(good, memory)) for buffer in written],
             [(index, PackedError.of(error)) for index, error in failures],
             time.thread_time() - started,
             runner.spans(),
@@ -217,8 +217,8 @@ class WorkerMain:
         self._channel.send(answer)
 
     def _called(self, op: FunctionCaller, task: CallTask) -> FunctionResults:
-        first = None if task.room is None else self._files.memory(task.room)
-        room = TaskMemory(len(task.indices), first, self._ask)
+        first = None if task.memory is None else self._files.memory(task.memory)
+        memory = TaskMemory(len(task.indices), first, self._ask)
         calls = []
         # The function may write to what it gets.
         inputs = [
@@ -229,7 +229,7 @@ class WorkerMain:
             kept: list[Returned] = []
             if error is None:
                 try:
-                    kept = [_returned(value, room) for value in values]
+                    kept = [_returned(value, memory) for value in values]
                 except HeadraceError as refused:
                     packed = PackedError.of(refused)
             calls.append((None if index is None else task.indices[index], kept, packed, raised))
@@ -271,7 +271,7 @@ class WorkerMain:
         return buffer
 
     def _ask(self, size: int) -> np.ndarray:
-        place = self._reply(MemoryRequest(size), "room")
+        place = self._reply(MemoryRequest(size), "memory")
         if place is None:
             raise MemoryError
         return self._files.memory(place)
@@ -295,9 +295,9 @@ class WorkerMain:
                 self._heed(message, file)
 
 
-def _returned(value: np.ndarray, room: TaskMemory) -> Returned:
+def _returned(value: np.ndarray, memory: TaskMemory) -> Returned:
     dali_type(value.dtype)  # what is no number is refused here
-    block, offset = room.find(room.copy_of(value))
+    block, offset = memory.find(memory.copy_of(value))
     return Returned(block, offset, value.shape, value.dtype)
 
 

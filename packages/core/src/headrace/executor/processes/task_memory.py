@@ -1,4 +1,4 @@
-"""Memory of a worker process: files it shares with its parent, and room for what it makes."""
+"""Memory of a worker process: files it shares with its parent, and memory for its results."""
 
 from __future__ import annotations
 
@@ -125,12 +125,12 @@ class WorkerBuffer(BatchBuffer):
 
     @classmethod
     def placed(
-        cls, size: int, spec: Spec, output: OutputColumn, room: TaskMemory, files: MappedFiles
+        cls, size: int, spec: Spec, output: OutputColumn, memory: TaskMemory, files: MappedFiles
     ) -> WorkerBuffer:
         """A batch whose samples go where `output` says."""
         history = ShapeStatistics()
         history.ragged = output.file is None
-        made = cls(size, spec, history, room)
+        made = cls(size, spec, history, memory)
         made._ndim = output.ndim
         if output.file is not None:
             assert output.shape is not None
@@ -139,7 +139,7 @@ class WorkerBuffer(BatchBuffer):
             made._row_shape = output.shape
         return made
 
-    def column(self, indices: list[int], room: TaskMemory) -> Column:
+    def column(self, indices: list[int], memory: TaskMemory) -> Column:
         """Return the addresses of these samples."""
         sources = None if self.sources is None else [self.sources[index] for index in indices]
         inside = self.are_inside(indices)
@@ -153,7 +153,7 @@ class WorkerBuffer(BatchBuffer):
             if row is None:
                 places.append((IN_PLACE if is_inside else ABSENT, 0))
             else:
-                places.append(room.find(row))
+                places.append(memory.find(row))
         blocks, offsets = zip(*places, strict=True) if places else ((), ())
         return Column(list(blocks), list(offsets), shapes, sources)
 
