@@ -8,8 +8,8 @@ import numpy as np
 
 import headrace
 from headrace import fn
-from headrace.executor.ahead import PrefetchTuner
 from headrace.executor.iteration import DONE
+from headrace.executor.prefetch_tuner import PrefetchTuner
 
 
 def test_it_widens_up_to_the_most_and_narrows_down_to_the_least():

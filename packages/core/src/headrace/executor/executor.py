@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import BadSampleError, EndOfData, UsageError
-from headrace.executor.ahead import PrefetchTuner
 from headrace.executor.cpu.tasks import CpuTasks
 from headrace.executor.cpu.worker import WorkerThread
 from headrace.executor.gpu.batch import no_samples
@@ -23,6 +22,7 @@ from headrace.executor.iteration import DONE, SCHEDULED
 from headrace.executor.memory import PipelineMemory
 from headrace.executor.monitor import Monitor, interruption
 from headrace.executor.plan import shares_streams
+from headrace.executor.prefetch_tuner import PrefetchTuner
 from headrace.executor.programs import Programs
 from headrace.executor.recovery import Recovery
 from headrace.executor.schedule import Schedule

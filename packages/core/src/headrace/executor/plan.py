@@ -154,7 +154,7 @@ def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: in
     a
     chunk worth a message, and the next one is there when it is done.
 
-    The number in use is tuned; see `headrace.executor.ahead`.
+    The number in use is tuned; see `headrace.executor.prefetch_tuner`.
     """
     if processes < _MANY_PROCESSES or plan.fed_nodes or plan.streams or _calls_user(plan):
         return 0

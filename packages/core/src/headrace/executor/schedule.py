@@ -22,11 +22,11 @@ from headrace.executor.stages import ENTER
 from headrace.executor.threads import EngineThread
 
 if TYPE_CHECKING:
-    from headrace.executor.ahead import PrefetchTuner
     from headrace.executor.cpu.program import Program
     from headrace.executor.iteration import Iteration
     from headrace.executor.monitor import Monitor
     from headrace.executor.plan import Plan
+    from headrace.executor.prefetch_tuner import PrefetchTuner
     from headrace.executor.stages import Stages
     from headrace.executor.statistics import Statistics
 
