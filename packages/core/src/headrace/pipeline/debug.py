@@ -18,8 +18,8 @@ from headrace.graph.order import needed_nodes
 from headrace.graph.scope import GraphScope
 from headrace.graph.seeds import assign_seeds
 from headrace.graph.user_line import stack_level
+from headrace.pipeline.debug_cache import OperatorCache
 from headrace.pipeline.debug_comparison import ORDER
-from headrace.pipeline.debug_known import OperatorCache
 from headrace.pipeline.debug_run import Run, Trace
 from headrace.pipeline.input_queues import source_name, unknown_source
 from headrace.pipeline.output_checks import OutputChecks
