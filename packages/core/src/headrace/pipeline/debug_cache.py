@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.graph.nodes import OpNode
 from headrace.graph.seeds import assign_seeds
 from headrace.kernels.cpu.philox_state import DrawSeed
-from headrace.pipeline.debug_handed import DirectInput
+from headrace.pipeline.debug_input import DirectInput
 from headrace.pipeline.debug_parts import Inputs, SingleOperator
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from headrace.operators.external.external_source import make_input_queue
 from headrace.operators.support.registry import find
 from headrace.pipeline.debug_cache import OperatorCache
 from headrace.pipeline.debug_comparison import can_run, check_same
-from headrace.pipeline.debug_handed import DirectInput
+from headrace.pipeline.debug_input import DirectInput
 from headrace.pipeline.debug_node import NO_DATA, DataNodeDebug
 from headrace.pipeline.debug_parts import Inputs, Key, SingleOperator, key_of
 from headrace.pipeline.input_queues import buffer_of
