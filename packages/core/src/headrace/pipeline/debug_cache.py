@@ -9,7 +9,7 @@ from headrace.graph.nodes import OpNode
 from headrace.graph.seeds import assign_seeds
 from headrace.kernels.cpu.philox_state import DrawSeed
 from headrace.pipeline.debug_input import DirectInput
-from headrace.pipeline.debug_parts import Inputs, SingleOperator
+from headrace.pipeline.debug_operator import Inputs, SingleOperator
 
 if TYPE_CHECKING:
     from headrace.pipeline.settings import Settings

@@ -8,7 +8,7 @@ import numpy as np
 
 from headrace.errors import UsageError
 from headrace.graph.nodes import OpNode
-from headrace.pipeline.debug_parts import key_of
+from headrace.pipeline.debug_operator import key_of
 from headrace.types.enums import DALIEnum
 
 ORDER = "Debug mode does not support changing the order of operators between iterations."

@@ -19,7 +19,7 @@ from headrace.pipeline.debug_cache import OperatorCache
 from headrace.pipeline.debug_comparison import can_run, check_same
 from headrace.pipeline.debug_input import DirectInput
 from headrace.pipeline.debug_node import NO_DATA, DataNodeDebug
-from headrace.pipeline.debug_parts import Inputs, Key, SingleOperator, key_of
+from headrace.pipeline.debug_operator import Inputs, Key, SingleOperator, key_of
 from headrace.pipeline.input_queues import buffer_of
 from headrace.tensors.gpu.tensor_list import TensorListGPU
 from headrace.tensors.on_host import TensorListOnHost
