@@ -28,18 +28,18 @@ def test_reserved_memory_is_taken_before_the_driver_is_asked(gpu_runtime):
     streams = [gpu_runtime.acquire_stream() for _ in range(2)]
     reserve = pool.reserve(100_000)
     begin, end = reserve.address, reserve.address + 100_000
-    account = PoolUsage()
-    pieces = [pool.take(20_000, stream, account=account) for stream in streams * 2]
+    usage = PoolUsage()
+    pieces = [pool.take(20_000, stream, usage=usage) for stream in streams * 2]
     assert pool.allocations == 1
     assert all(begin <= piece.address <= end - 20_000 for piece in pieces)
     assert len({piece.address for piece in pieces}) == 4
-    assert account.bytes_in_use == 4 * size_class(20_000, 1.1)
+    assert usage.bytes_in_use == 4 * size_class(20_000, 1.1)
     del reserve
     outside = pool.take(50_000, streams[0])
     assert pool.allocations == 2
     assert not begin <= outside.address < end
     del pieces
-    assert pool.bytes_of(account) == 0
+    assert pool.bytes_of(usage) == 0
     assert pool.trim() >= 100_000
     assert not pool._parts
     pool.take(20_000, streams[0])

@@ -114,7 +114,7 @@ class Executor:
             self.statistics,
             redraws=on_bad_sample == "skip" and bool(plan.readers),
             shares_streams=shares_streams(plan),
-            ahead=PrefetchTuner(depth, most_ahead or depth),
+            tuner=PrefetchTuner(depth, most_ahead or depth),
         )
         self.consumer = self._schedule.consumer
         self._batch_reader: BatchReader | None = None

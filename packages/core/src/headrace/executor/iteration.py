@@ -110,7 +110,6 @@ class Iteration:
 
     __slots__ = (
         "buffers",
-        "carried",
         "completed",
         "draw_numbers",
         "entries",
@@ -139,6 +138,7 @@ class Iteration:
         "state",
         "states",
         "stream",
+        "worker_inputs",
     )
 
     def __init__(
@@ -167,7 +167,7 @@ class Iteration:
         """Batch of each register, a `BatchBuffer` or a `GpuBatch`; written by the thread that owns
         the iteration, without the lock. It owns their memory until the consumer takes the outputs.
         """
-        self.carried: dict[int, Any] = {}
+        self.worker_inputs: dict[int, Any] = {}
         """Inputs of worker processes, by register."""
         self.packed: dict[Program, Any] = {}
         """Common part of the tasks of worker processes, by program."""

@@ -64,10 +64,10 @@ class Schedule:
         *,
         redraws: bool,
         shares_streams: bool,
-        ahead: PrefetchTuner,
+        tuner: PrefetchTuner,
     ) -> None:
         self.monitor = monitor
-        self.ahead = ahead
+        self.tuner = tuner
         self.queue: deque[Iteration] = deque()
         """Scheduled and not yet handed over, oldest first."""
         self.consumer = Consumer()
@@ -106,7 +106,7 @@ class Schedule:
         later ones
         of the reader, those must not be drawn yet.
         """
-        if self.is_beginning or (self.ahead.varies and self._in_progress() >= self.ahead.now):
+        if self.is_beginning or (self.tuner.varies and self._in_progress() >= self.tuner.now):
             return False
         return not (self._redraws and self._may_redraw())
 
@@ -119,19 +119,19 @@ class Schedule:
 
     def widen(self) -> bool:
         """Have one more iteration in progress, if that is what workers wait for."""
-        ahead = self.ahead
-        if not (self.consumer.is_inside and ahead.now < ahead.most):
+        tuner = self.tuner
+        if not (self.consumer.is_inside and tuner.now < tuner.most):
             return False
-        if not ahead.now <= self._in_progress() < len(self.queue):
+        if not tuner.now <= self._in_progress() < len(self.queue):
             return False
-        ahead.widen()
+        tuner.widen()
         return True
 
     def hand_over(self) -> None:
         """Let go of the oldest iteration, which the consumer takes."""
         self.queue.popleft()
-        if self.ahead.varies:
-            self.ahead.note_taken([i.state is DONE for i in self.queue])
+        if self.tuner.varies:
+            self.tuner.note_taken([i.state is DONE for i in self.queue])
             self.wake_worker()
 
     def _may_redraw(self) -> bool:

@@ -58,17 +58,17 @@ class Block:
 
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
-    """Weak reference to the array that has borrowed `block`, for an `account`."""
+    """Weak reference to the array that has borrowed `block`, for a `PoolUsage`."""
 
-    __slots__ = ("account", "block")
+    __slots__ = ("block", "usage")
     block: Block
-    account: PoolUsage | None
+    usage: PoolUsage | None
 
 
 class PoolUsage:
     """Bytes that one holder has taken from a pool.
 
-    A pool counts its loans under its own lock; so each pool needs an account of its own.
+    A pool counts its loans under its own lock; so each pool needs an object of its own.
     """
 
     __slots__ = ("bytes_in_use",)
@@ -203,7 +203,7 @@ class HostPool:
         _pools.add(self)
 
     def empty(
-        self, shape: int | Sequence[int], dtype: DTypeLike, account: PoolUsage | None = None
+        self, shape: int | Sequence[int], dtype: DTypeLike, usage: PoolUsage | None = None
     ) -> np.ndarray:
         """An uninitialised C-contiguous array of this shape, its data aligned to 64 bytes."""
         dtype = np.dtype(dtype)
@@ -213,7 +213,7 @@ class HostPool:
         if size <= 0:
             return np.empty(shape, dtype)
         try:
-            block = self._take(size, account)
+            block = self._take(size, usage)
         except (MemoryError, ValueError) as error:  # NumPy's error knows only the block
             raise no_memory(shape, dtype, size) from error
         try:
@@ -223,11 +223,11 @@ class HostPool:
             with self._lock:
                 self._lent_bytes -= block.size
                 self._file(block)
-                if account is not None:
-                    account.bytes_in_use -= block.size
+                if usage is not None:
+                    usage.bytes_in_use -= block.size
             raise
         lease.block = block
-        lease.account = account
+        lease.usage = usage
         self._leases[id(block)] = lease
         return array
 
@@ -263,12 +263,12 @@ class HostPool:
             return stats.bytes_in_use, stats.bytes_idle + stats.bytes_reserved
         return self._lent_bytes, self._idle_bytes
 
-    def bytes_of(self, account: PoolUsage) -> int:
-        """Return the bytes in use by an account."""
+    def bytes_of(self, usage: PoolUsage) -> int:
+        """Return the bytes in use by one holder."""
         with self._lock:
             victims = self._collect()
         del victims
-        return account.bytes_in_use
+        return usage.bytes_in_use
 
     def reserve(self, size_bytes: int) -> Reserve:
         """Set memory aside in one piece, from which buffers are taken before fresh memory is.
@@ -333,7 +333,7 @@ class HostPool:
             victims = self._collect() + self._evict(keep_bytes)
         return sum(block.size for block in victims)
 
-    def _take(self, size: int, account: PoolUsage | None) -> Block:
+    def _take(self, size: int, usage: PoolUsage | None) -> Block:
         sizes = size_classes(size, BUFFER_SETTINGS.host_growth)
         block = None
         with self._lock:
@@ -359,8 +359,8 @@ class HostPool:
                     self._reused += 1
             taken = sizes[0] if block is None else block.size
             self._lent_bytes += taken
-            if account is not None:
-                account.bytes_in_use += taken
+            if usage is not None:
+                usage.bytes_in_use += taken
         del victims  # freed outside of the lock: unmapping large buffers takes time
         if block is not None:
             return block
@@ -369,8 +369,8 @@ class HostPool:
         except BaseException:
             with self._lock:
                 self._lent_bytes -= taken
-                if account is not None:
-                    account.bytes_in_use -= taken
+                if usage is not None:
+                    usage.bytes_in_use -= taken
             raise
 
     def _shrink(self, taken_bytes: int) -> list[Block]:
@@ -398,8 +398,8 @@ class HostPool:
             lease = returned.popleft()  # only the holder of the lock takes from here
             del self._leases[id(lease.block)]
             self._lent_bytes -= lease.block.size
-            if lease.account is not None:
-                lease.account.bytes_in_use -= lease.block.size
+            if lease.usage is not None:
+                lease.usage.bytes_in_use -= lease.block.size
             self._file(lease.block)
         if self._idle_bytes <= self.idle_limit_bytes:
             return _NONE
@@ -453,15 +453,15 @@ class PoolShare(HostPool):
 
     def __init__(self, pool: HostPool) -> None:
         self._pool = pool
-        self._account = PoolUsage()
+        self._usage = PoolUsage()
         self.is_page_locked = pool.is_page_locked
         self.is_ordinary = pool.is_ordinary
-        self.empty = functools.partial(pool.empty, account=self._account)  # type: ignore[method-assign]
+        self.empty = functools.partial(pool.empty, usage=self._usage)  # type: ignore[method-assign]
 
     @property
     def bytes_in_use(self) -> int:
         """Memory that was taken through the share and is in use."""
-        return self._pool.bytes_of(self._account)
+        return self._pool.bytes_of(self._usage)
 
     def stats(self) -> PoolStats:
         """Those of the whole pool."""

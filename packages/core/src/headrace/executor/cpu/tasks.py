@@ -88,7 +88,7 @@ class CpuTasks:
                 if iteration.next >= iteration.size and not iteration.queue:
                     continue
                 threads = concurrency.threads if program.is_sent else concurrency.limit
-                batches = max(len(schedule.queue), schedule.ahead.most)
+                batches = max(len(schedule.queue), schedule.tuner.most)
                 samples = iteration.take(chunk_size(iteration, program, threads, batches))
                 if samples:
                     iteration.in_flight += 1

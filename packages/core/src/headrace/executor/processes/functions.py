@@ -109,9 +109,9 @@ class _Calls:
         self._c = c
         self._takes_batches = op.takes_batches
         inputs = [WorkerInput(batch) for batch in c.batches]
-        for carried in inputs:
-            carried.see_to(slice(c.size))
-        self.inputs = [carried.whole() for carried in inputs]
+        for given in inputs:
+            given.copy(slice(c.size))
+        self.inputs = [given.whole() for given in inputs]
         self._kept = inputs
         """Owners of the memory that workers read."""
 

@@ -81,10 +81,10 @@ class WorkerInput:
 
     @property
     def is_copied(self) -> bool:
-        """True if workers cannot read some samples until `see_to` has copied them."""
+        """True if workers cannot read some samples until `copy` has copied them."""
         return self._copied is not None
 
-    def see_to(self, samples: slice) -> None:
+    def copy(self, samples: slice) -> None:
         """Copy samples that workers could not read, before they are asked to.
 
         Each thread copies those of its own task, so that all of them share the work.

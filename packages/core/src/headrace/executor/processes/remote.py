@@ -70,9 +70,9 @@ class PackedBatch:
         self.program = batch.program
         self.packed = batch.packed()
         self._kept = inputs
-        self.is_read = any(carried.is_read for carried in inputs)
+        self.is_read = any(given.is_read for given in inputs)
         """True if workers read memory of this process alone."""
-        self.copied = [carried for carried in inputs if carried.is_copied]
+        self.copied = [given for given in inputs if given.is_copied]
         """Inputs of which each task has to copy its samples first."""
         files = {*(i.file for i in batch.inputs), *(o.file for o in batch.outputs)}
         self.files = [number for number in files if number is not None]
@@ -287,8 +287,8 @@ class RemoteRunner:
         if batch is None or not batch.is_of(iteration) or (batch.is_read and is_copied):
             batch = iteration.packed[self._program] = self._packed_batch()
         span = slice(indices[0], indices[-1] + 1)  # as `Iteration.take` gives them
-        for carried in batch.copied:
-            carried.see_to(span)
+        for given in batch.copied:
+            given.copy(span)
         return batch
 
     def _tell(self, worker: WorkerProcess, batch: PackedBatch, task: Task) -> None:
@@ -369,10 +369,10 @@ class RemoteRunner:
         buffer = iteration.buffers[register]
         is_read = not self._processes.copies_inputs
         with self._processes.carry_lock:
-            carried: WorkerInput | None = iteration.carried.get(register)
-            if carried is None or carried.buffer is not buffer or (carried.is_read and not is_read):
-                carried = iteration.carried[register] = WorkerInput(buffer, is_read=is_read)
-        return carried
+            given: WorkerInput | None = iteration.worker_inputs.get(register)
+            if given is None or given.buffer is not buffer or (given.is_read and not is_read):
+                given = iteration.worker_inputs[register] = WorkerInput(buffer, is_read=is_read)
+        return given
 
     def _packed_batch(self) -> PackedBatch:
         """Return the common part of the iteration's tasks, while the iteration is unchanged."""
@@ -382,7 +382,7 @@ class RemoteRunner:
             (processes.graph.number, processes.number_of(program)),
             iteration.number,
             iteration.size,
-            [carried.whole() for carried in inputs],
+            [given.whole() for given in inputs],
             [_output(iteration.buffers[r]) for r in self._writes],
         )
         return PackedBatch(batch, inputs, iteration, self._registers)

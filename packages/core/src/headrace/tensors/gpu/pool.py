@@ -50,10 +50,10 @@ class DeviceMemory:
 
     __slots__ = (
         "__weakref__",
-        "_account",
         "_pool",
         "_quiesces",
         "_streams",
+        "_usage",
         "address",
         "size_bytes",
     )
@@ -65,14 +65,14 @@ class DeviceMemory:
         size_bytes: int,
         stream: int,
         quiesces: bool,
-        account: PoolUsage | None = None,
+        usage: PoolUsage | None = None,
     ) -> None:
         self.address = address
         self.size_bytes = size_bytes
         self._pool = pool
         self._quiesces = quiesces
         self._streams: tuple[int, ...] = (stream,)
-        self._account = account
+        self._usage = usage
 
     def record_stream(self, stream: int) -> None:
         """Note that work of `stream` reads or writes the memory, up to when it is dropped."""
@@ -82,7 +82,7 @@ class DeviceMemory:
         # A single operation that needs no lock: an object may be dropped at any instant, also on a
         # thread that is inside the pool.
         self._pool._returned.append(
-            (self.address, self.size_bytes, self._streams, self._quiesces, self._account)
+            (self.address, self.size_bytes, self._streams, self._quiesces, self._usage)
         )
 
 
@@ -157,7 +157,7 @@ class DevicePool:
         stream: int,
         *,
         quiesced: bool = False,
-        account: PoolUsage | None = None,
+        usage: PoolUsage | None = None,
     ) -> DeviceMemory:
         """Memory for work of `stream`."""
         sizes = size_classes(max(size_bytes, _SMALLEST_BYTES), BUFFER_SETTINGS.device_growth)
@@ -170,23 +170,23 @@ class DevicePool:
             else:
                 size = sizes[0]
                 address = self._from_reserves(size) if self._reserves else None
-            if account is not None:
-                account.bytes_in_use += size
+            if usage is not None:
+                usage.bytes_in_use += size
         if address is None:
             try:
                 address = self._fresh(size)
             except BaseException:
-                if account is not None:
+                if usage is not None:
                     with self._lock:
-                        account.bytes_in_use -= size
+                        usage.bytes_in_use -= size
                 raise
-        return DeviceMemory(self, address, size, stream, quiesced, account)
+        return DeviceMemory(self, address, size, stream, quiesced, usage)
 
-    def bytes_of(self, account: PoolUsage) -> int:
-        """Return the bytes in use by an account."""
+    def bytes_of(self, usage: PoolUsage) -> int:
+        """Return the bytes in use by one holder."""
         with self._lock:
             self._collect()
-        return account.bytes_in_use
+        return usage.bytes_in_use
 
     @property
     def bytes_held(self) -> int:
@@ -235,9 +235,9 @@ class DevicePool:
         returned = self._returned
         events: dict[int, Event] = {}
         while returned:
-            address, size, streams, quiesces, account = returned.popleft()
-            if account is not None:
-                account.bytes_in_use -= size
+            address, size, streams, quiesces, usage = returned.popleft()
+            if usage is not None:
+                usage.bytes_in_use -= size
             home = None if quiesces else streams[0]
             others = streams if quiesces else streams[1:]
             if not others:
@@ -338,15 +338,15 @@ class DevicePoolShare:
 
     def __init__(self, pool: DevicePool) -> None:
         self._pool = pool
-        self._account = PoolUsage()
-        self.take = functools.partial(pool.take, account=self._account)
+        self._usage = PoolUsage()
+        self.take = functools.partial(pool.take, usage=self._usage)
         self.bytes_idle = pool.bytes_idle
         self.reserve = pool.reserve
 
     @property
     def bytes_in_use(self) -> int:
         """Memory that was taken through the share and is in use."""
-        return self._pool.bytes_of(self._account)
+        return self._pool.bytes_of(self._usage)
 
     @property
     def bytes_held(self) -> int:
