@@ -2,8 +2,8 @@
 
 Public functions and methods are marked with `public`. Where an error leaves one of them, the frames
 of the library are taken out of its traceback, and causes that say nothing new are left out.
-``HEADRACE_FULL_TRACEBACK=1`` keeps all. Errors that the library does not raise on purpose are
-never touched: they are mistakes in the library, and a report of one needs every frame.
+``HEADRACE_FULL_TRACEBACK=1`` keeps all. Errors that the library does not raise on purpose are never
+touched: they are mistakes in the library, and a report of one needs every frame.
 """
 
 from __future__ import annotations

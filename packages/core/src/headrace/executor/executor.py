@@ -262,7 +262,8 @@ class Executor:
                         if inline is not None and inline.may_run(iteration):
                             break
                         if not monitor.finished.wait(_POLL_SECONDS):
-                            # It may have come before others were notified of an iteration.
+                            # A Ctrl-C may have come after an iteration was queued and before a
+                            # thread was notified of it: without this, none would ever be.
                             monitor.wake_all()
                     else:
                         self._schedule.hand_over()
@@ -324,6 +325,7 @@ class Executor:
                     iteration.next = iteration.size
                     iteration.queue.clear()
                     if iteration.error is None:
+                        # Seen by its owner, which then finishes it; it is not taken from a thread.
                         iteration.error = EndOfData("cancelled")
                     if iteration.files is not None:
                         iteration.files.stop()

@@ -44,6 +44,8 @@ class LifoCondition:
 
     def wait(self) -> None:
         """Let go of the lock until another thread wakes this one."""
+        # One condition for each thread, on the shared lock: `Condition` itself wakes first in,
+        # first out.
         own = threading.Condition(self._lock)
         self._waiting.append(own)
         try:
@@ -117,8 +119,8 @@ def interruption(error: RuntimeError) -> BaseException:
     """Return the exception to raise in place of `error`, which a wait under a lock raised.
 
     `Condition.wait` no longer holds the lock if a Ctrl-C arrives just after it was released.
-    Leaving the
-    ``with`` block then fails to release it again, and that error hides the interruption.
+    Leaving the ``with`` block then fails to release it again, and that error hides the
+    interruption.
     """
     hidden = error.__context__
     return error if hidden is None or isinstance(hidden, Exception) else hidden

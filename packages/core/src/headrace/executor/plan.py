@@ -138,10 +138,8 @@ def batches_read_ahead(plan: Plan) -> int:
     """Return the number of further iterations to begin early, so that files are ready for decoders.
 
     From files to the GPU, an iteration goes through several threads, one after the other, with
-    little
-    work in each: with only two on the way, decoders would often be idle. Readers say how far ahead
-    they
-    read. External sources are not asked earlier.
+    little work in each: with only two on the way, decoders would often be idle. Readers say how far
+    ahead they read. External sources are not asked earlier.
     """
     decodes = any(n.device == "mixed" and not n.schema.copies_to for n in plan.nodes)
     if plan.fed_nodes or not decodes or _calls_user(plan):
@@ -151,8 +149,7 @@ def batches_read_ahead(plan: Plan) -> int:
 
 def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: int) -> int:
     """Return the number of further iterations that may begin early, so that each worker process has
-    a
-    chunk worth a message, and the next one is there when it is done.
+    a chunk worth a message, and the next one is there when it is done.
 
     The number in use is tuned; see `headrace.executor.prefetch_tuner`.
     """
@@ -392,8 +389,7 @@ def shares_streams(plan: Plan) -> bool:
 
 def mixes_samples(stage: Stage) -> bool:
     """Return True if a sample after `stage` may depend on another sample. Operators on whole
-    batches
-    may mix them; uploads and decoders take each sample by itself.
+    batches may mix them; uploads and decoders take each sample by itself.
     """
     return stage.device != "mixed" and bool(stage.batch_nodes)
 

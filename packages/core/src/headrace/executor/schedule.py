@@ -103,8 +103,7 @@ class Schedule:
         """Return True if the oldest iteration that has not begun may begin.
 
         Readers draw in the order of iterations, one at a time. Where bad samples are replaced by
-        later ones
-        of the reader, those must not be drawn yet.
+        later ones of the reader, those must not be drawn yet.
         """
         if self.is_beginning or (self.tuner.varies and self._in_progress() >= self.tuner.now):
             return False
@@ -183,7 +182,7 @@ class Schedule:
 
     def wake_stream(self, stream: str) -> None:
         """Have an iteration looked at that is `QUEUED` for `stream`."""
-        # Who is about to look for more to do finds it, at no cost.
+        # A thread that is about to look for a task anyway finds it without a wake-up.
         if self._shares_streams and self.consumer.is_here:
             return
         thread = threading.current_thread()
@@ -210,6 +209,8 @@ class Schedule:
             iteration.change(COMPLETING)
             following: Program | str | None = None
             failed: BaseException | None = None
+            # Batch operators run here, for which the lock must be free. `COMPLETING` makes this
+            # thread the owner meanwhile: other threads leave the iteration alone.
             self.monitor.lock.release()
             try:
                 following = self._stages.complete(iteration, program)
@@ -269,7 +270,7 @@ class Schedule:
         iteration.seconds = time.perf_counter() - iteration.started
         self._statistics.finished(iteration)
         self.monitor.finished.notify_all()
-        self.wake_worker()
+        self.wake_worker()  # the next iteration may begin now
         if self.in_order:  # a later one may have waited for this one
             for stream in self.monitor.streams.values():
                 stream.notify()

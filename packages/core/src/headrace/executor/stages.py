@@ -131,8 +131,7 @@ class Stages:
         """Return the next step of an iteration after a completed stage.
 
         The program of a stage on the CPU, the name of a stream, or `ENTER` where copies from the
-        GPU must
-        be waited for first; `None` at the end.
+        GPU must be waited for first; `None` at the end.
         """
         number = iteration.stage + 1
         stages = self._plan.stages

@@ -86,8 +86,8 @@ class StepMaker:
 
     def may_wait(self, node: OpNode) -> bool:
         """Return True if `node`, which does not fit, may yet turn out to have no samples or
-        branches to
-        join: it is not known yet which samples take them, and its own arguments are valid.
+        branches to join: it is not known yet which samples take them, and its own arguments are
+        valid.
         """
         if all(guard in self._choices for guard in self.plan.guards_of(node)):
             return False
@@ -107,8 +107,7 @@ class StepMaker:
         """Return True if the types of all inputs of `node` are known.
 
         Where only the data tells a type, it is unknown in a branch that no sample takes; then none
-        takes
-        the nodes after it either, up to where branches join.
+        takes the nodes after it either, up to where branches join.
         """
         known = [self.plan.register(edge) in self.specs for edge in node.sources]
         if node.schema.merges:

@@ -98,7 +98,7 @@ def _next_task(
                 task = source.find_task()
                 if task is not None:
                     return task
-                del source
+                del source  # not kept while waiting
             ready.wait()
         return None
 

@@ -9,8 +9,8 @@ there is no node that splits a batch. `merge` joins the edges of two branches::
         padded = fn.crop(images, crop=(224, 224), out_of_bounds_policy="pad")
     images = merge(is_large, small, padded)
 
-`split` makes the samples of either branch an edge: nodes that read it run for these only, without
-a block.
+`split` makes the samples of either branch an edge: nodes that read it run for these only, without a
+block.
 """
 
 from __future__ import annotations

@@ -89,8 +89,7 @@ class EpochCounter(Protocol):
 
     def beyond(self, pipelines: int) -> list[int]:
         """Return, for each pipeline, the number of samples at the end of its last batch that are
-        not the
-        epoch's.
+        not the epoch's.
 
         Bad samples that were skipped are not counted.
         """

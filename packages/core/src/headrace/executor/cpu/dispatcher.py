@@ -94,6 +94,8 @@ class Dispatcher:
             closed, is_short = self._monitor.closed, len(self._pending) <= workers
             task = None if closed else tasks.find_more(is_short=is_short)
             if workers > 1 and task is None:
+                # Under the same lock: a thread that leaves samples from now on sets the wakeup,
+                # which ends the wait even if it has not begun yet.
                 self._monitor.dispatchers.add(self._worker.wakeup)
                 self._may_be_woken = True
         if task is None:

@@ -219,8 +219,7 @@ class Program:
         """Return True if outputs are the same for all samples of all iterations.
 
         `values` are those of sample 0. A plan may use the index of the sample or of the iteration,
-        so the
-        values of another one are compared with them.
+        so the values of another one are compared with them.
         """
         guards = {r for r, _ in step.guard}  # what is the same for all may be so in a branch, too
         reads = set(reads_of(step)) - guards

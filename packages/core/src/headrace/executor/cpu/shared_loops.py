@@ -86,7 +86,7 @@ class SharedLoop:
             self.part(self.taken, temp)
         except BaseException as error:  # of any kind: a thread waits for the rest
             self.error = error
-            self.taken[0] = self.count
+            self.taken[0] = self.count  # no thread takes another piece
 
 
 class SharedLoops:
@@ -141,6 +141,8 @@ class SharedLoops:
                 self._monitor.work.notify()
         loop.do(temp)
         with self._monitor.lock:
+            # Removed first, so that no thread joins any more; those that have joined only compute,
+            # and wait for nothing.
             self._loops.remove(loop)
             while loop.helpers:
                 self._ended.wait()

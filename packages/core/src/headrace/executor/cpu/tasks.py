@@ -91,6 +91,8 @@ class CpuTasks:
                 batches = max(len(schedule.queue), schedule.tuner.most)
                 samples = iteration.take(chunk_size(iteration, program, threads, batches))
                 if samples:
+                    # Counted under the lock they were taken under: until it is 0 again, `advance`
+                    # does not complete the stage.
                     iteration.in_flight += 1
                     if not queued:
                         concurrency.enter()

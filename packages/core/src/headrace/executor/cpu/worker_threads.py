@@ -151,6 +151,7 @@ class WorkerThreads:
                 with self._monitor.lock:
                     work.note(failures)
                     piece = work.pieces.popleft() if work.pieces else None
+            # Workers write to the samples until then, also if a piece has failed.
             with self._monitor.lock:
                 while work.in_flight:
                     self._monitor.finished.wait()

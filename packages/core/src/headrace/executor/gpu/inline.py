@@ -35,8 +35,7 @@ def may_run_inline(plan: Plan) -> bool:
     """Return True if the consumer's thread may do the work of streams.
 
     A Ctrl-C is raised in the consumer's thread, and the work it interrupts is repeated; that would
-    be
-    wrong for the user's functions and for operators that depend on the order of iterations.
+    be wrong for the user's functions and for operators that depend on the order of iterations.
     """
     return bool(plan.streams) and not any(
         node.schema.in_order or node.schema.data_dependent_type

@@ -27,13 +27,10 @@ class InlineChoice:
     it.
 
     Threads work while the consumer does other things. But they share the interpreter with it: each
-    time
-    the consumer calls a library, another thread may take the interpreter, and getting it back takes
-    long on some machines. The gain and the loss depend on the machine, the program and the
-    pipeline.
-    The time between calls of the consumer does not tell, as it includes waiting for the
-    interpreter. So
-    both are tried in turn.
+    time the consumer calls a library, another thread may take the interpreter, and getting it back
+    takes long on some machines. The gain and the loss depend on the machine, the program and the
+    pipeline. The time between calls of the consumer does not tell, as it includes waiting for the
+    interpreter. So both are tried in turn.
 
     Attributes
     ----------

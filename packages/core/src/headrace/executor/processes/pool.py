@@ -72,6 +72,7 @@ class WorkerPool:
 
     def leave(self, graph: int) -> None:
         """Let go of a pipeline. May be called by the garbage collector."""
+        # Without the lock, which this very thread may hold further up.
         self._left.append(graph)
         self._tidy()
 
@@ -117,6 +118,8 @@ class WorkerPool:
             with self._lock:
                 free = Counter(bindings) - Counter(worker.processors for worker in self._alive)
                 starts = again or bool(free) or len(self._alive) < self._most
+                # Looked for and queued under one lock: a process that is given back in between
+                # would be missed.
                 came = None if starts else self._idle_one(graph.number, bindings)
                 if waits and came is None and not starts:
                     waiting.told.clear()
@@ -188,6 +191,7 @@ class WorkerPool:
 
     def give_back(self, worker: WorkerProcess) -> None:
         """Take back a process that has answered."""
+        # Read before the graphs: a change in between is noticed at the next return.
         changes = self._changes
         if worker.changes != changes:
             worker.changes = changes
@@ -221,7 +225,7 @@ class WorkerPool:
         with self._lock:
             self._alive.discard(worker)
             for waiting in self._waiting:
-                waiting.told.set()  # there is room for another one
+                waiting.told.set()  # another one may be started in its place
         self._tidy()
         worker.kill()
 

@@ -37,8 +37,7 @@ class FilesBatch(BatchBuffer):
     @property
     def scanned(self) -> ScannedJpegs | None:  # type: ignore[override]
         """Parsed JPEG headers, if they were read together with the files; `None` if the files may
-        have
-        moved since.
+        have moved since.
         """
         return None if self._found is not None or self._files.unread else self._files.scanned
 

@@ -1,9 +1,8 @@
 """Errors that kernels find in samples, reported to the host when it looks at finished work anyway.
 
 A kernel cannot raise, and the host does not wait for it. So it leaves the index of the bad sample
-in
-a word of device memory, which is copied to the host after it; the thread that finds the work done
-calls `check`.
+in a word of device memory, which is copied to the host after it; the thread that finds the work
+done calls `check`.
 """
 
 from __future__ import annotations

@@ -51,8 +51,7 @@ def architecture(compute_capability: tuple[int, int]) -> str:
     """Return the compilation target for a GPU of this compute capability.
 
     For devices that the compiler does not know, it is the intermediate code of the newest older one
-    that
-    it does, which the driver finishes.
+    that it does, which the driver finishes.
     """
     wanted = 10 * compute_capability[0] + compute_capability[1]
     known = sorted(int(a) for a in _nvrtc().getSupportedArchs())

@@ -1,9 +1,9 @@
 """Interface of a GPU for the engine: streams, events, memory, copies, kernels.
 
-`Runtime` is the whole of it, small on purpose: `headrace.tensors.gpu.cuda` implements it with
-CuPy, and the tests implement it on the CPU, with streams that run late, to find what CUDA would
-only show by chance. Addresses and streams are plain integers, so that NumPy can compute with the
-former and any framework's handle can serve as the latter.
+`Runtime` is the whole of it, small on purpose: `headrace.tensors.gpu.cuda` implements it with CuPy,
+and the tests implement it on the CPU, with streams that run late, to find what CUDA would only show
+by chance. Addresses and streams are plain integers, so that NumPy can compute with the former and
+any framework's handle can serve as the latter.
 """
 
 from __future__ import annotations

@@ -1,0 +1,76 @@
+"""Check docstrings and class names: ``python tools/check_words.py``.
+
+A docstring, of a module, class, function or attribute, begins with a verb or a noun, and not with a
+question word. A public class of the core has a name of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+_QUESTION = re.compile(
+    r"\W*(what|whether|how|where|who|whom|whose|which|when|why|(what|where|who|when)ever)\b", re.I
+)
+
+SHARED_NAMES: frozenset[str] = frozenset([])
+"""Names of several classes of the core, each with a reason to stay. The list may only shrink."""
+
+
+def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each docstring, those below assignments included."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield statement.lineno, text
+
+
+def questions(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line and beginning of each docstring, or ``#:`` comment, that asks a question."""
+    found = list(docstrings(ast.parse(text)))
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("#:"):
+            found.append((number, line.lstrip()[2:]))
+    for number, each in sorted(found):
+        if _QUESTION.match(each):
+            yield number, each.strip().splitlines()[0]
+
+
+def shared_names(files: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the names of public classes that several files define, with these files."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for name, text in files:
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(name)
+    return {name: files for name, files in places.items() if len(files) > 1}
+
+
+def problems(root: Path) -> Iterator[str]:
+    """Yield a line for each problem below `root`."""
+    core = []
+    for path in sorted(root.glob("packages/*/src/**/*.py")):
+        name, text = path.relative_to(root).as_posix(), path.read_text("utf-8")
+        for line, begin in questions(text):
+            yield f"{name}:{line}: begin with a verb or a noun, not with a question word: {begin}"
+        if name.startswith("packages/core/"):
+            core.append((name, text))
+    found = shared_names(core)
+    for name in sorted(found.keys() - SHARED_NAMES):
+        yield f"{name}: the name of several classes, in {', '.join(found[name])}"
+    for name in sorted(SHARED_NAMES - found.keys()):
+        yield f"{name}: has a name of its own now: take it off `SHARED_NAMES`"
+
+
+if __name__ == "__main__":
+    lines = list(problems(ROOT))
+    print(*lines, sep="\n", end="\n" if lines else "")
+    sys.exit(bool(lines))
