@@ -33,5 +33,5 @@ def test_public_classes_of_one_name_are_found():
     assert shared_names([*files, ("c.py", "class C: ...")]) == {"A": ["a.py", "b.py"]}
 
 
-def test_the_sources_have_none():
+def test_the_sources_have_neither():
     assert list(problems(ROOT)) == []
