@@ -19,10 +19,20 @@ _QUESTION = re.compile(
     r"\W*(what|whether|how|where|who|whom|whose|which|when|why|(what|where|who|when)ever)\b", re.I
 )
 
-SHARED_NAMES = frozenset(
-    "Chain Clahe Constant Contrast EngineThread ExternalSource Filter LookupTable Operation Operator "
-    "Reader Recorder Taps Warp".split()
-)
+SHARED_NAMES = {
+    "Chain",
+    "Clahe",
+    "Constant",
+    "Contrast",
+    "ExternalSource",
+    "Filter",
+    "LookupTable",
+    "Operation",
+    "Operator",
+    "Reader",
+    "Taps",
+    "Warp",
+}
 """Names that several classes of the core have. The list may only shrink."""
 
 
