@@ -19,7 +19,7 @@ from headrace.executor.iteration import (
     SCHEDULED,
 )
 from headrace.executor.stages import ENTER
-from headrace.executor.threads import EngineThread
+from headrace.executor.threads import ExecutorThread
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.program import Program
@@ -186,7 +186,7 @@ class Schedule:
         if self._shares_streams and self.consumer.is_here:
             return
         thread = threading.current_thread()
-        if not (isinstance(thread, EngineThread) and stream in thread.looks_at):
+        if not (isinstance(thread, ExecutorThread) and stream in thread.looks_at):
             self.monitor.streams[stream].notify()
 
     # -- from stage to stage -------------------------------------------------------------------

@@ -50,7 +50,7 @@ class TaskSource(Protocol):
         """Something to do, which is then this thread's. The caller holds the lock."""
 
 
-class EngineThread(threading.Thread):
+class ExecutorThread(threading.Thread):
     """A thread of the engine, for whose end the end of the program waits."""
 
     def __init__(self, name: str, looks_at: frozenset[str] = frozenset()) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from headrace.executor.cpu.arena import Arena
 from headrace.executor.monitor import Wakeup
-from headrace.executor.threads import EngineThread, serve
+from headrace.executor.threads import ExecutorThread, serve
 
 if TYPE_CHECKING:
     from headrace.executor.affinity import Affinity
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.executor.threads import TaskSource
 
 
-class WorkerThread(EngineThread):
+class WorkerThread(ExecutorThread):
     """Takes samples from iterations and carries them through their stage."""
 
     def __init__(

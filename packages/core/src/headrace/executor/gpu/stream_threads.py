@@ -6,7 +6,7 @@ import weakref
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from headrace.executor.threads import EngineThread, serve
+from headrace.executor.threads import ExecutorThread, serve
 
 if TYPE_CHECKING:
     from headrace.executor.gpu.stream import LaunchedStage, StreamExecutor
@@ -34,7 +34,7 @@ class StreamTasks:
             thread.leave_to_completion(self._tasks, iteration, launched)
 
 
-class StreamThread(EngineThread):
+class StreamThread(ExecutorThread):
     """Launches stages on its stream. Like a worker, it keeps no executor alive."""
 
     def __init__(
@@ -73,7 +73,7 @@ class StreamThread(EngineThread):
         self._completion.launched.put((tasks, iteration, launched))
 
 
-class CompletionThread(EngineThread):
+class CompletionThread(ExecutorThread):
     """Waits for decoders where operators of a stage have deferred that, and completes the stage.
 
     The thread of the stream launches the next iteration meanwhile. Where iterations go on to the

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headrace.executor.schedule import Schedule
     from headrace.executor.stages import Stages
     from headrace.executor.starting import Starter
-    from headrace.executor.threads import EngineThread, Task
+    from headrace.executor.threads import ExecutorThread, Task
 
 
 class GpuTasks:
@@ -100,7 +100,7 @@ class GpuTasks:
         return None
 
     def _launch_anywhere(
-        self, iteration: Iteration, stream: StreamExecutor, thread: EngineThread
+        self, iteration: Iteration, stream: StreamExecutor, thread: ExecutorThread
     ) -> None:
         if not thread.has_device:
             # Once: it lets go of the interpreter, which takes long to get back.
