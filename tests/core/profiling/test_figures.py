@@ -6,7 +6,7 @@ import pytest
 
 from headrace.profiling.figures import figures_of
 from headrace.profiling.page import page
-from headrace.profiling.recorder import Label, Recorder, Setup
+from headrace.profiling.recorder import Label, ProfileRecorder, Setup
 from headrace.profiling.rows import SpanRows
 from headrace.profiling.timeline import timeline, written
 
@@ -16,7 +16,7 @@ MS = 1_000_000
 @pytest.fixture
 def recorder():
     """Ten batches of 8 samples, one every 10 ms; the consumer waits for 4 ms of them."""
-    made = Recorder(Setup(name="pipeline 1", batch_size=8, threads=2, depth=2, processors=4))
+    made = ProfileRecorder(Setup(name="pipeline 1", batch_size=8, threads=2, depth=2, processors=4))
     made.add_labels(
         [
             Label("fn.readers.file", "reader", 0, "train.py:3"),
@@ -83,7 +83,7 @@ def test_a_source_takes_time_of_its_consumer(recorder):
 
 
 def test_nothing_follows_from_one_batch():
-    made = Recorder()
+    made = ProfileRecorder()
     made.add_labels([Label("wait for a batch", "take")])
     made.lane("consumer").note(0, 0, 0, 1, 0, MS, 0)
     assert figures_of(made).batches == 0
@@ -130,7 +130,7 @@ def test_the_page_needs_nothing_else_and_names_what_there_is(recorder):
 
 
 def test_processes_that_follow_one_another_count_as_one():
-    made = Recorder(Setup(batch_size=4, threads=1, workers="processes"))
+    made = ProfileRecorder(Setup(batch_size=4, threads=1, workers="processes"))
     made.add_labels([Label("samples of stage 0", "chunk"), Label("wait for a batch", "take")])
     own = SpanRows()
     own.note(0, 1, 4, 0, 10 * MS, 20 * MS, 5 * MS)

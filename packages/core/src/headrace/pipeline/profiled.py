@@ -11,7 +11,7 @@ from headrace.executor.executor import Executor
 from headrace.executor.processes.choice import processors
 from headrace.pipeline.input_queues import InputQueues
 from headrace.profiling.profile import current_profile
-from headrace.profiling.recorder import Label, Recorder, Setup
+from headrace.profiling.recorder import Label, ProfileRecorder, Setup
 from headrace.profiling.rows import SpanRows
 from headrace.tensors.gpu.runtime import is_available
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class ProfiledInputQueues(InputQueues):
     """`InputQueues` that note how long external sources take."""
 
-    def record(self, recorder: Recorder) -> None:
+    def record(self, recorder: ProfileRecorder) -> None:
         """Have rows go to a recorder."""
         names = ", ".join(node.name for node, _ in self._fed)
         kind = "source" if any(node.input_queue.has_source for node, _ in self._fed) else "engine"
@@ -54,7 +54,7 @@ class Profiling:
         self.is_on = self._profile is not None
         self.make_executor: Callable[..., Executor] = Executor
         self.make_queues: Callable[..., InputQueues] = InputQueues
-        self._recorder = Recorder()
+        self._recorder = ProfileRecorder()
         if self._profile is not None:
             from headrace.executor.profiled.executor import ProfiledExecutor
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headrace.profiling.figures import Figures
-from headrace.profiling.recorder import Recorder
+from headrace.profiling.recorder import ProfileRecorder
 
 _WIDTH = 1000
 _BATCHES = 4
@@ -47,7 +47,7 @@ def queue_drawing(figures: Figures) -> str:
     )
 
 
-def threads_drawing(recorder: Recorder, colours: dict[str, int]) -> str:
+def threads_drawing(recorder: ProfileRecorder, colours: dict[str, int]) -> str:
     """Draw the work of each thread and worker process during a few batches in the middle."""
     labels = list(recorder.labels)
     lanes = {name: rows.array() for name, rows in list(recorder.lanes.items())}

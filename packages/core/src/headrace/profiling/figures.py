@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from headrace.profiling.recorder import Label, Recorder, Setup
+from headrace.profiling.recorder import Label, ProfileRecorder, Setup
 from headrace.profiling.rows import SPAN
 
 _WORK = ("operator", "reader", "callback")
 _FREE_NANOSECONDS = 20_000
 """Longest wait for the interpreter that counts as finding it free; it takes a few microseconds."""
 _PROCESS = "worker process "
-"""Prefix of worker processes' lanes, from `Recorder.process`."""
+"""Prefix of worker processes' lanes, from `ProfileRecorder.process`."""
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class Figures:
         return self.samples / self.seconds if self.seconds else 0.0
 
 
-def figures_of(recorder: Recorder) -> Figures:
+def figures_of(recorder: ProfileRecorder) -> Figures:
     """The figures of a pipeline, which may still run."""
     setup, labels = recorder.setup, list(recorder.labels)
     lanes = {name: rows.array() for name, rows in list(recorder.lanes.items())}
@@ -167,7 +167,7 @@ def figures_of(recorder: Recorder) -> Figures:
     return found
 
 
-def window_of(recorder: Recorder, takes: np.ndarray) -> tuple[int, int]:
+def window_of(recorder: ProfileRecorder, takes: np.ndarray) -> tuple[int, int]:
     """Begin and end of what is looked at: the first batch is left out, which starts everything."""
     begin = int(takes["end"][0])
     for rows in list(recorder.lanes.values()):

@@ -8,13 +8,13 @@ from headrace._version import __version__
 from headrace.profiling.advice import Advice, advice_for
 from headrace.profiling.drawings import COLOURS, queue_drawing, threads_drawing
 from headrace.profiling.figures import Figures, LaneTime, OperatorTime, figures_of
-from headrace.profiling.recorder import Recorder
+from headrace.profiling.recorder import ProfileRecorder
 from headrace.profiling.style import STYLE
 
 _WAITS = (("works", "at work"), ("waits", "waits"), ("asks", "asks sources"), ("idle", "idle"))
 
 
-def page(recorders: list[Recorder]) -> str:
+def page(recorders: list[ProfileRecorder]) -> str:
     """The page of all pipelines."""
     sections = "".join(_section(recorder) for recorder in recorders)
     return (
@@ -26,7 +26,7 @@ def page(recorders: list[Recorder]) -> str:
     )
 
 
-def _section(recorder: Recorder) -> str:
+def _section(recorder: ProfileRecorder) -> str:
     figures = figures_of(recorder)
     colours = {
         o.label.name: k % (COLOURS - 1)
@@ -194,7 +194,7 @@ def _operator_row(o: OperatorTime, whole: float, colours: dict[str, int]) -> str
     )
 
 
-def _threads(recorder: Recorder, colours: dict[str, int]) -> str:
+def _threads(recorder: ProfileRecorder, colours: dict[str, int]) -> str:
     drawing = threads_drawing(recorder, colours)
     if not drawing:
         return ""

@@ -11,7 +11,7 @@ from typing import Any, Self
 from headrace.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from headrace.profiling.advice import Advice, advice_for
 from headrace.profiling.figures import Figures, figures_of
-from headrace.profiling.recorder import Recorder
+from headrace.profiling.recorder import ProfileRecorder
 
 _SUFFIXES = (".html", ".json")
 _current: list[Profile] = []
@@ -38,7 +38,7 @@ class Profile:
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = None if path is None else _checked(path)
-        self.recorders: list[Recorder] = []
+        self.recorders: list[ProfileRecorder] = []
         """One for each pipeline, in the order in which they were built."""
         self._lock = threading.Lock()
         self._is_open = False
@@ -118,13 +118,13 @@ class Profile:
         beside.write_text(written(self.timeline()), encoding="utf-8")
         return [target, beside]
 
-    def begin(self, recorder: Recorder) -> None:
+    def begin(self, recorder: ProfileRecorder) -> None:
         """Take in the record of a pipeline that is being built."""
         with self._lock:
             self.recorders.append(recorder)
             recorder.setup.name = f"pipeline {len(self.recorders)}"
 
-    def ended(self, recorder: Recorder) -> None:
+    def ended(self, recorder: ProfileRecorder) -> None:
         """Write the files, as a pipeline has ended, unless a ``with`` statement does that later."""
         if self.path is not None and not self._is_open and recorder in self.recorders:
             self.save()

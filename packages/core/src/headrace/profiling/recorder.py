@@ -54,7 +54,7 @@ class Setup:
 
 
 @dataclass(eq=False)
-class Recorder:
+class ProfileRecorder:
     """Rows of all threads and processes of one pipeline.
 
     Threads write to rows of their own, without a lock; the lock guards the lists.

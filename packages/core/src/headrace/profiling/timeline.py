@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from headrace.profiling.recorder import Label, Recorder
+from headrace.profiling.recorder import Label, ProfileRecorder
 
 
-def timeline(recorders: list[Recorder]) -> dict[str, Any]:
+def timeline(recorders: list[ProfileRecorder]) -> dict[str, Any]:
     """All that was recorded.
 
     A pipeline is a process of the timeline, each of its threads and worker processes a row;
@@ -40,7 +40,7 @@ def written(trace: dict[str, Any]) -> str:
     return f'{{"displayTimeUnit":"{trace["displayTimeUnit"]}","traceEvents":[\n{lines}\n]}}\n'
 
 
-def _lanes(recorder: Recorder) -> list[tuple[str, Any]]:
+def _lanes(recorder: ProfileRecorder) -> list[tuple[str, Any]]:
     """The consumer first, then threads, then worker processes."""
     order = {"consumer": 0}
     return sorted(
@@ -71,7 +71,7 @@ def _spans(rows: Any, labels: list[Label], pid: int, tid: int) -> Iterator[dict[
         }
 
 
-def _counters(recorder: Recorder, pid: int) -> Iterator[dict[str, Any]]:
+def _counters(recorder: ProfileRecorder, pid: int) -> Iterator[dict[str, Any]]:
     for look in recorder.looks.array().tolist():
         time, queued, ready, used, idle, device, resident, waited, _ = look
         shown: dict[str, dict[str, float]] = {

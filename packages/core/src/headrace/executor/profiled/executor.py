@@ -12,7 +12,7 @@ from headrace.executor.profiled.sampler import Sampler
 from headrace.executor.profiled.tasks import ProfiledStages, ProfiledTasks
 from headrace.executor.programs import Programs
 from headrace.executor.threads import forks
-from headrace.profiling.recorder import Label, Recorder
+from headrace.profiling.recorder import Label, ProfileRecorder
 from headrace.profiling.rows import SpanRows
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class ProfiledPrograms(Programs):
     """`Programs` whose stages on a GPU note what they do."""
 
-    recorder: Recorder
+    recorder: ProfileRecorder
 
     def _gpu_class(self) -> type[GpuProgram]:
         from headrace.executor.profiled.gpu import ProfiledGpuProgram
@@ -50,7 +50,9 @@ class ProfiledExecutor(Executor):
     stages_class = ProfiledStages
     tasks_class = ProfiledTasks
 
-    def __init__(self, profile: Profile, recorder: Recorder, *args: Any, **arguments: Any) -> None:
+    def __init__(
+        self, profile: Profile, recorder: ProfileRecorder, *args: Any, **arguments: Any
+    ) -> None:
         super().__init__(*args, **arguments)
         self._profile = profile
         self.recorder = recorder

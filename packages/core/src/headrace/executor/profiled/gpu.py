@@ -14,14 +14,14 @@ from headrace.profiling.recorder import Label
 if TYPE_CHECKING:
     from headrace.executor.gpu.program import _Prepared, _Run
     from headrace.executor.iteration import Iteration
-    from headrace.profiling.recorder import Recorder
+    from headrace.profiling.recorder import ProfileRecorder
     from headrace.tensors.gpu.queue import Queue
 
 
 class ProfiledGpuProgram(GpuProgram):
     """A `GpuProgram` that notes each operator's launch; its ranges are seen by NVTX tools."""
 
-    def record(self, recorder: Recorder) -> None:
+    def record(self, recorder: ProfileRecorder) -> None:
         """Have rows go to a recorder; called before the first run."""
         numbers = {id(node): k for k, node in enumerate(self.plan.nodes)}
         labels = [

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headrace.executor.processes.messages import TaskResult
     from headrace.executor.processes.pipeline_processes import WorkerProcesses
     from headrace.executor.processes.remote import SentSamples
-    from headrace.profiling.recorder import Recorder
+    from headrace.profiling.recorder import ProfileRecorder
 
 
 class ProfiledRemoteRunner(RemoteRunner):
@@ -28,7 +28,7 @@ class ProfiledRemoteRunner(RemoteRunner):
         processes: WorkerProcesses,
         own: SampleRunner,
         *,
-        recorder: Recorder,
+        recorder: ProfileRecorder,
         base: int,
         engine: int,
         waiting: int,

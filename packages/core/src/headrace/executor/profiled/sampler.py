@@ -13,7 +13,7 @@ import numpy as np
 
 from headrace.executor.iteration import DONE
 from headrace.executor.processes.pool import POOL
-from headrace.profiling.recorder import Recorder, processor_wait_nanoseconds, resident_bytes
+from headrace.profiling.recorder import ProfileRecorder, processor_wait_nanoseconds, resident_bytes
 
 if TYPE_CHECKING:
     from headrace.executor.iteration import Iteration
@@ -41,7 +41,7 @@ class Sampler:
 
     def __init__(
         self,
-        recorder: Recorder,
+        recorder: ProfileRecorder,
         queue: deque[Iteration],
         memory: PipelineMemory,
         *,

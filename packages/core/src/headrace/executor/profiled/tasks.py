@@ -10,7 +10,7 @@ from headrace.executor.cpu.profiled_runner import ProfiledRunner
 from headrace.executor.cpu.tasks import CpuTasks
 from headrace.executor.profiled.remote import ProfiledRemoteRunner
 from headrace.executor.stages import Stages
-from headrace.profiling.recorder import Label, Recorder
+from headrace.profiling.recorder import Label, ProfileRecorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 class ProfiledTasks(CpuTasks):
     """`CpuTasks` whose runners note what they do."""
 
-    recorder: Recorder
+    recorder: ProfileRecorder
     """Destination of rows; set before threads begin."""
 
-    def record(self, recorder: Recorder) -> None:
+    def record(self, recorder: ProfileRecorder) -> None:
         """Have rows go to a recorder, from now on; no thread has begun."""
         self.recorder = recorder
         self._bases: dict[Program, int] = {}
@@ -89,9 +89,9 @@ class ProfiledTasks(CpuTasks):
 class ProfiledStages(Stages):
     """`Stages` that note how long operators take which work on whole batches."""
 
-    recorder: Recorder
+    recorder: ProfileRecorder
 
-    def record(self, recorder: Recorder) -> None:
+    def record(self, recorder: ProfileRecorder) -> None:
         """Have rows go to a recorder, from now on; no thread has begun."""
         self.recorder = recorder
         self._codes: dict[int, int] = {}
