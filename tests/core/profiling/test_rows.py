@@ -1,6 +1,6 @@
 import numpy as np
 
-from headrace.profiling.rows import SPAN, Looks, SharedRows, SpanRows
+from headrace.profiling.rows import SPAN, Observations, SharedRows, SpanRows
 
 
 def test_rows_come_back_as_they_were_noted():
@@ -16,7 +16,7 @@ def test_rows_come_back_as_they_were_noted():
 
 
 def test_the_oldest_rows_are_dropped_when_there_are_very_many():
-    rows = Looks(rows=2)
+    rows = Observations(rows=2)
     for k in range(200):
         rows.note(k, 0, 0, 0, 0, 0, 0, -1, -1)
     times = rows.array()["time"].tolist()

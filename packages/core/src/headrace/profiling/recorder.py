@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headrace.profiling.rows import Looks, SharedRows, SpanRows
+from headrace.profiling.rows import Observations, SharedRows, SpanRows
 
 
 class Label(NamedTuple):
@@ -64,7 +64,7 @@ class ProfileRecorder:
     labels: list[Label] = field(default_factory=list)
     lanes: dict[str, SpanRows] = field(default_factory=dict)
     """By the name of the thread or process."""
-    looks: Looks = field(default_factory=Looks)
+    looks: Observations = field(default_factory=Observations)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _own: dict[int, SpanRows] = field(default_factory=dict, repr=False)
     """By the number of a thread, while it lives."""

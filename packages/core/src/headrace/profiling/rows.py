@@ -118,7 +118,7 @@ class SpanRows(RowBuffer):
         self.note(code, iteration, samples, first, begin, perf_counter_ns(), used)
 
 
-class Looks(RowBuffer):
+class Observations(RowBuffer):
     """Rows of `LOOK`, of the sampler."""
 
     def __init__(self, rows: int = _ROWS_A_BLOCK) -> None:
