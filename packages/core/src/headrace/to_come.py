@@ -19,7 +19,7 @@ REPOSITORY = "https://github.com/headrace/headrace"
 DOCUMENTS = f"{REPOSITORY}/blob/main/docs"
 
 
-class Absent(NamedTuple):
+class MissingFeature(NamedTuple):
     """Something that DALI has."""
 
     what: str
@@ -35,7 +35,7 @@ PLUGINS = {
 """Modules that distributions of their own bring: their names, and what is in them."""
 
 MODULES = {
-    "headrace.experimental.torchvision": Absent(
+    "headrace.experimental.torchvision": MissingFeature(
         "transforms with the interface of torchvision",
         "The operators below `fn` and dynamic mode do the same work.",
     ),
@@ -165,7 +165,7 @@ def missing_module(name: str) -> MissingModuleError | None:
     return ModuleNotReleasedError(_text(name, absent), name=name)
 
 
-def _text(name: str, absent: Absent) -> str:
+def _text(name: str, absent: MissingFeature) -> str:
     instead = f"Meanwhile: {absent.instead} " if absent.instead else ""
     return (
         f"`{name}` ({absent.what}) is to come: DALI 2.4 has it, this version of Headrace does not. "
@@ -173,11 +173,13 @@ def _text(name: str, absent: Absent) -> str:
     )
 
 
-def _operators_to_come(name: str) -> Absent | None:
+def _operators_to_come(name: str) -> MissingFeature | None:
     """A module of operators, such as `headrace.fn.noise`, of which there is none yet."""
     for root in ("headrace.fn.", "headrace.ops.", "headrace.experimental.dynamic."):
         if name.startswith(root):
             dotted = name.removeprefix(root)
             if any(operator.startswith(f"{dotted}.") for operator in DALI_CLASSES):
-                return Absent("operators", f"{DOCUMENTS}/support-matrix.md lists what there is.")
+                return MissingFeature(
+                    "operators", f"{DOCUMENTS}/support-matrix.md lists what there is."
+                )
     return None
