@@ -18,7 +18,7 @@ class CommandError(Exception):
     """Error in the command that the user typed, in one line."""
 
 
-class Found(NamedTuple):
+class PipelineSource(NamedTuple):
     """Something in a script that pipelines can be had from."""
 
     spec: str
@@ -59,7 +59,7 @@ class Found(NamedTuple):
             raise CommandError(f"`{self.spec}` needs {' and '.join(missing)}: add {flags}")
 
 
-def find(spec: str) -> Found:
+def find(spec: str) -> PipelineSource:
     """Return the pipeline source that `spec` names, as ``train.py:pipeline`` does.
 
     Without a name, the script must contain exactly one.
@@ -71,12 +71,12 @@ def find(spec: str) -> Found:
     if not name:
         if len(known) == 1:
             ((name, value),) = known.items()
-            return Found(spec, name, value)
+            return PipelineSource(spec, name, value)
         raise CommandError(
             f"Say which pipeline of {path.name} is meant: {path.name}:NAME. It has: {listed}."
         )
     if name in known:
-        return Found(spec, name, known[name])
+        return PipelineSource(spec, name, known[name])
     if hasattr(module, name):
         kind = type(getattr(module, name)).__name__
         raise CommandError(
