@@ -20,7 +20,7 @@ from headrace.graph.seeds import assign_seeds
 from headrace.graph.user_line import stack_level
 from headrace.pipeline.debug_cache import OperatorCache
 from headrace.pipeline.debug_comparison import ORDER
-from headrace.pipeline.debug_run import Run, Trace
+from headrace.pipeline.debug_run import DebugIteration, Trace
 from headrace.pipeline.input_queues import source_name, unknown_source
 from headrace.pipeline.output_checks import OutputChecks
 from headrace.pipeline.outputs import to_output_edges
@@ -98,7 +98,7 @@ class PipelineDebug(Pipeline):
         known = self._ready()
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
-        current = Run(known)
+        current = DebugIteration(known)
         self._push(current)
         try:
             outputs = _as_tuple(self._define_outputs())

@@ -41,7 +41,7 @@ class Trace(GraphScope):
         node.outputs = [DataNodeDebug.made(node, k, None) for k in range(len(node.outputs))]
 
 
-class Run(GraphScope):
+class DebugIteration(GraphScope):
     """One iteration: runs operators as they come."""
 
     def __init__(self, known: OperatorCache) -> None:
