@@ -165,7 +165,7 @@ class BadSamplesError(HeadraceError, RuntimeError):
     Attributes
     ----------
     failures
-        What happened, by position in the batch: errors that say where, with their causes.
+        Errors by position in the batch, with their places and causes.
     """
 
     def __init__(self, failures: dict[int, BaseException]) -> None:

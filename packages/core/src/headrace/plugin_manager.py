@@ -37,7 +37,7 @@ def load_library(library_path: str | os.PathLike[str], global_symbols: bool = Fa
     library_path
         The file, or the folder of a package.
     global_symbols
-        How DALI links compiled libraries; no effect on Python.
+        DALI's mode of linking compiled libraries; no effect on Python.
 
     Raises
     ------

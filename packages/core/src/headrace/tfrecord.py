@@ -38,9 +38,9 @@ class Feature:
     dtype
         `int64`, `string` or `float32`.
     default_value
-        What records have that lack the feature.
+        Value for records that lack the feature.
     has_shape
-        Whether each record has one tensor of `shape`; else a list whose length varies.
+        True if each record has one tensor of `shape`; else a list whose length varies.
     """
 
     shape: tuple[int, ...]
@@ -65,7 +65,7 @@ def FixedLenFeature(shape: Sequence[int], dtype: int, default_value: Any, /) -> 
     dtype
         `int64`, `string` or `float32`.
     default_value
-        What records have that lack the feature: an int, a string or a float.
+        Value for records that lack the feature: an int, a string or a float.
 
     Raises
     ------

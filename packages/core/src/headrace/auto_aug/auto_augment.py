@@ -43,7 +43,7 @@ def auto_augment(
     shape
         Height and width of the images, for all or for each: then translations are shares of it.
     fill_value
-        What comes in from outside of the images; their outermost pixels if `None`.
+        Value of pixels from outside of the images; their outermost pixels if `None`.
     interp_type
         Interpolation of what moves pixels.
     max_translate_abs, max_translate_rel

@@ -37,15 +37,15 @@ def rand_augment(
     data
         uint8 images (HWC) or sequences of them (FHWC).
     n
-        How many.
+        Number of augmentations.
     m
         Magnitude bin, from 0 to ``num_magnitude_bins - 1``.
     num_magnitude_bins
-        How many magnitudes there are.
+        Number of magnitudes.
     shape
         Height and width of the images, for all or for each: then translations are shares of it.
     fill_value
-        What comes in from outside of the images; their outermost pixels if `None`.
+        Value of pixels from outside of the images; their outermost pixels if `None`.
     interp_type
         Interpolation of what moves pixels.
     max_translate_abs, max_translate_rel
@@ -53,7 +53,7 @@ def rand_augment(
     seed
         Of what is drawn.
     monotonic_mag
-        Whether all augmentations become stronger with their bins.
+        True if all augmentations become stronger with their bins.
     excluded
         Names of augmentations that are left out.
     """

@@ -19,13 +19,13 @@ class DisplayOutput(NamedTuple):
     Attributes
     ----------
     name
-        What the user calls it, or its number.
+        The user's name of it, or its number.
     samples
         Arrays in host memory.
     layout
         Layout of a sample, or "".
     size
-        How many samples the batch has.
+        Number of samples of the batch.
     """
 
     name: str

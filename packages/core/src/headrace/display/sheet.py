@@ -69,11 +69,11 @@ def show(
         Layout of a sample, such as ``"CHW"``, for data that has none. Without it, it is guessed
         from the shape.
     labels
-        What to write below each sample, in place of its number and the numbers in other outputs.
+        Caption of each sample, in place of its number and the numbers in other outputs.
     max_samples
-        How many samples of each output to show: the first.
+        Number of samples of each output to show: the first ones.
     columns
-        How many samples stand in a row; 8 by default, 1 for sequences.
+        Number of samples in a row; 8 by default, 1 for sequences.
     size
         Longer side of each picture in pixels. Smaller ones are enlarged by whole factors.
 

@@ -51,9 +51,9 @@ class DataNode:
     Parameters
     ----------
     name
-        What it is called in messages.
+        Its name in messages.
     device
-        Where the batch is wanted: ``"cpu"`` or ``"gpu"``.
+        Device of the batch: ``"cpu"`` or ``"gpu"``.
     source, index
         The operator that makes the batch, and which of its outputs it is.
     ndim, dtype, layout

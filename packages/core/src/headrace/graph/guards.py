@@ -24,9 +24,9 @@ class Term(NamedTuple):
     predicate
         A number for each sample, on the CPU; any but zero is true.
     holds
-        Whether the predicate has to be true, or false.
+        True if the predicate must be true, False if it must be false.
     spreads
-        Whether nodes that read an edge with this term get it from there, as those that read what
+        True if nodes that read an edge with this term get it from there, as those that read what
         `headrace.graph.branches.split` makes; others are written within the branch.
     """
 

@@ -94,10 +94,10 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         Workers of parallel external sources: their number; how processes are started (``"fork"``,
         ``"spawn"``, ``"forkserver"``); what packs the sources for those that are started anew.
     py_worker_timeout_seconds : float, optional
-        How long such a process, or one of ``workers="processes"``, may neither return nor compute;
+        Time such a process, or one of ``workers="processes"``, may neither return nor compute;
         any time if None.
     output_dtype, output_ndim, output_layout
-        What outputs must be, one value for all or one for each; checked in every iteration.
+        Required properties of outputs, one value for all or one for each; checked in every iteration.
         Element types as `types.as_data_type` takes them.
     exec_dynamic : bool, optional
         DALI's choice of executor. Here there is one, whose outputs always stay valid.
@@ -105,26 +105,26 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
     fuse : bool
         Merge neighbouring operators where the result stays bit-identical. Off for debugging.
     on_bad_sample : {"raise", "skip", "replace"}
-        What to do with a sample that cannot be read, decoded or processed: raise an error; drop it
+        Treatment of a sample that cannot be read, decoded or processed: raise an error; drop it
         and refill the batch from the reader; or use a good sample from before it, of the batch or,
         where all of that is bad, of the data set. Its row takes the place of the bad one in all
         outputs, also those of external sources and random operators. See `bad_samples`.
     workers : {"threads", "processes"}, optional
-        What carries samples through operators on the CPU: threads, or as many worker processes,
+        Carriers of samples through operators on the CPU: threads, or as many worker processes,
         which share no interpreter; all pipelines of a program share them. A graph that cannot
         travel stays in threads, as `counters` says. Where it is not given,
         ``HEADRACE_WORKERS`` decides, and else the engine: processes from two threads and
         processors on, where all operators are the library's. Given here, ``"processes"`` call the
         functions of `fn.python_function`, too, where these can be pickled.
     random_numbers : {"headrace", "dali"}, optional
-        Whose numbers random operators draw: those of Headrace, or those that DALI draws for the
+        Numbers that random operators draw: those of Headrace, or those that DALI draws for the
         same seeds, for comparisons with it. ``HEADRACE_RANDOM_NUMBERS`` decides where it is not
         given, and Headrace's are the default.
     profile : path or headrace.profiling.Profile, optional
         Record what the pipeline spends its time on, and when it ends, write a page of HTML to this
         path, and a timeline beside it; see `headrace.profile`.
     memory_limit_bytes : int or dict, optional
-        How much memory batches may take: of the host and of the GPU, each, or as a dictionary with
+        Memory that batches may take: of the host and of the GPU, each, or as a dictionary with
         the keys ``"host"`` and ``"device"``. Where batches in progress, those that wait to be
         taken, those that the user still has, and one more would exceed it, nothing is begun until
         the next batch is asked for. There is always one in progress, however large it is.

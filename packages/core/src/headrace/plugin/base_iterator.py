@@ -100,7 +100,7 @@ class _DaliBaseIterator(_Base):
         With `size`: whether the pipelines repeat samples at the end of an epoch, so that the next
         one begins with a full batch.
     last_batch_policy
-        What to do with a last batch that has too few samples.
+        Treatment of a last batch that has too few samples.
     prepare_first_batch
         Get the first batch right now, so that the pipelines start to work.
     output_map

@@ -56,9 +56,9 @@ def found_state(
     Parameters
     ----------
     restored
-        What each of its pipelines goes on from.
+        Checkpoint that each of its pipelines continues from.
     counter
-        What counts its epochs.
+        Counter of its epochs.
 
     Raises
     ------

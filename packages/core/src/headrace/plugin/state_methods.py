@@ -57,7 +57,7 @@ class StateMethods:
         Parameters
         ----------
         state
-            What `state_dict` has returned, of an iterator over pipelines with the same readers,
+            Result of `state_dict` of an iterator over pipelines with the same readers,
             sources and random operators, as many, and in the same order; or, with `reader_name`,
             over another number of shards, each a pipeline's.
 

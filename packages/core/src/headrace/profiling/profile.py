@@ -27,7 +27,7 @@ class Profile:
     Parameters
     ----------
     path
-        Where the page goes (``.html``; the timeline goes beside it, with the suffix
+        File of the page (``.html``; the timeline goes beside it, with the suffix
         ``.trace.json``), or the timeline alone (``.json``). None to write nothing: see `save`.
 
     Raises
@@ -136,7 +136,7 @@ def profile(path: str | os.PathLike[str] | None = None) -> Profile:
     Parameters
     ----------
     path
-        Where the page goes; see `Profile`.
+        File of the page; see `Profile`.
     """
     return Profile(path)
 

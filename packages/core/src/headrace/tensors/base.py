@@ -128,7 +128,7 @@ class TensorBase(TypedData):
         Returns
         -------
         bool
-            Whether there was anything to remove.
+            True if there was anything to remove.
 
         Raises
         ------

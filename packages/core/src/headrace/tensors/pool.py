@@ -85,7 +85,7 @@ class Reserve:
     Attributes
     ----------
     is_released
-        Whether nothing is taken from it any more, nor kept for later requests.
+        True if nothing is taken from it any more, nor kept for later requests.
     """
 
     def __init__(self, pool: HostPool, block: Block) -> None:

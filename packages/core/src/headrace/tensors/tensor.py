@@ -44,7 +44,7 @@ class TensorCPU(TensorBase):
     layout
         One letter for each axis, such as ``"HWC"``.
     is_pinned
-        Whether the memory is page-locked; needs a GPU. Other libraries are told so.
+        True if the memory is page-locked; needs a GPU. Other libraries are told so.
 
     Raises
     ------

@@ -51,9 +51,9 @@ class TensorListCPU(TensorListBase[TensorCPU]):
     layout
         Layout of a sample. If None or "", that of `data`.
     contiguous
-        Whether a list of samples is copied into one piece of memory; otherwise they are shared.
+        Copy a list of samples into one piece of memory; otherwise they are shared.
     is_pinned
-        Whether the memory of an array is page-locked; needs a GPU.
+        True if the memory of an array is page-locked; needs a GPU.
 
     Raises
     ------
@@ -343,7 +343,7 @@ class TensorListCPU(TensorListBase[TensorCPU]):
         layout
             Layout of a sample.
         contiguous
-            Whether to copy the samples into one piece of memory; otherwise they are shared.
+            Copy the samples into one piece of memory; otherwise they are shared.
         """
         samples = []
         for number, item in enumerate(list_of_objects):

@@ -65,7 +65,7 @@ def Constant(
     layout
         Layout of each sample.
     device
-        Where the constant is produced.
+        Device of the constant.
     **kwargs
         Arguments of the operator `fn.constant`, such as `name`.
 

@@ -106,7 +106,7 @@ class DALIImageType(DALIEnum):
     YCbCr
         Brightness and two differences of colours, from 16 to 235 and 240 (ITU-R BT.601).
     ANY_DATA
-        Whatever the file has: its number of channels, and its values as they are.
+        Format of the file: its number of channels, and its values as they are.
     """
 
     RGB = 0

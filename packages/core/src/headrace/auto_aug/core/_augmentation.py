@@ -152,9 +152,9 @@ class Augmentation:
         Parameters
         ----------
         magnitude_bin
-            Which magnitude: a number for all samples or for each, or a `signed_bin`.
+            Index of the magnitude: a number for all samples or for each, or a `signed_bin`.
         num_magnitude_bins
-            How many magnitudes there are.
+            Number of magnitudes.
         **kwargs
             Further arguments of the function.
         """

@@ -27,7 +27,7 @@ def select(
     selected_op_idx
         One number for each sample, on the CPU.
     op_args, op_kwargs
-        What they are called with; each gets those keywords that it takes.
+        Their arguments; each gets those keywords that it takes.
     """
     if not ops:
         raise ArgumentValueError("There is no augmentation to select from.")

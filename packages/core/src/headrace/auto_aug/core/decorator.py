@@ -43,12 +43,12 @@ def augmentation(
         First and last magnitude, which bins are spread evenly between, or an array with all.
         Without it, the parameter is `None`.
     randomly_negate
-        Whether magnitudes get a random sign.
+        True if magnitudes get a random sign.
     mag_to_param
         Makes a parameter (a number or an array) of a magnitude, once for each when the pipeline is
         defined.
     param_device
-        Where the parameter is wanted: ``"cpu"``, as when it is not given, ``"gpu"``, or
+        Device of the parameter: ``"cpu"``, as when it is not given, ``"gpu"``, or
         ``"auto"``, where the data is.
     name
         That of the function when not given.

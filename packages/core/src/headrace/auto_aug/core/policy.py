@@ -20,7 +20,7 @@ class Policy:
     name
         For messages.
     num_magnitude_bins
-        How many magnitudes each augmentation has.
+        Number of magnitudes of each augmentation.
     sub_policies
         Lists of ``(augmentation, probability, magnitude bin or None)``.
     """

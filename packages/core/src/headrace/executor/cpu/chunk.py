@@ -99,7 +99,7 @@ class Group:
     Attributes
     ----------
     positions
-        Which of the chunk's samples they are.
+        Their positions in the chunk.
     values
         For each register the samples: a list, `Rows`, or one lazy value for all of them.
     """

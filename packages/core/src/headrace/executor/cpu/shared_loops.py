@@ -34,19 +34,19 @@ class SharedLoop:
     program, node, iteration
         The operator whose loop it is, where it is run, and the number of the iteration.
     count
-        How many things there are to do.
+        Number of pieces.
     taken
         int64 ``(1,)``: number of pieces taken so far; more once all are.
     part
         Does the pieces that are left.
     called
-        How many threads are on their way to it, or take part besides the one whose loop it is.
+        Number of threads on their way to it or taking part, besides its own.
     helpers
-        How many of them take part.
+        Number of them taking part.
     seconds, processor_seconds
-        What they have taken so far, by the clock and of processors.
+        Their time so far, by the clock and of processors.
     error
-        What has failed.
+        Error, if any.
     """
 
     __slots__ = (
@@ -156,9 +156,9 @@ class ChunkLoops:
     Attributes
     ----------
     seconds
-        What the loops of the present chunk have taken of processors.
+        Processor time of the present chunk's loops.
     helped_seconds, helped_processor_seconds
-        What others have taken for it, by the clock and of processors.
+        Time of other threads for it, by the clock and of processors.
     """
 
     def __init__(self, shared: SharedLoops, program: Program) -> None:

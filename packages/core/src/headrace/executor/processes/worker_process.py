@@ -31,9 +31,9 @@ class LostWorkerError(Exception):
     Attributes
     ----------
     pid
-        What the system called it; 0 if it has not begun.
+        Its process id; 0 if it has not begun.
     hung
-        Whether it did nothing.
+        True if it did nothing.
     """
 
     def __init__(self, pid: int, how: str, *, hung: bool = False) -> None:

@@ -21,7 +21,7 @@ class GpuDevice:
     Attributes
     ----------
     runtime
-        What talks to it.
+        The interface to it.
     memory
         Its memory.
     pinned

@@ -28,7 +28,7 @@ class Foreign:
     Attributes
     ----------
     access
-        How it is read.
+        Access tracking of the memory.
     address
         Of the first element.
     shape

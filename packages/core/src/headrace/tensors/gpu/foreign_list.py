@@ -35,7 +35,7 @@ class ForeignList:
     Attributes
     ----------
     access
-        How they are read.
+        Access tracking of their memory.
     writers
         Streams that they are written on, as far as known.
     pointers

@@ -43,9 +43,9 @@ class DeviceMemory:
     Attributes
     ----------
     address
-        Where it begins, aligned to 256 bytes.
+        Address of the first byte, aligned to 256 bytes.
     size_bytes
-        How long it is, at least what was asked for.
+        Size, at least as requested.
     """
 
     __slots__ = (
@@ -92,7 +92,7 @@ class _Pending:
     Attributes
     ----------
     address
-        Where it begins.
+        Address of the first byte.
     home
         The stream it was taken for, whose work needs no event to come after its own; None if there
         is an event for it, too.
@@ -360,7 +360,7 @@ class PinnedBuffer:
     Attributes
     ----------
     address
-        Where it begins.
+        Address of the first byte.
     view
         The memory as bytes. Not an array: NumPy lets go of the interpreter while it copies more
         than a few hundred elements, and to get it back takes longer than the copy.

@@ -168,7 +168,7 @@ class TensorGPU(TensorBase):
         cuda_stream
             The stream to copy on; the default stream if None.
         non_blocking
-            Whether to return before the copy is done.
+            Return before the copy is done.
         use_copy_kernel
             DALI's hint how to copy; there is one way here.
         """

@@ -56,7 +56,7 @@ class TensorListGPU(TensorListBase[TensorGPU]):
     layout
         Layout of a sample. If None or "", that of `data`.
     contiguous
-        Whether a list of samples is copied into one piece of memory; otherwise they are shared.
+        Copy a list of samples into one piece of memory; otherwise they are shared.
     stream
         The stream that `data` is written on, where `data` does not say.
     device_id
@@ -401,7 +401,7 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         cuda_stream
             The stream to copy on; the default stream if None.
         non_blocking
-            Whether to return before the copy is done.
+            Return before the copy is done.
         use_copy_kernel
             DALI's hint how to copy; there is one way here.
         """
@@ -439,7 +439,7 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         stream
             The stream that is made to wait for those who write the samples; one of our own if None.
         contiguous
-            Whether to copy the samples into one piece of memory; otherwise they are shared.
+            Copy the samples into one piece of memory; otherwise they are shared.
         """
         samples = []
         for number, item in enumerate(list_of_objects):
