@@ -97,7 +97,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         Time such a process, or one of ``workers="processes"``, may neither return nor compute;
         any time if None.
     output_dtype, output_ndim, output_layout
-        Required properties of outputs, one value for all or one for each; checked in every iteration.
+        Requirements on outputs, one value for all or one for each; checked in every iteration.
         Element types as `types.as_data_type` takes them.
     exec_dynamic : bool, optional
         DALI's choice of executor. Here there is one, whose outputs always stay valid.
