@@ -23,6 +23,6 @@ def split(data: Any, *, predicate: DataNode) -> list[DataNode]:
 
 @public
 def merge(if_true: Any, if_false: Any, *, predicate: DataNode) -> DataNode:
-    """Join what came of the two parts of a batch that was split by `predicate`."""
+    """Join the results of the two parts of a batch that was split by `predicate`."""
     schema = find("_conditional.merge")
     return branches.merge(predicate, to_edge(if_true, schema, 0), to_edge(if_false, schema, 1))

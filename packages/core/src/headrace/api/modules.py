@@ -107,7 +107,7 @@ class OperatorNamespace:
         return None
 
     def _unknown(self, module: str, name: str, root: str) -> UnknownOperatorError:
-        """The error for a name that is nothing, with what may have been meant."""
+        """Return the error for an unknown name, with the closest known ones."""
         shown = module.removeprefix("headrace.")
         elsewhere = {self._name_of(s): s for s in self._offered() if not s.hidden}
         if name in elsewhere:

@@ -80,7 +80,7 @@ class DataBlocks:
         self.changes = Changes()
 
     def join(self) -> None:
-        """Leave both branches: everything is what the branches made of it."""
+        """Leave both branches: variables get the joined values."""
         if_true, if_false = self._if_true, self._state(sys._getframe(1))
         changes = self._changes_if_true, self.changes
         self.changes.undo()

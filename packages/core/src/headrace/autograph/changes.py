@@ -74,11 +74,11 @@ class Contents:
         self.key = id(base), ()
 
     def get(self) -> Any:
-        """A copy of what is there."""
+        """Return a copy of the contents."""
         return dict(self.base) if isinstance(self.base, dict) else list(self.base)
 
     def set(self, value: Any) -> None:
-        """Put back, or replace, what is there."""
+        """Replace the contents."""
         if isinstance(self.base, dict):
             self.base.clear()
             self.base.update(value)
@@ -119,7 +119,7 @@ class Changes:
         self.after: dict[tuple[int, Any], Any] = {}
 
     def note(self, slot: Slot) -> None:
-        """Keep what is there, before its first change."""
+        """Record the present value before its first change."""
         if slot.key not in self.slots:
             self.slots[slot.key] = slot
             self.before[slot.key] = slot.get()
@@ -137,7 +137,7 @@ class Changes:
 
 
 def join_changes(if_true: Changes, if_false: Changes, join: Join) -> None:
-    """Make everything what the branches made of it; all is as it was before both."""
+    """Assign the joined values of both branches; everything is as before both when called."""
     slots = {**if_true.slots, **if_false.slots}
     before = {**if_false.before, **if_true.before}
     pending = dict.fromkeys(slots)
@@ -171,7 +171,9 @@ def _containers(value: Any) -> Iterator[Any]:
 
 
 class Changed:
-    """An object whose items and attributes a branch assigns or deletes, which notes that."""
+    """Proxy of an object whose items or attributes a branch assigns or deletes; records these
+    changes.
+    """
 
     __slots__ = ("_headrace",)
 

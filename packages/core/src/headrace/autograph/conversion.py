@@ -21,7 +21,7 @@ from headrace.graph.rewritten import HELPER, is_rewritten
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names)
 )
-"""The flags of code for what is imported from ``__future__``."""
+"""Flags of code for imports from ``__future__``."""
 _lock = threading.Lock()
 _codes: dict[tuple[CodeType, str], CodeType | None] = {}
 """Rewritten code by the user's and its file; `None` where its source is not known."""
@@ -118,7 +118,7 @@ def _rewritten(source: FunctionSource, code: CodeType) -> CodeType:
 
 
 def _strip(node: Definition) -> None:
-    """Leave out what the user's function object has: decorators, defaults, annotations."""
+    """Remove decorators, defaults and annotations, which the user's function object has."""
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [d and ast.Constant(None) for d in node.args.kw_defaults]
     if isinstance(node, ast.FunctionDef):

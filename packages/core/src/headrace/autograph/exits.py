@@ -24,7 +24,7 @@ from headrace.autograph.places import contains
 _N = TypeVar("_N", bound=ast.AST)
 
 RESULT = "_headrace_result"
-"""The variable for what is returned."""
+"""Name of the variable for the return value."""
 
 
 def move_returns(body: list[ast.stmt]) -> list[ast.stmt]:

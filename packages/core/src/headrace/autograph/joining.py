@@ -1,4 +1,4 @@
-"""Joins what two branches made: data is merged, equal values stay, what is left has no value."""
+"""Join of two branches: data is merged, equal values stay, other variables have no value."""
 
 from __future__ import annotations
 

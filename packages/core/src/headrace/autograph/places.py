@@ -67,7 +67,7 @@ class _Finder(ast.NodeVisitor):
     visit_ClassDef = _scope
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """Look no further: what a lambda assigns is its own."""
+        """Skip the body: assignments in a lambda are its own."""
 
     def _comprehension(self, node: ast.AST) -> None:
         self.in_comprehension += 1

@@ -22,7 +22,7 @@ class Branches(Protocol):
     def guarded(
         self, condition: Any, *, holds: bool
     ) -> contextlib.AbstractContextManager[Any, Any]:
-        """Run what is called in the block for the samples for which `condition` is `holds`."""
+        """Run the calls in the block for the samples for which `condition` is `holds`."""
         ...
 
     def merge(self, condition: Any, if_true: Any, if_false: Any, name: str) -> Any:

@@ -104,7 +104,7 @@ class _FunctionRewriter(ExpressionRewriter):
         return self._changed(node)
 
     def _changed(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
-        """An item or attribute; what assigns or deletes it in a branch is noted.
+        """Wrap an item or attribute, so that assignments in a branch are recorded.
 
         Objects that a branch gets hold of itself are its own.
         """

@@ -34,7 +34,7 @@ class PipelineCheckpoint:
     sources: dict[str, Any]
     """Positions of the external sources: `InputQueues.state`."""
     operators: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By a name that says which operator it is: its kind, and what it has of a seed and a state."""
+    """Kind, seed and state of each operator, by a name that identifies it."""
     iterator: dict[str, Any] | None = None
     """Position of the iterator that ran the pipeline, if one did."""
 
@@ -57,7 +57,7 @@ class PipelineCheckpoint:
 
     @classmethod
     def unpacked(cls, data: Any) -> PipelineCheckpoint:
-        """From what `packed` gave."""
+        """Read the result of `packed`."""
         if not isinstance(data, (bytes, bytearray, memoryview, str)):
             raise ArgumentTypeError(
                 f"`checkpoint` is a {type(data).__name__}; expected the bytes that "

@@ -38,13 +38,13 @@ class Sizes(NamedTuple):
 
 
 class Pieces:
-    """Pieces of memory, each counted once, by who is the first to have it."""
+    """Sizes of pieces of memory, each counted once, for its first holder."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
 
     def add(self, batch: Any) -> Sizes:
-        """The size of what is new in a batch: a `BatchBuffer` or a `GpuBatch`."""
+        """Return the size of new memory in a batch: a `BatchBuffer` or a `GpuBatch`."""
         host = device = 0
         if isinstance(batch, GpuBatch):
             for owner in batch.batch.owners:
@@ -55,7 +55,7 @@ class Pieces:
         return Sizes(host, device)
 
     def add_arrays(self, arrays: Iterable[np.ndarray]) -> int:
-        """The bytes of what is new in the memory of arrays, as far as it is of a pool."""
+        """Return the bytes of new memory of arrays, if it is of a pool."""
         total = 0
         for array in arrays:
             memory = memory_of(array)
@@ -70,7 +70,7 @@ class Pieces:
         return is_new
 
     def add_all(self, batches: Iterable[Any]) -> Sizes:
-        """The size of what is new in several."""
+        """Return the size of new memory in several batches."""
         total = Sizes()
         for batch in batches:
             total = total.plus(self.add(batch))
@@ -94,7 +94,7 @@ class PipelineMemory:
             self._shares["pinned"] = device.pinned
 
     def add_shares(self, **shares: HostPool | None) -> None:
-        """Count what is taken through these, too."""
+        """Count memory taken through these shares, too."""
         self._shares.update({k: share for k, share in shares.items() if share is not None})
 
     def in_use(self) -> Sizes:

@@ -22,7 +22,7 @@ class _Link(NamedTuple):
     """One error of a chain of causes."""
 
     packed: bytes
-    """The error, or what is most like it of all that can be pickled."""
+    """The pickled error, or its closest base that can be pickled."""
     plain: bytes
     """Replacement for a parent that cannot unpickle it."""
     is_expected: bool

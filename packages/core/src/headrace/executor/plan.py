@@ -67,10 +67,10 @@ class Plan:
     seeds: dict[int, int]
     """Seed of each random operator, by ``id(node)``."""
     parsed: dict[int, tuple[int, ...]]
-    """The registers of what the parser of a reader is handed, by ``id(node)``."""
+    """Registers that the parser of a reader reads, by ``id(node)``."""
     reduced: dict[int, tuple[int, ...]]
-    """By ``id(node)``, the registers of what an operator finds out about the batch, and then works
-    with sample by sample."""
+    """By ``id(node)``, the registers with an operator's result for the whole batch, which it then
+    uses sample by sample."""
     hints: dict[int, int]
     """Bytes that a sample takes on registers that become batches, as far as it was told ahead."""
     on_gpu: list[bool]
@@ -81,7 +81,7 @@ class Plan:
     """Nodes, by ``id(node)``, that a warning was given of."""
 
     def warn(self, node: OpNode, text: str) -> None:
-        """Warn, once and at the line that made `node`, of what is hardly meant."""
+        """Warn, once and at the line that made `node`, of a likely mistake."""
         if id(node) not in self.warned:
             self.warned.add(id(node))
             place = node.user_line.partition(" in ")[0]

@@ -33,7 +33,7 @@ class SamplePlans:
         self._rows: list[Any] | None = None
         self._shapes: Sequence[Sequence[tuple[int, ...]]] | None = None
         self._numbers: dict[int, int] | None = None
-        """By position in the chunk which plan is whose, where some samples of it have none."""
+        """Index of the plan by position in the chunk, if some samples have none."""
 
     @classmethod
     def of_rows(

@@ -26,16 +26,16 @@ class Programs:
         self._fuse = fuse
         self._threads = threads
         self._programs: dict[tuple[Any, ...], Any] = {}
-        """By number of a stage, what makes it, and types of registers."""
+        """By number of a stage, its maker, and types of registers."""
         self._making = threading.Lock()
-        """Held while a program is made; what is there already is found without it."""
+        """Held while a program is made; existing ones are found without it."""
         self._last: dict[tuple[int, Any, Any], tuple[list[Spec | None], Choices, Any]] = {}
 
     def on_cpu(
         self, iteration: Iteration, number: int, part: tuple[int, ...] = (), *, whole: bool = True
     ) -> Program:
-        """The program of stage `number`, for the types of all data that `iteration` has; or of what
-        is left of the stage, see `Program.late`.
+        """Return the program of stage `number`, for the types of all data of `iteration`; or of the
+        rest of the stage, see `Program.late`.
 
         Without `whole`, all that may fail for a sample is done sample by sample.
         """

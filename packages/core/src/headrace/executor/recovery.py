@@ -36,7 +36,7 @@ class Recovery:
         return self._policy != "raise"
 
     def mend(self, iteration: Iteration, error: BaseException) -> str:
-        """Mend what a stage on the GPU failed on, so that it can try again."""
+        """Repair the failed samples of a stage on the GPU, so that it can try again."""
         failures = getattr(error, "failures", None)
         stage = self._plan.stages[iteration.stage]
         if not failures:
@@ -75,7 +75,7 @@ class Recovery:
         return AGAIN
 
     def _replace(self, iteration: Iteration, first: BaseException) -> str:
-        """Record what takes the place of failed samples; see `Iteration.replacements`."""
+        """Record the replacements of failed samples; see `Iteration.replacements`."""
         found = find_replacements(
             iteration.size, iteration.replacements.keys() | iteration.failures.keys()
         )

@@ -53,7 +53,7 @@ class Consumer:
 
 
 class Schedule:
-    """Scheduled iterations, and what comes next for each. All methods hold the monitor's lock."""
+    """Scheduled iterations, and the next step of each. All methods hold the monitor's lock."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Schedule:
         self.is_awaited = False
         """True if a thread waits for running samples, and not just for whole iterations."""
         self.first_stream = ""
-        """The stream whose thread begins iterations, where workers have nothing to do before it."""
+        """Stream whose thread begins iterations, if workers have no work before it."""
         self.reads_files = False
         """True if files of whole batches are read before that stream."""
         self.in_order = stages_in_order(plan)
@@ -117,7 +117,7 @@ class Schedule:
         return len(self.queue)
 
     def widen(self) -> bool:
-        """Have one more iteration in progress, if that is what workers wait for."""
+        """Allow one more iteration in progress, if workers wait for that."""
         tuner = self.tuner
         if not (self.consumer.is_inside and tuner.now < tuner.most):
             return False
@@ -276,7 +276,7 @@ class Schedule:
                 stream.notify()
 
     def tell_progress(self) -> None:
-        """Tell who waits for running samples that some have been done."""
+        """Notify a thread that waits for running samples of finished ones."""
         if self.is_awaited:
             self.monitor.finished.notify_all()
 

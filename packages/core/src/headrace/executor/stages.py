@@ -1,4 +1,4 @@
-"""From stage to stage: what an iteration finds in one, and where it goes from there."""
+"""Transitions between stages: inputs of an iteration in each, and its next stage."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class Stages:
         self._only_feeds = [fed_registers(plan, stage) for stage in plan.stages]
 
     def enter(self, iteration: Iteration, number: int, part: tuple[int, ...] = ()) -> Program:
-        """Make a stage on the CPU ready: memory, constants, what is drawn for the whole batch; or
-        what is left of it, see `Program.late`.
+        """Prepare a stage on the CPU: memory, constants, draws for the whole batch; or the rest of
+        it, see `Program.late`.
         """
         size = iteration.size
         program = planned_program(
@@ -85,7 +85,7 @@ class Stages:
         return program
 
     def complete(self, iteration: Iteration, program: Program) -> Program | str | None:
-        """Deal with failures, run batch operators; return what comes next."""
+        """Handle failures, run batch operators; return the next step."""
         if iteration.failures:
             again = self._recovery.resolve(iteration)
             if again:
@@ -114,7 +114,7 @@ class Stages:
         )
 
     def mend(self, iteration: Iteration, error: BaseException) -> Program | str | None:
-        """Deal with failed samples of a stage on the GPU; return what comes next."""
+        """Handle failed samples of a stage on the GPU; return the next step."""
         again = self._recovery.mend(iteration, error)
         if again:
             assert iteration.first_program is not None
@@ -173,7 +173,7 @@ class Stages:
         return self._nothing_on_gpu(spec)
 
     def _pass_fed(self, iteration: Iteration, number: int) -> bool:
-        """Hand on what was fed, if it is all that a stage does and is on the GPU already."""
+        """Pass fed batches on, if a stage does nothing else and they are on the GPU already."""
         registers, fed = self._only_feeds[number], iteration.fed
         for r in registers:
             if isinstance(fed[r], BatchBuffer):

@@ -1,4 +1,4 @@
-"""Counters of a running pipeline, and the memory of what its operators make."""
+"""Counters of a running pipeline, and the memory of its operators' outputs."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def serve(
     ready: threading.Condition | LifoCondition,
     sources: Sequence[weakref.ref[Any]],
 ) -> None:
-    """Do in this thread what there is to do, until the executor shuts down or is gone.
+    """Run tasks in this thread, until the executor shuts down or is gone.
 
     A waiting thread does not keep its executor alive: what a source refers to may be the pipeline
     itself, which could then never be deleted.

@@ -1,4 +1,4 @@
-"""Floor 4: what the user's definition says, before anything runs."""
+"""Floor 4: the graph of the user's definition, before anything runs."""
 
 from __future__ import annotations
 

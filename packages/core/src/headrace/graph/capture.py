@@ -190,7 +190,7 @@ def convert_arguments(
 
 
 def check_constants(schema: OpSchema, arguments: dict[str, Any]) -> None:
-    """Check what the constructor of an operator's class is given, before there is a node."""
+    """Check the arguments of an operator's constructor, before there is a node."""
     line = user_line()
     _checked_name(schema, arguments.get("name"), line)
     for key, value in arguments.items():
@@ -371,7 +371,7 @@ def to_edge(value: Any, schema: OpSchema, position: int) -> DataNode:
 
 
 def constant_input(value: Any) -> DataNode | None:
-    """A constant edge for what `value` stands for, or `None` if it is not made of numbers."""
+    """Return a constant edge for `value`, or `None` if it is not made of numbers."""
     if isinstance(value, ScalarConstant):
         return constant_node(constant_array(value.value, value.dtype, ()), value.dtype)
     if isinstance(value, (bool, np.bool_)):

@@ -101,7 +101,7 @@ def _in_order(terms: Guard) -> Guard:
 def _spread(
     edges: list[DataNode], branches: dict[int, Term], known: set[tuple[int, int, bool]]
 ) -> list[Term]:
-    """The terms besides those that are `known` that a node gets from what it reads."""
+    """Return the terms besides `known` that a node gets from its inputs."""
     found: dict[tuple[int, int, bool], Term] = {}
     for position, edge in enumerate(edges):
         own = branches.get(position)

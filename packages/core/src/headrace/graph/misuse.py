@@ -67,7 +67,7 @@ def array_arithmetic(name: str, left: Any, right: Any, node: type) -> Any:
 
 
 def instead_of(function: str) -> str:
-    """The operator that does what a `function` of NumPy does, to name it; nothing if none does."""
+    """Return the operator that replaces a `function` of NumPy, for the message; "" if none does."""
     name = _IN_NUMPY.get(function, function)
     operators = {schema.name for schema in all_schemas()}
     for path in (name, f"reductions.{name}"):

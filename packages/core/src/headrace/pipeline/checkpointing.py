@@ -203,7 +203,7 @@ def check_enabled(settings: Settings) -> None:
 
 
 def _check_reader(node: OpNode, reader: Any, entry: dict[str, Any]) -> None:
-    """Check that a reader reads what it did when a checkpoint was made."""
+    """Check that a reader reads the same data as when a checkpoint was made."""
     before, now = entry["data"], reader.identity()
     place = f'The reader "{node.name}", created at {node.user_line},'
     differences = {

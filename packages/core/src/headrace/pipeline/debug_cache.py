@@ -37,7 +37,7 @@ class OperatorCache:
         """Data fed to sources that do not exist yet."""
 
     def take_traced(self, nodes: list[OpNode], order: list[OpNode]) -> None:
-        """Take over what the definition says without data: `order` is as of a normal pipeline."""
+        """Take over the traced definition: `order` is as of a normal pipeline."""
         places = {id(node): k for k, node in enumerate(nodes)}
         unused = [node for node in nodes if node not in order]
         seeds = assign_seeds([*order, *unused], self.base, as_dali=self._as_dali)
@@ -48,7 +48,7 @@ class OperatorCache:
         self.add_inputs(sources)
 
     def add_inputs(self, sources: list[OpNode]) -> Inputs:
-        """Sources that are asked together; feed them what waits for them."""
+        """Add sources that are asked together; feed them the data that waits for them."""
         inputs = Inputs(self.settings, sources)
         self.inputs.append(inputs)
         names = {node.name for node in sources}

@@ -15,7 +15,7 @@ ORDER = "Debug mode does not support changing the order of operators between ite
 
 
 def check_same(first: OpNode | None, node: OpNode) -> None:
-    """Check that `node` is what `first` was in the same place of the iterations before."""
+    """Check that `node` is the same as `first`, at this position in earlier iterations."""
     what = f"Unexpected operator `fn.{node.schema.name}`, called at {node.user_line}"
     if first is None:
         raise UsageError(f"{what}: the iterations before had no operators any more. {ORDER}")

@@ -77,7 +77,7 @@ class _Given:
         return found if original.device == found.device else found._on(original.device)
 
     def _guard(self, source: OpNode) -> Guard:
-        """The guard of what is fed to the CPU, where places of other samples are empty.
+        """Return the guard of a batch fed to the CPU, where positions of other samples are empty.
 
         On the GPU they hold samples without elements, which can be read as any others.
         """
@@ -179,7 +179,7 @@ class Inputs:
         self._prefetch = Prefetch(self, self.queues, 1, 0)  # type: ignore[arg-type]
 
     def next(self) -> tuple[int, dict[Key, Any]]:
-        """Number of samples of the next iteration, and what the sources have for it."""
+        """Number of samples of the next iteration, and the data of its sources."""
         self._prefetch.schedule(None)
         iteration = self._prefetch.take(None)
         registers = self._plan.registers

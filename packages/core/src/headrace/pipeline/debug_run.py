@@ -31,7 +31,7 @@ class Trace(GraphScope):
     """Collects operators without data."""
 
     def edge_of(self, value: object) -> DataNode | None:
-        """The edge of what was made of data."""
+        """Return an edge for the placeholder of data."""
         return DirectInput.edge(value, None) if value is NO_DATA else None
 
     def add(self, node: OpNode) -> None:

@@ -31,9 +31,7 @@ class GraphDefinition:
         """Nodes needed for the outputs; empty until `complete`."""
 
     def set_outputs(self, outputs: tuple[Any, ...]) -> None:
-        """Take edges, or constants, for what the pipeline returns; `complete` raises if they are
-        neither.
-        """
+        """Set the pipeline's outputs, edges or constants; `complete` raises if they are neither."""
         self.outputs, self._refused = [], None
         scope.push(self.scope)  # constants among them become operators of this pipeline
         try:
@@ -84,7 +82,7 @@ class GraphDefinition:
         return nodes
 
     def draw(self, filename: str, *, show_tensors: bool, use_colors: bool) -> None:
-        """Write a drawing for Graphviz of what `complete` has found."""
+        """Write a drawing of the completed graph for Graphviz."""
         assert self.outputs is not None
         text = to_dot(self.nodes, self.outputs, show_tensors=show_tensors, use_colors=use_colors)
         try:

@@ -1,4 +1,4 @@
-"""The external sources of a pipeline: which epoch they are in and what the next iteration gets."""
+"""External sources of a pipeline: their epoch, and their data for the next iteration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class InputQueues:
-    """Collects, in the consumer's thread, what external sources have for the next iteration."""
+    """Collects, in the consumer's thread, the data of external sources for the next iteration."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class InputQueues:
                 )
 
     def waiting(self, pieces: Pieces) -> Sizes:
-        """Memory of what was fed and not used yet, as far as it is new to `pieces`."""
+        """Return the memory of fed data not used yet, as far as it is new to `pieces`."""
         arrays = [a for node in self._plan.fed_nodes for a in node.input_queue.waiting()]
         return Sizes(pieces.add_arrays(arrays))
 
@@ -162,7 +162,9 @@ class InputQueues:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go to where `state` was taken; sources whose own state is `None` stay where they are."""
+        """Restore the positions from `state`; sources whose own state is `None` stay as they
+        are.
+        """
         assert self._names is not None
         self.epoch, self.iteration = state["epoch"], state["iteration"]
         self.ended = state["ended"]

@@ -63,7 +63,7 @@ class Prefetch:
             self._executor.finish()
 
     def schedule_fed(self, set_up: Callable[[], None] | None) -> None:
-        """Schedule what was asked for before a source was fed.
+        """Schedule iterations that were requested before a source was fed.
 
         Nothing is done while this is being done already, be it by another thread or further up in
         this one: a source, or `set_up`, may feed another one.
@@ -88,7 +88,7 @@ class Prefetch:
             self._queues.note_change()
 
     def _schedule_while_fed(self, set_up: Callable[[], None] | None) -> None:
-        """Schedule what was asked for, as far as external sources have data. Holds the lock."""
+        """Schedule requested iterations, as far as external sources have data. Holds the lock."""
         queues = self._queues
         while self._owed and not queues.ended:
             try:
@@ -149,6 +149,6 @@ class Prefetch:
         return iteration
 
     def begin_epoch(self) -> None:
-        """Forget what was asked for in the epoch before."""
+        """Forget requests of the epoch before."""
         self._owed = 0
         self._is_begun = False

@@ -33,7 +33,7 @@ def reserve(
     *,
     in_processes: bool,
 ) -> list[Any]:
-    """Set memory aside for batches whose size was told; it is, as long as what this returns lives.
+    """Reserve memory for batches of hinted size, for as long as the result lives.
 
     Shared memory of worker processes is a file that is mapped already; see `RemoteRunner` for what
     a size that was told does there.

@@ -68,7 +68,7 @@ class Profiling:
         return queues
 
     def describe(self, settings: Settings, plan: Plan, *, threads: int, processes: bool) -> None:
-        """Note what does not change while the pipeline runs."""
+        """Record facts that do not change while the pipeline runs."""
         if not self.is_on:
             return
         self._recorder.setup = Setup(

@@ -54,7 +54,7 @@ def as_given(settings: Settings) -> dict[str, Any]:
 
 
 def unpacked(data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings and the graph in what `packed` has made."""
+    """Return the settings and the graph from the result of `packed`."""
     if not isinstance(data, (bytes, bytearray, memoryview, str)):
         raise ArgumentTypeError(
             f"`serialized_pipeline` is a {type(data).__name__}; expected the bytes that "

@@ -76,7 +76,7 @@ class Settings:
     threads_given: int | None = field(init=False, default=None)
     """`num_threads` as it was given: before it is counted on this machine."""
     device_given: int | str | None = field(init=False, default=None)
-    """`device_id` as it was given: before it was found out what this machine has."""
+    """`device_id` as it was given, before it was resolved for this machine."""
     on_cpu_because: str = field(init=False, default="")
     """Reason why GPU work runs on the CPU by the user's choice, or ""."""
     affinity: Affinity | None = field(init=False, default=None)
@@ -276,7 +276,7 @@ class Settings:
             )
 
     def complete(self, others: dict[str, Any]) -> None:
-        """Take what is not given of sizes, device and seed from the settings `others`."""
+        """Take missing sizes, device and seed from the settings `others`."""
         self.device_id = self.device_given  # type: ignore[assignment]
         for name in ("batch_size", "num_threads", "device_id", "seed"):
             if getattr(self, name) is None:
@@ -286,7 +286,7 @@ class Settings:
         self._check_seed()
 
     def check_for_build(self) -> None:
-        """Check what only running needs."""
+        """Check the requirements of running alone."""
         BUFFER_SETTINGS.read()
         warn_of_variables_without_effect()
         if self.batch_size is None:

@@ -369,7 +369,7 @@ class _DaliBaseIterator(_Base):
             _called(pipeline, "schedule_run")
 
     def _finish(self) -> None:
-        """Read what the epoch has beyond its last step."""
+        """Read the rest of the epoch after its last step."""
         for _ in range(self._epochs.leftover_steps()):
             self._epochs.advance(self._fetch()[1])
 

@@ -200,7 +200,7 @@ class SizeCounter:
         return found[::-1]
 
     def next_epoch(self) -> None:
-        """Begin the next epoch; what was read ahead counts."""
+        """Begin the next epoch; samples read ahead count."""
         self.counted = max(0, self.counted) % self.size if self._carries else 0
 
     def restart(self, shards: Sequence[int] | None) -> None:
@@ -371,7 +371,7 @@ class ReaderCounter:
         ]
 
     def next_epoch(self) -> None:
-        """Begin the next epoch; with ``FILL``, what was read ahead counts."""
+        """Begin the next epoch; with ``FILL``, samples read ahead count."""
         ahead = [max(0, d - self._shard_size(k)) for k, d in enumerate(self._drawn)]
         counted = [max(0, self._count(k) - self._shard_size(k)) for k in range(self._num_shards)]
         self._begin(self._rotation + 1)
@@ -411,7 +411,7 @@ class ReaderCounter:
         ]
 
     def begin_rest(self, epoch: int, size: int | None) -> None:
-        """Begin an epoch with readers that go on with what those of other shards have left."""
+        """Begin an epoch with readers that continue the rest of another number of shards."""
         self._begin(epoch)
         if size is not None:
             self._cut(size)

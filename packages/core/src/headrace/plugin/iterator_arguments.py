@@ -1,4 +1,4 @@
-"""Arguments of iterators: what a user may write, and what it stands for."""
+"""Arguments of iterators, checked and normalised."""
 
 from __future__ import annotations
 

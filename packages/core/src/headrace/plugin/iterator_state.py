@@ -136,7 +136,8 @@ def as_state_dict(checkpoints: Sequence[bytes]) -> dict[str, Any]:
 def checkpoints_in(
     state: Mapping[str, Any], pipelines: Sequence[Pipeline], counter: EpochCounter
 ) -> list[str]:
-    """The checkpoint for each of the `pipelines` of an iterator, of what `as_state_dict` was given.
+    """Return the checkpoint for each of the `pipelines` of an iterator from an argument of
+    `as_state_dict`.
 
     Of an iterator over another number of shards, that of the first is for all of them: readers go
     to where their shards are by then, or take their part of what is left.

@@ -70,7 +70,7 @@ class Figures:
     consumer_asks: float = 0.0
     """Share of time in which the consumer's thread asked external sources."""
     consumer_works: float = 0.0
-    """The rest: what is done with the batches."""
+    """The rest: work on the batches."""
     ready: float = 0.0
     """Complete batches in the queue when the consumer asked, on average."""
     takes_that_waited: float = 0.0
@@ -168,7 +168,7 @@ def figures_of(recorder: ProfileRecorder) -> Figures:
 
 
 def window_of(recorder: ProfileRecorder, takes: np.ndarray) -> tuple[int, int]:
-    """Begin and end of what is looked at: the first batch is left out, which starts everything."""
+    """Begin and end of the measured time: the first batch, which starts everything, is left out."""
     begin = int(takes["end"][0])
     for rows in list(recorder.lanes.values()):
         if rows.is_cut:
@@ -177,7 +177,7 @@ def window_of(recorder: ProfileRecorder, takes: np.ndarray) -> tuple[int, int]:
 
 
 def _within(rows: np.ndarray, span: tuple[int, int]) -> np.ndarray:
-    """The rows of a span of time; what lies partly in it counts for that part."""
+    """Return the rows of a span of time; rows partly in it are cut."""
     rows = rows[(rows["end"] > span[0]) & (rows["begin"] < span[1])].copy()
     length = np.maximum(rows["end"] - rows["begin"], 1)
     np.clip(rows["begin"], *span, out=rows["begin"])

@@ -110,7 +110,7 @@ class SpanRows(RowBuffer):
     def note_since(
         self, code: int, iteration: int, samples: int, first: int, begin: int, worked: int
     ) -> None:
-        """Add a row of what has begun at `begin` and ends now.
+        """Add a row of a span that began at `begin` and ends now.
 
         The thread had taken `worked` nanoseconds of a processor when it began.
         """

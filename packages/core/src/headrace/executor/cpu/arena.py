@@ -39,7 +39,8 @@ class Arena:
         self._used = 0
         self._peak = 0
         self._overflow: list[tuple[int, np.ndarray]] = []
-        """Blocks of what did not fit, each with the place that it has taken, in order of these."""
+        """Allocations that did not fit: offset they would have had, and memory, in order of
+        offsets."""
         self._arrays: dict[int, tuple[np.ndarray, DTypeLike, int]] = {}
         """By their place in the block, arrays that were handed out, their types as asked for, and
         the places after them: samples of one shape get the same arrays."""
@@ -69,7 +70,7 @@ class Arena:
         return self._used
 
     def release(self, mark: int) -> None:
-        """Take back what was handed out since `mark`."""
+        """Free all allocations since `mark`."""
         if self._used > self._peak:  # in less time than by `max`
             self._peak = self._used
         self._used = mark

@@ -171,7 +171,7 @@ class BatchBuffer:
         return self._pool.empty(shape, dtype)
 
     def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
-        """Check that samples are what the declaration of their operator says."""
+        """Check that samples agree with the declaration of their operator."""
         if dtype != self._dtype:
             raise DataTypeError(
                 f"The operator made elements of type {np.dtype(dtype)} where its declaration says "
@@ -265,7 +265,7 @@ class BatchBuffer:
         return [rows[k] for k in indices if places[k] != _SHARED]  # type: ignore[misc]
 
     def own_arrays(self) -> list[np.ndarray]:
-        """Arrays in whose memory the samples are, as far as they are there.
+        """Return the arrays that own the memory of the samples made so far.
 
         Samples that are views of another batch are left out: it has their memory.
         """
@@ -428,7 +428,7 @@ class BatchBuffer:
         return True
 
     def share_all(self, indices: Sequence[int], values: Rows, origin: BatchBuffer) -> bool:
-        """Store `values` so, too, if the first of them is a view of what `origin` has."""
+        """Store `values` as views too, if the first of them is a view of a batch `origin`."""
         flat, whole = values.flat, origin.dense
         if flat is None or whole is None or flat.base is None or whole[:1].base is not flat.base:
             if not self.share(indices[0], values[0], origin):

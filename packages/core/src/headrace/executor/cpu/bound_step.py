@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BoundStep:
-    """A step, with the samples that it reads and what becomes of those that it makes."""
+    """A step with the samples that it reads and the batches that its results go to."""
 
     __slots__ = (
         "_args",

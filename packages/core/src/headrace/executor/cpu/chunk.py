@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Chunk:
-    """The samples that a worker has taken, as columns: what is known of each register.
+    """Samples that a worker has taken, as columns: the data of each register.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class Group:
         return [rows[k] for k in positions]
 
     def put(self, register: int, values: Any) -> None:
-        """Take in what a step has made of the samples."""
+        """Store the results of a step."""
         self.values[register] = values
         if self._root is not None:
             self._root._made[register] = self

@@ -162,7 +162,7 @@ class Concurrency:
         return self._levels[0]
 
     def start_over(self, *, tries: bool = True, limit: int | None = None) -> None:
-        """Forget what was measured, and have all threads work, or so many; measure again if it
+        """Forget measurements and use all threads, or the given number; measure again if it
         `tries`.
         """
         self._tries = self._may_try and tries

@@ -25,7 +25,7 @@ _CHUNKS_A_WORKER = 2
 
 
 class Dispatcher:
-    """Sends worker processes chunks of samples, and takes in what they answer, as it comes."""
+    """Sends chunks of samples to worker processes, and takes their answers as they come."""
 
     def __init__(
         self, tasks: CpuTasks, monitor: Monitor, worker: WorkerThread, first: ChunkRun
@@ -40,12 +40,12 @@ class Dispatcher:
         self._may_be_woken = False
         """True if `Monitor.dispatchers` contains this thread."""
         self._answered: deque[ChunkRun] = deque()
-        """Those of the pending ones whose answers are there, or that no process has."""
+        """Pending chunks that were answered, or that have no process."""
         self._enter(first)
 
     def go_on(self) -> Continuation | None:
-        """Send worker processes what they can take, wait until one has answered, and return what
-        waits for the others.
+        """Send chunks to worker processes, wait for one answer, and return the continuation for the
+        others.
         """
         pending = self._pending
         program = pending[0].program
@@ -75,7 +75,7 @@ class Dispatcher:
         return self.go_on if pending else None
 
     def _receive(self, run: ChunkRun) -> None:
-        """Take in what became of a chunk; wait for it if need be."""
+        """Receive the results of a chunk; wait if needed."""
         self._leave(run)
         sent = run.sent
         assert sent is not None
@@ -88,7 +88,9 @@ class Dispatcher:
         run.worked += time.thread_time() - worked
 
     def _send_another(self, workers: int) -> bool:
-        """Do what else there is to do, if anything; samples are sent to one of so many workers."""
+        """Do one more task, if there is any; samples are sent to one of `workers`. Return True if
+        it did.
+        """
         tasks = self._tasks
         with self._monitor.lock:
             closed, is_short = self._monitor.closed, len(self._pending) <= workers
@@ -136,7 +138,7 @@ class Dispatcher:
                 del self._lines[worker]
 
     def _next_answered(self, workers: int) -> ChunkRun | None:
-        """Wait for an answer of one of so many workers; whose it is, `None` where there may be
+        """Wait for an answer of one of `workers` and return its chunk; `None` if there may be
         samples to send first.
 
         Workers answer in the order in which they were sent chunks. One that is slow keeps none of

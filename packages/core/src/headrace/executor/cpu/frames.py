@@ -57,7 +57,7 @@ class FrameLoop(SampleOperator):
                 )
 
     def suspect(self, *inputs: Spec) -> str:
-        """The warning of what works on a frame."""
+        """Build the warning about suspect data of a frame."""
         return self.op.suspect(*inputs)
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
@@ -228,7 +228,7 @@ class _Frames:
         self.sequence: np.ndarray | None = None
 
     def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
-        """Take note of what the operator asks for."""
+        """Record the memory that the operator asks for."""
         self._dtype = dtype
 
     def rows_for(self, indices: Sequence[int], shapes: np.ndarray) -> Rows:
@@ -253,7 +253,7 @@ class _Frames:
         return self.sequence[(slice(None),) * axis + (self.frame,)]
 
     def store(self, frame: np.ndarray) -> None:
-        """Put what the operator has made of the frame into the sequence, if it is not there."""
+        """Copy the operator's result into the sequence, unless it was written there."""
         place = self._place(frame.shape, frame.dtype)
         if place.shape != frame.shape:
             raise ShapeError(

@@ -1,4 +1,4 @@
-"""Joins the branches of samples: what is known ahead of their data, and then the data."""
+"""Joining of branches: first the data known ahead of samples, then the samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def join_ahead(
     step: Step, chunk: Chunk, selected: dict[Guard, Sequence[int] | None]
 ) -> tuple[np.ndarray, ...] | None:
-    """Take in what is known of branches that `step` joins."""
+    """Join the known data of branches ahead of their samples."""
     parts: list[tuple[Samples | None, Sequence[int]]] = []
     for r, guard in step.branches:
         places = chosen(guard, chunk.columns, selected)

@@ -57,7 +57,7 @@ class ProfiledRunner(SampleRunner):
         deadline for turning marks into rows."""
 
     def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
-        """Carry the samples of these numbers through all steps; return what failed, and how."""
+        """Carry these samples through all steps; return the failed ones with their errors."""
         begin = self._begin = self._read = perf_counter_ns()
         worked = self._worked = thread_time_ns()
         self._due = begin + _KEPT_NANOSECONDS
@@ -142,7 +142,7 @@ class ProfiledRunner(SampleRunner):
             self._write(thread_time_ns())
 
     def _write(self, worked_now: int) -> None:
-        """Make rows of what is noted; the thread has used `worked_now` of the processor.
+        """Turn marks into rows; the thread has used `worked_now` of the processor.
 
         Steps share what the thread has used of the processor from one time that this was read to
         the next, as they share the time by the clock.

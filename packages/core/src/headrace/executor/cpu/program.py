@@ -31,8 +31,7 @@ come to each sample does."""
 
 
 _LONG_SECONDS = 5e-3
-"""Of samples that keep a processor longer all threads work on some: what they need of the
-interpreter is little beside that."""
+"""Processor time of a sample above which all threads work: interpreter time is small beside it."""
 _CHUNK_SECONDS, _STEP_SECONDS = 1e-4, 4e-5
 """Interpreter time of a chunk, however many samples it has, and of each of its steps in a branch;
 other steps cost much less."""
@@ -68,8 +67,8 @@ class Program:
         """Steps that are planned for the whole batch, before its first sample runs: draws, and what
         follows from draws and constants."""
         self.rows: dict[int, int] = {}
-        """For registers that a merge reads: that of its output, in whose rows samples are written.
-        """
+        """For each register that a merge reads, the output register whose rows its samples are
+        written to."""
         self.constants: dict[int, np.ndarray] = {}
         """Registers that hold the same array for every sample."""
         self.examples: dict[int, np.ndarray] = {}
@@ -78,11 +77,11 @@ class Program:
         self.sample_seconds = 1.0
         """About how long one sample takes, on one thread."""
         self.processor_seconds = 1.0
-        """The same without what a thread waits for: files, or the interpreter that others have."""
+        """The same without waiting for files, or for the interpreter."""
         self.own_seconds = 1.0
         """The same without loops in which other threads may help; see `SharedLoops`."""
         self.chunk_seconds = 0.0
-        """About what a chunk of samples costs the interpreter, however many they are."""
+        """Approximate interpreter time of a chunk, however many samples it has."""
         self.is_sent = False
         """True if worker processes carried the last samples."""
         self._timed = False
@@ -148,7 +147,9 @@ class Program:
         self._late_registers.update(self.plan.register(e) for e in node.outputs)
 
     def _try_to_add(self, node: OpNode, add: Callable[[OpNode], None]) -> None:
-        """Make the steps of a node; what does not fit in a branch waits for who takes it."""
+        """Make the steps of a node; a node that does not fit in a branch waits until its samples
+        are known.
+        """
         try:
             with_place(node, add, node)
         except Exception:
@@ -236,7 +237,7 @@ class Program:
         )
 
     def _drop_useless_plans(self) -> None:
-        """Leave out plans of steps whose `cpu` needs none and whose shapes are not needed ahead."""
+        """Drop plans of steps whose `cpu` needs none and whose shapes are not needed ahead."""
         asked: set[int] = set()
         for step in reversed(self.steps):
             if step.planner is None:
@@ -250,8 +251,8 @@ class Program:
                 asked.update(r for r, _ in guard)
 
     def _trace_sources(self) -> list[tuple[int, int]]:
-        """Find out where samples of each register were read from: where those of the first input
-        of what makes it were of which that is known.
+        """Find the file of each register's samples: that of the first input of its maker with a
+        known file.
         """
         origins = {r: r for r in self.reads if r not in self.constants}
         for step in self.steps:

@@ -111,7 +111,7 @@ class SampleRunner:
         return None
 
     def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
-        """Carry the samples of these numbers through all steps; return what failed, and how."""
+        """Carry these samples through all steps; return the failed ones with their errors."""
         arena = self._arena
         arena.reset()
         chunk = Chunk(indices, len(self._program.plan.consumers))
@@ -128,7 +128,7 @@ class SampleRunner:
         return chunk.failures
 
     def _note_sources(self, chunk: Chunk) -> None:
-        """Note where what becomes a batch was read from."""
+        """Record the files that samples of batches were read from."""
         buffers = self._iteration.buffers
         for r, origin in self._program.written:
             sources = chunk.sources.get(origin)
@@ -328,7 +328,7 @@ class SampleRunner:
         chunk: Chunk,
         places: Sequence[int] | None,
     ) -> None:
-        """Make what was worked out for all samples, or those at `places`, the outputs of a step."""
+        """Make planned values, all or those at `places`, the outputs of a step."""
         indices = chunk.indices if places is None else [chunk.indices[k] for k in places]
         for r, buffer, each in zip(step.outputs, context.buffers, values, strict=True):
             if buffer is not None:
@@ -491,7 +491,9 @@ class SampleRunner:
         )
 
     def _load(self, step: Step, context: SampleContext, chunk: Chunk) -> None:
-        """Bring in what a reader drew for a chunk; samples that it cannot read leave the chunk."""
+        """Load the entries that a reader drew for a chunk; samples that cannot be read leave the
+        chunk.
+        """
         loader: Loader = step.op
         indices, buffers = chunk.indices, context.buffers
         entries = self._iteration.entries[id(step.node)][indices]
@@ -562,7 +564,7 @@ class SampleRunner:
 def _lazy_producers(
     step: Step, made: dict[int, tuple[Step, SampleContext]]
 ) -> tuple[SampleContext, ...]:
-    """Contexts of the steps that have put together what a step is handed as a lazy value."""
+    """Return the contexts of the steps that made the lazy values which a step reads."""
     found = []
     while step.inputs and step.inputs[0] in made:
         step, context = made[step.inputs[0]]

@@ -145,8 +145,8 @@ class CpuTasks:
     def _run(
         self, iteration: Iteration, samples: list[int], worker: WorkerThread
     ) -> Continuation | None:
-        """Carry samples through their stage, and go on with the iteration if they were the last; or
-        send them to a worker process, and return what waits for it.
+        """Carry samples through their stage, and continue the iteration after the last ones; or
+        send them to a worker process, and return the continuation that waits for it.
         """
         run = ChunkRun(iteration, samples)
         self.start(run, worker, None)
@@ -209,7 +209,7 @@ class CpuTasks:
         return self._processes is not None and not (program.is_light and self._plan.streams)
 
     def end(self, run: ChunkRun, following: ChunkRun | None) -> None:
-        """Take in what became of a chunk, and that its thread waits for another one."""
+        """Record the results of a chunk; the thread waits for `following` next, if any."""
         iteration, program = run.iteration, run.program
         count = len(run.samples)
         seconds = time.perf_counter() - run.started

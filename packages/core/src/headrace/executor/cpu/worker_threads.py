@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headrace.executor.threads import Task
 
     Failures = list[tuple[int, BaseException]]
-    """Numbers of what failed, and how."""
+    """Numbers of failed samples, and their errors."""
 
 _WORTH_SHARING_SECONDS = 5e-4
 """Work on a batch from which on it pays to wake another thread."""
@@ -192,7 +192,7 @@ class WorkerThreads:
                 self._monitor.finished.notify_all()
 
     def _done(self, work: _SharedWork, piece: Sequence[int]) -> Failures:
-        """Do a piece; return what failed."""
+        """Do a piece; return its failures."""
         try:
             if self._monitor.closed:
                 raise UsageError("The program ended before this was done.")

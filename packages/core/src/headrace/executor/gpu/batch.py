@@ -1,4 +1,4 @@
-"""A batch on the GPU between the stages of an iteration, with what others have to wait for."""
+"""A batch on the GPU between the stages of an iteration, with the event to wait for."""
 
 from __future__ import annotations
 

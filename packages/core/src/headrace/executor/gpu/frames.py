@@ -211,7 +211,7 @@ class FramesContext(BatchContext):
         return _unfolded(sequences, 0, self._counts, self.queue)
 
     def temp(self, shapes: Any, dtype: DTypeLike) -> DeviceBatch:
-        """Memory for what lies between input and output."""
+        """Return memory for intermediate results."""
         return self.queue.empty(as_shapes(shapes, self.size), dtype)
 
     def source(self, index: int) -> str:

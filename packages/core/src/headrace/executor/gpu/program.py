@@ -34,7 +34,7 @@ _NO_TENSORS: dict[str, tuple[Any, Any]] = {}
 
 
 class _Prepared(NamedTuple):
-    """A step, and what is looked up for it once."""
+    """A step with values looked up once."""
 
     step: Step
     args: SimpleNamespace
@@ -316,7 +316,7 @@ class GpuProgram:
         return value.materialise(queue)
 
     def _take_fed(self, step: Step, run: _Run) -> None:
-        """Take in what was fed: batches on the host are uploaded, others waited for."""
+        """Take fed batches: upload those on the host, wait for the others."""
         for r in step.outputs:
             buffer: Any = run.iteration.fed[r]
             batch = buffer.batch

@@ -70,7 +70,7 @@ class StreamExecutor:
         return self._device.runtime.active()
 
     def run(self, program: GpuProgram, iteration: Iteration) -> None:
-        """Launch a stage of an iteration and put what leaves it where other stages find it."""
+        """Launch a stage of an iteration and store its results for other stages."""
         self.complete(iteration, self.launch(program, iteration), self._queue)
 
     def launch(
@@ -105,7 +105,7 @@ class StreamExecutor:
     def complete(
         self, iteration: Iteration, launched: LaunchedStage, queue: Queue | None = None
     ) -> None:
-        """Do what is left of a launched stage, with `queue` or a new one for the same stream."""
+        """Finish a launched stage, with `queue` or a new one for the same stream."""
         kept = launched.kept
         program = launched.program
         buffers: list[Any] = iteration.buffers
@@ -144,7 +144,7 @@ class StreamExecutor:
                 buffers[r] = GpuBatch(value, spec, sources, event, self._stream)
 
     def _let_go(self) -> None:
-        """Drop what is done with; wait for the device where it is too far behind."""
+        """Drop finished work; wait for the device if it is too far behind."""
         kept = self._kept
         while kept and (len(kept) > self._ahead or kept[0][0].done()):
             event, owners = kept[0]

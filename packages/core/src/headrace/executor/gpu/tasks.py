@@ -158,7 +158,7 @@ class GpuTasks:
     def _leave(
         self, iteration: Iteration, stream: StreamExecutor, failed: BaseException | None
     ) -> None:
-        """Go on with an iteration whose stage was launched, or has failed."""
+        """Continue an iteration whose stage was launched, or has failed."""
         following: Program | str | None = None
         try:
             if failed is None:

@@ -146,7 +146,7 @@ class _Calls:
         return worker
 
     def _again(self, indices: list[int], lost: LostWorkerError) -> list[CallResult]:
-        """Calls for samples whose worker has ended."""
+        """Repeat the calls of samples whose worker has ended."""
         if self.processes.policy == "raise":
             raise self._error(lost, indices)
         found, error = self._once(indices)
@@ -206,7 +206,7 @@ class _WorkerCall:
             self._lose(error)
 
     def finished(self) -> list[CallResult]:
-        """Wait for the worker; what it has made, nothing where it has ended."""
+        """Wait for the worker; return its results, none if it has ended."""
         worker = self._worker
         if worker is None:
             return []

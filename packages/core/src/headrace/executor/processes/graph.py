@@ -115,7 +115,7 @@ def _called_elsewhere(*_: Any) -> None:
 
 @functools.cache
 def _pickler() -> type[pickle.Pickler]:
-    """A pickler that takes what a new process cannot import by value."""
+    """Return a pickler that takes by value objects that a new process cannot import."""
 
     class GraphPickler(code_pickler()):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:

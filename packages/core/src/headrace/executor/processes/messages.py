@@ -166,7 +166,7 @@ class CallTask(NamedTuple):
     indices: list[int]
     inputs: list[InputColumn]
     memory: Extent | None
-    """Memory for what it returns."""
+    """Memory for its results."""
 
 
 class FunctionResults(NamedTuple):

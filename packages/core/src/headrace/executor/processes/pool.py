@@ -171,7 +171,7 @@ class WorkerPool:
         return found
 
     def _idle_one(self, graph: int, bindings: list[tuple[int, ...]]) -> WorkerProcess | None:
-        """The same, for one who holds the lock."""
+        """The same; the caller holds the lock."""
         idle = self._idle
         last = idle[-1] if idle else None
         if last is not None and last.processors in bindings and graph in last.graphs:
@@ -248,7 +248,7 @@ class WorkerPool:
             worker.end()
 
     def _note_change(self) -> None:
-        """Take note of what `_wanted` says now. Holds the lock."""
+        """Recompute the totals after a change of `_wanted`. The caller holds the lock."""
         self._most = sum(self._wanted.values())
         self._changes += 1
 

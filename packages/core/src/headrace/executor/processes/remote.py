@@ -126,7 +126,7 @@ class RemoteRunner:
         self._pool = (processes.pinned if uploaded else None) or processes.pool
         self._hinted_bytes = sum(plan.hints.get(r, 0) for r, _ in program.written)
         self._memory_bytes = self._hinted_bytes
-        """Room that a sample takes, about; at first, what was told ahead."""
+        """Approximate memory of a sample; at first, the user's hint."""
         self.processor_seconds = 0.0
         """Processor time of the last samples in other processes."""
 
@@ -138,8 +138,8 @@ class RemoteRunner:
         *,
         spreads: bool = True,
     ) -> SentSamples:
-        """Send samples of an iteration to a worker. `receive` tells what became of them, in the
-        order of the calls.
+        """Send samples of an iteration to a worker. `receive` returns their results, in the order
+        of the calls.
         """
         sent = SentSamples(iteration, indices)
         if not self._processes.refused and self._processes.begin_if_due():
@@ -165,7 +165,9 @@ class RemoteRunner:
         return POOL.is_awaited()
 
     def receive(self, sent: SentSamples) -> _Failures:
-        """Wait until samples were carried through all steps; return what failed, and how."""
+        """Wait until samples were carried through all steps; return the failed ones with their
+        errors.
+        """
         self.processor_seconds = 0.0
         self._iteration = sent.iteration
         try:
@@ -292,7 +294,7 @@ class RemoteRunner:
         return batch
 
     def _tell(self, worker: WorkerProcess, batch: PackedBatch, task: Task) -> None:
-        """Send a worker a task, and first what it has to know for it."""
+        """Send a worker a task, after all it must know for it."""
         program = self._program
         self._show(worker, batch)
         if task.memory is not None:
@@ -310,7 +312,7 @@ class RemoteRunner:
             worker.show(file)
 
     def _answered(self, sent: SentSamples) -> _Failures:
-        """Take what a worker has made of samples; return what failed."""
+        """Store a worker's results; return the failed samples."""
         processes, worker, indices = self._processes, sent.worker, sent.indices
         assert worker is not None
         try:
@@ -388,8 +390,8 @@ class RemoteRunner:
         return PackedBatch(batch, inputs, iteration, self._registers)
 
     def _taken(self, answer: TaskResult, good: list[int], blocks: list[np.ndarray]) -> _Failures:
-        """Make what a worker has made of the `good` samples those of the iteration; return what
-        failed.
+        """Store a worker's results of the `good` samples in the iteration; return the failed
+        samples.
         """
         self.processor_seconds = answer.processor_seconds
         failures: _Failures = [(k, error.unpacked()) for k, error in answer.failures]

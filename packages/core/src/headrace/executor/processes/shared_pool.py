@@ -176,7 +176,7 @@ class SharedPool(HostPool):
         return victims
 
     def _begin_file(self) -> None:
-        """Leave the present file to those who have memory of it."""
+        """Stop allocating from the present file; its memory stays valid for its users."""
         with self._lock:
             self._collect()
             self._evict(0)

@@ -127,7 +127,7 @@ class WorkerBuffer(BatchBuffer):
     def placed(
         cls, size: int, spec: Spec, output: OutputColumn, memory: TaskMemory, files: MappedFiles
     ) -> WorkerBuffer:
-        """A batch whose samples go where `output` says."""
+        """Return a batch whose samples go to the memory that `output` names."""
         history = ShapeStatistics()
         history.ragged = output.file is None
         made = cls(size, spec, history, memory)

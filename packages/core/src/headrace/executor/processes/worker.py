@@ -40,7 +40,7 @@ from headrace.tensors.interop import dali_type
 
 
 class TaskIteration:
-    """An iteration as far as a task knows it; what a `SampleRunner` takes for one."""
+    """Part of an iteration that a task needs; stands in for it in a `SampleRunner`."""
 
     seeds = None
 
@@ -302,7 +302,7 @@ def _returned(value: np.ndarray, memory: TaskMemory) -> Returned:
 
 
 def shared_reads(program: Program) -> list[int]:
-    """Registers whose samples a worker has to be given: constants it has made itself."""
+    """Return the registers whose samples a worker must be sent; it makes constants itself."""
     return [r for r in program.reads if r not in program.constants]
 
 

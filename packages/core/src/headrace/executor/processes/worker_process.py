@@ -43,7 +43,7 @@ class LostWorkerError(Exception):
 
 
 class WorkerProcess:
-    """One worker process and what it knows. Used by one thread at a time."""
+    """Parent-side handle of a worker process. Used by one thread at a time."""
 
     def __init__(self, modules: list[str], processors: tuple[int, ...]) -> None:
         self.pid = 0
@@ -102,7 +102,9 @@ class WorkerProcess:
                 raise self._hangs(pid)
 
     def _hangs(self, pid: int) -> LostWorkerError:
-        """Kill the process, or the server `pid` that was to fork it; what to raise."""
+        """Kill the hung process, or the server `pid` that was to fork it; return the error to
+        raise.
+        """
         how = "was stopped" if activity(pid)[0] == "T" else "hung"
         if self.pid:
             self.kill()
@@ -195,8 +197,8 @@ class WorkerProcess:
 
 
 def that_answer(workers: Sequence[WorkerProcess], wakeup: int) -> list[int]:
-    """Wait for an answer, or the end, of any of the workers, at most for a while, or until the file
-    `wakeup` can be read; positions of those whose is there.
+    """Wait, at most for a while or until `wakeup` can be read, for an answer or the end of a
+    worker; return the positions of workers that have one.
     """
     return wait_for_any([worker._channel for worker in workers], _LOOK_SECONDS, wakeup)
 

@@ -1,1 +1,3 @@
-"""The executor's parts with a record of what they do; in place of the plain ones, if asked for."""
+"""Parts of the executor that record their work; used in place of the plain ones in a profiled
+pipeline.
+"""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ProfiledPrograms(Programs):
-    """`Programs` whose stages on a GPU note what they do."""
+    """`Programs` whose stages on a GPU record their work."""
 
     recorder: ProfileRecorder
 
@@ -44,7 +44,7 @@ class ProfiledPrograms(Programs):
 
 
 class ProfiledExecutor(Executor):
-    """An `Executor` that records what its threads do, and what its consumer waits for."""
+    """An `Executor` that records the work of its threads, and the waits of its consumer."""
 
     programs_class = ProfiledPrograms
     stages_class = ProfiledStages

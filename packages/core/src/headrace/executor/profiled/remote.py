@@ -1,4 +1,4 @@
-"""Has worker processes carry samples, and takes in what they have noted."""
+"""Runner of worker processes that collects their records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ProfiledRemoteRunner(RemoteRunner):
-    """A `RemoteRunner` that takes in what worker processes have noted, and notes its own waits."""
+    """A `RemoteRunner` that collects the records of worker processes, and records its own waits."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ told."""
 
 
 class Sampler:
-    """Notes how full the queue is, how much memory is in use, and who keeps the interpreter.
+    """Records the length of the queue, the memory in use, and the time to get the interpreter.
 
     It does not keep the pipeline alive.
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ProfiledTasks(CpuTasks):
-    """`CpuTasks` whose runners note what they do."""
+    """`CpuTasks` whose runners record their work."""
 
     recorder: ProfileRecorder
     """Destination of rows; set before threads begin."""

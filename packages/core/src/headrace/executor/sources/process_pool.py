@@ -45,7 +45,7 @@ _open: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
 
 
 class _Process:
-    """A worker process and what is on its way to and from it."""
+    """A worker process with its pending tasks and answers."""
 
     def __init__(self, process: BaseProcess, channel: Channel, watch: Channel) -> None:
         self.process = process
@@ -166,7 +166,7 @@ class ProcessPool:
         return handle
 
     def _flush(self, number: int) -> None:
-        """Send what the worker can take in."""
+        """Send as much as the worker can receive."""
         worker = self._processes[number]
         returned = worker.segments.collect()
         with self._exchange(number):
@@ -273,7 +273,7 @@ class ProcessPool:
 
     @contextlib.contextmanager
     def _exchange(self, number: int) -> Any:
-        """Deal with what goes wrong while something is sent or received."""
+        """Handle errors while messages are sent or received."""
         try:
             yield
         except SourceWorkerError:
@@ -298,7 +298,9 @@ class ProcessPool:
         return f"worker process {pid} at {at}{handle.task}, for {self._where[handle.source]}"
 
     def _hear_last(self, number: int) -> None:
-        """Find out what a dead worker had done, so that its death is told of the right task."""
+        """Find the last task of a dead worker, so that its death is reported with the right
+        task.
+        """
         worker = self._processes[number]
         with contextlib.suppress(EOFError, OSError):
             while worker.channel.ready():

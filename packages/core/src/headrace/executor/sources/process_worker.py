@@ -74,7 +74,7 @@ class Report:
 
 
 class _Watch(threading.Thread):
-    """Ends the process when its parent is gone, and tells what it is doing.
+    """Ends the process when its parent is gone, and reports on its present task.
 
     The thread that works may be anywhere in the user's code, for any time.
     """

@@ -115,7 +115,7 @@ class SourceThreads:
             thread.start()
 
     def set_owner(self, source: int, owner: DataTarget) -> None:
-        """Say whose a source is."""
+        """Set the target of a source's data."""
         self._owners[source] = owner
 
     def submit(self, source: int, task: Task, worker: int | None = None) -> TaskHandle:

@@ -32,7 +32,7 @@ class _Compiled(BatchOperator):
     same_on_cpu = False
 
     def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
-        """Check inputs against what they are said to be, and compile."""
+        """Check inputs against their declared types, and compile."""
         args = self.args
         types = [as_data_type(t) for t in _listed("out_types", args.out_types)]
         ndims = _listed("outs_ndim", args.outs_ndim)

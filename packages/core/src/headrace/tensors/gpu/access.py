@@ -72,7 +72,7 @@ class Access:
                 self.runtime.wait(stream, self.event)
 
     def pass_to(self, stream: int) -> None:
-        """Make `stream` the one whose work on the memory others wait for."""
+        """Make `stream` the one whose work on the memory readers wait for."""
         self.grant(stream)
         with self.runtime.active():
             self.event = self.runtime.record(stream)

@@ -164,7 +164,9 @@ def downloaded(access: Access, batch: DeviceBatch) -> list[np.ndarray] | np.ndar
 
 
 def _rows_below(batch: DeviceBatch, copies: list[tuple[int, int, int]]) -> list[np.ndarray]:
-    """Host memory for samples that do not form one array; what to copy there goes to `copies`."""
+    """Host memory for samples that do not form one array; the copies to it are added to
+    `copies`.
+    """
     sizes = batch.sizes() * batch.dtype.itemsize
     if len(batch):
         begin = int(batch.pointers.min())

@@ -54,7 +54,7 @@ def defer_release(runtime: Runtime, stream: int, owner: Any) -> None:
 
 
 def release_finished() -> None:
-    """Let go of what is not read any more."""
+    """Drop memory that is not read any more."""
     if not _dropped and not _waiting:
         return
     released = []

@@ -140,9 +140,9 @@ class DevicePool:
         self._lock = threading.Lock()
         self._returned: deque[tuple[int, int, tuple[int, ...], bool, PoolUsage | None]] = deque()
         self._idle: dict[tuple[int, int], list[int]] = {}
-        """By stream and size: what that stream alone has used."""
+        """Blocks by stream and size, used by that stream alone."""
         self._pending: dict[int, deque[_Pending]] = {}
-        """By size: what several streams have used, or is to settle."""
+        """Blocks by size, used by several streams, or quiesced."""
         self._reserves: weakref.WeakSet[DeviceReserve] = weakref.WeakSet()
         self._parts: dict[int, DeviceReserve] = {}
         """By address, the reserve that a piece is a part of."""
@@ -231,7 +231,7 @@ class DevicePool:
         return True
 
     def _collect(self) -> None:
-        """File what was dropped. Needs the lock."""
+        """File dropped blocks. The caller holds the lock."""
         returned = self._returned
         events: dict[int, Event] = {}
         while returned:
@@ -282,7 +282,7 @@ class DevicePool:
         return address
 
     def _asked(self, allocate: Callable[[], _Found], size: int) -> _Found:
-        """Have memory allocated; give back what is idle if there is not enough."""
+        """Allocate memory; free idle memory first if there is not enough."""
         self.allocations += 1
         try:
             return allocate()
@@ -298,7 +298,7 @@ class DevicePool:
             ) from error
 
     def trim(self) -> int:
-        """Give all idle memory back to the driver, waiting for what still uses it."""
+        """Give all idle memory back to the driver, after waiting for queued work that uses it."""
         with self._lock:
             self._collect()
             streams = {stream for stream, _ in self._idle}

@@ -172,7 +172,7 @@ class Queue:
         self._scratch.append(owner)
 
     def collect(self, deferred: list[Callable[[Queue], None]] | None) -> None:
-        """Collect what `defer` is given from now on in a list; `None`: have it done at once."""
+        """Collect deferred work in `list` from now on; `None`: do it at once."""
         self._deferred = deferred
 
     def defer(self, work: Callable[[Queue], None]) -> None:

@@ -186,7 +186,7 @@ class TensorGPU(TensorBase):
         self._access.pass_to(stream_number(stream))
 
     def _array(self) -> Any:
-        """The memory as an array of CuPy's, without waiting for who writes it."""
+        """The memory as an array of CuPy's, without waiting for writers."""
         check_numbers(self._dtype)
         dtype = storage_dtype(self._dtype)
         access = self._access

@@ -24,7 +24,7 @@ from page-locked memory."""
 
 
 class Uploads:
-    """Collects what is to be uploaded, in memory of the host, and copies it over in one go."""
+    """Collects uploads in host memory, and copies them in one go."""
 
     __slots__ = (
         "_address",
@@ -84,7 +84,7 @@ class Uploads:
         return host
 
     def send(self) -> None:
-        """Queue the copy of what was added since the last time."""
+        """Queue the copy of uploads added since the last call."""
         host, device = self._host, self._device
         if host is None or device is None or self._used == self._sent:
             return
@@ -99,7 +99,7 @@ class Uploads:
         self._sent = self._used = -(-self._used // _ALIGNMENT) * _ALIGNMENT
 
     def finish(self) -> list[Any]:
-        """Send everything; what must be kept until the copies are done.
+        """Send everything; return the objects to keep until the copies are done.
 
         What is uploaded next goes after it, as long as there is room: nothing is overwritten.
         """
