@@ -200,6 +200,7 @@ class TestSeveralAxes:
         step = next(it)
         assert labels(step["label"]) == [21 * k // 8 for k in range(8)]
         assert per_device(step["label"])[7] == [0]
+        assert len(epoch(it)) == 1
         assert len(epoch(it)) == 2
 
 
