@@ -66,7 +66,7 @@ class Loader:
         return [column[entries] for column in self._columns]
 
     def load(self, entries: np.ndarray, empty: Callable[..., np.ndarray]) -> Loaded:
-        """Bring in several entries now."""
+        """Load entries, given by int64 indices; ``empty(shape, dtype)`` makes memory they share."""
         index = self.index
         if index.local is None:
             rows, all_there = index.fetch_together(entries, empty), False

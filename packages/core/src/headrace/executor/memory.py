@@ -128,7 +128,9 @@ class PipelineMemory:
 
 
 class MemoryLimit:
-    """Decides whether there is room for a further iteration."""
+    """Decides whether a further iteration fits in `host` and `device` bytes (`None`: no limit),
+    given the `estimate` of one iteration before the first.
+    """
 
     def __init__(
         self, memory: PipelineMemory, *, host: int | None, device: int | None, estimate: Sizes

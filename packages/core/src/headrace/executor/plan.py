@@ -198,7 +198,9 @@ def make_plan(
     parsers: Mapping[int, int] = MappingProxyType({}),
     bytes_per_sample: int = 0,
 ) -> Plan:
-    """Cut a graph."""
+    """Divide a graph, whose nodes are in topological order, into a plan. `seeds` and `parsers` are
+    by ``id(node)``; `bytes_per_sample` is for operators without a hint (0: unknown).
+    """
     registers: dict[tuple[int, int], int] = {}
     for node in nodes:
         for index in range(len(node.outputs)):

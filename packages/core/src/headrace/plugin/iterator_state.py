@@ -136,7 +136,7 @@ def as_state_dict(checkpoints: Sequence[bytes]) -> dict[str, Any]:
 def checkpoints_in(
     state: Mapping[str, Any], pipelines: Sequence[Pipeline], counter: EpochCounter
 ) -> list[str]:
-    """Return the checkpoint for each of the `pipelines` of an iterator from an argument of
+    """Return the checkpoint for each of the `pipelines` of an iterator from the result of
     `as_state_dict`.
 
     Of an iterator over another number of shards, that of the first is for all of them: readers go

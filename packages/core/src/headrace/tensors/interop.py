@@ -138,7 +138,9 @@ def device_name(kind: int) -> str:
 
 
 def as_host_array(value: Any) -> np.ndarray:
-    """The array over the memory of `value`, of a type DALI knows, without a copy."""
+    """Return an array over the memory of `value`, without a copy. Raises `ArgumentTypeError` or
+    `DataTypeError` if it has none, or its elements are no numbers in native byte order.
+    """
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)  # a plain array of what may be a subclass
     elif is_dlpack_capsule(value):
@@ -216,7 +218,9 @@ def check_layout(layout: str | None, ndim: int, what: str) -> str:
 
 
 def copy_to_address(arrays: list[np.ndarray], target: Any) -> None:
-    """Copy the bytes of `arrays`, one after the other, to a memory address."""
+    """Copy the bytes of C-contiguous `arrays`, one after the other, to an address with enough
+    memory, or to a writable buffer, whose size is checked.
+    """
     total = sum(array.nbytes for array in arrays)
     address = check_target(_address(target, total), total)
     for array in arrays:
@@ -279,8 +283,8 @@ def export_dlpack(
 
 
 def asks_for(dl_device: tuple[int, int] | None, here: tuple[int, int], copy: bool | None) -> bool:
-    """Return True if a DLPack consumer wants data of device `here` copied to the other kind of
-    memory.
+    """Return True if a DLPack consumer wants data of device `here` in the other kind of memory.
+    Raises `ExportError` if it asks for a third device, or forbids a needed copy.
     """
     if dl_device is None:
         return False

@@ -6,7 +6,7 @@ import bisect
 
 
 class FreeRanges:
-    """The free ranges of so many bytes. Not for several threads at once."""
+    """Free ranges of `size` bytes, all free at first. Not for several threads at once."""
 
     __slots__ = ("_free", "size")
 

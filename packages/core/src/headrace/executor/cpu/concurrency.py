@@ -79,7 +79,9 @@ class Concurrency:
     def leave(
         self, beside: int, seconds: float | None, *, all_needed: bool, is_awaited: bool = False
     ) -> None:
-        """End a chunk."""
+        """End a chunk that began with `beside` threads at work and took `seconds` of threads for
+        each sample (None: not representative). With `all_needed` all threads work, without trials.
+        """
         self.busy -= 1
         if seconds is not None:
             self.note(beside, seconds, all_needed=all_needed, is_awaited=is_awaited)

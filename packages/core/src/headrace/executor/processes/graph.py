@@ -43,7 +43,9 @@ class Graph(NamedTuple):
 
 
 class PackedGraph:
-    """A graph in a file in memory: a pickle, and after it its large arrays, which all share."""
+    """A graph in a file in memory: a pickle, and after it its large arrays, which all share. Raises
+    `ArgumentTypeError` if part of it cannot be pickled.
+    """
 
     def __init__(self, graph: Graph, outputs: list[Any]) -> None:
         plan = graph.plan

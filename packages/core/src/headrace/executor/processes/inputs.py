@@ -20,7 +20,9 @@ _SMALL_BYTES = 1024
 
 
 class WorkerInput:
-    """A batch that workers read, where they can read it. Once for each batch."""
+    """A batch as workers read it, made once for each batch. With `is_read` they read memory of this
+    process; else it is copied to shared memory.
+    """
 
     __slots__ = (
         "_copied",

@@ -61,7 +61,9 @@ class WorkerPool:
         garbage collector may shut one down in a thread that has the lock."""
 
     def enter(self, graph: PackedGraph, bindings: list[tuple[int, ...]]) -> None:
-        """Take in a pipeline; start the processes that it needs, without waiting for them."""
+        """Add a pipeline, whose processes are bound to the processors in `bindings`; start missing
+        ones, without waiting for them.
+        """
         with self._lock:
             self._wanted[graph.number] = len(bindings)
             self._note_change()
@@ -86,7 +88,10 @@ class WorkerPool:
         waits: bool = True,
         starts: bool = True,
     ) -> WorkerProcess | None:
-        """A process for the calling thread, which gives it back or discards it."""
+        """Return a process for the calling thread, which gives it back or discards it. `again`: the
+        thread lost one already; `waits`: wait for one in use or not begun, else return `None`;
+        `starts`: wait or start one if all are in use.
+        """
         worker = self._taken(graph.number, bindings)
         # Those that have not begun may be of a server that is just being killed. Several of them,
         # one after the other, would make a sample bad that none has seen.

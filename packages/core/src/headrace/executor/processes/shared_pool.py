@@ -49,7 +49,9 @@ class SharedFile:
         return 0 <= address - self.address < self.size
 
     def take(self, size: int) -> int:
-        """The offset of `size` free bytes."""
+        """Take `size` free bytes; return their offset. Raises `MemoryError` if there is no such
+        range.
+        """
         begin = self._free.take(size)
         if begin is None:
             raise MemoryError
@@ -140,7 +142,9 @@ class SharedPool(HostPool):
         return SharedBlock(size, *self.take_range(size))
 
     def take_range(self, size: int) -> tuple[SharedFile, int, int]:
-        """A range of the present file of at least so many bytes: where it begins, and its size."""
+        """Take a range of at least `size` bytes of the present file; return file, offset and size.
+        Raises `MemoryError` if there is none.
+        """
         taken = -(-size // _PAGE) * _PAGE
         with self._lock:
             file = self._current

@@ -66,7 +66,7 @@ class WorkerProcess:
         self.send(("bind", processors))
 
     def send(self, message: Any, file: int | None = None) -> None:
-        """Send a message."""
+        """Send a message. Raises `LostWorkerError` if the process is gone or does not read."""
         try:
             self._channel.send(message, file)
         except BlockingIOError as error:
@@ -75,7 +75,9 @@ class WorkerProcess:
             raise LostWorkerError(self.pid, "ended") from error
 
     def receive(self) -> Any:
-        """Wait for an answer, without the interpreter."""
+        """Wait for an answer, without the interpreter. Raises `LostWorkerError` if the process
+        ends, or neither answers nor computes for `timeout_seconds`.
+        """
         try:
             message = self._message()
             if isinstance(message, int):

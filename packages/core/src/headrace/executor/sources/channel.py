@@ -86,7 +86,9 @@ class Channel:
         self.send_packed(self.packed(message), file)
 
     def send_packed(self, packed: bytes, file: int | None = None) -> None:
-        """Send a message that was packed before."""
+        """Send a message that was packed before. Raises `OSError` if the other end is gone, or does
+        not read in time (`TimeoutError`).
+        """
         data = memoryview(packed)
         with self._sending:
             if file is not None:
@@ -94,8 +96,9 @@ class Channel:
             self._socket.sendall(data)
 
     def receive(self) -> tuple[Any, int | None]:
-        """The next message and the number of the file that came with it, which is the receiver's
-        to close.
+        """Return the next message and the descriptor of the file that came with it, which the
+        receiver closes. Raises `EOFError` if the other end is gone, `OSError` if it stops in the
+        middle.
         """
         header, files, _, _ = socket.recv_fds(self._socket, _HEADER.size, 1)
         for file in files:
@@ -112,7 +115,9 @@ class Channel:
         return pickle.loads(body), files[0] if files else None
 
     def answer(self) -> Any:
-        """The next message of an end that sends no files, in one call of the system as a rule."""
+        """Return the next message of an end that sends no files, in one system call as a rule.
+        Raises `EOFError` if that end is gone, `BlockingIOError` after the time that `limit` sets.
+        """
         data, size = self._received, _HEADER.size
         while True:
             if len(data) >= _HEADER.size:

@@ -56,7 +56,9 @@ _devices: dict[int, GpuDevice] = {}
 
 
 def get_device(device_id: int) -> GpuDevice:
-    """GPU number `device_id`."""
+    """Return GPU number `device_id`. Raises `GpuNotAvailableError` or `ArgumentValueError` if it
+    cannot be used.
+    """
     runtime = get_runtime(device_id)
     with _lock:
         device = _devices.get(device_id)
@@ -66,7 +68,9 @@ def get_device(device_id: int) -> GpuDevice:
 
 
 def trim_devices() -> int:
-    """Give idle memory of all GPUs in use back to their drivers, and page-locked memory."""
+    """Give idle memory of all GPUs in use, and page-locked memory, back to their drivers; return
+    the bytes freed.
+    """
     with _lock:
         devices = list(_devices.values())
     freed = 0

@@ -24,7 +24,9 @@ _NONE = 0x7F7F7F7F
 
 
 class FaultReport:
-    """Words that a kernel may have written to, on their way to the host."""
+    """Words (int32, page-locked) that kernels may have written, on their way to the host: the
+    lowest index of a bad sample for each kind of fault, and the errors to raise.
+    """
 
     def __init__(self, words: np.ndarray, errors: Sequence[Fault]) -> None:
         self._words = words

@@ -159,7 +159,9 @@ class DevicePool:
         quiesced: bool = False,
         usage: PoolUsage | None = None,
     ) -> DeviceMemory:
-        """Memory for work of `stream`."""
+        """Take memory for work of `stream`. With `quiesced` no queued work may use it still. Raises
+        `MemoryError` if the device has none left.
+        """
         sizes = size_classes(max(size_bytes, _SMALLEST_BYTES), BUFFER_SETTINGS.device_growth)
         with self._lock:
             self._collect()
@@ -298,7 +300,9 @@ class DevicePool:
             ) from error
 
     def trim(self) -> int:
-        """Give all idle memory back to the driver, after waiting for queued work that uses it."""
+        """Give all idle memory back to the driver, after waiting for queued work that uses it;
+        return the bytes freed.
+        """
         with self._lock:
             self._collect()
             streams = {stream for stream, _ in self._idle}

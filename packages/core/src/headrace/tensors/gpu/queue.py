@@ -74,7 +74,9 @@ class Queue:
     def empty(
         self, shapes: Any, dtype: Any, count: int | None = None, *, quiesced: bool = False
     ) -> DeviceBatch:
-        """Uninitialised memory for a batch, in one piece."""
+        """Uninitialised memory for a batch, in one piece; `shapes` is ``(samples, ndim)`` or, with
+        `count`, one shape. With `quiesced` no queued work may use it still.
+        """
         dtype = np.dtype(dtype)
         if count and type(shapes) is tuple:
             uniform: tuple[int, ...] | None = shapes
@@ -172,7 +174,7 @@ class Queue:
         self._scratch.append(owner)
 
     def collect(self, deferred: list[Callable[[Queue], None]] | None) -> None:
-        """Collect deferred work in `list` from now on; `None`: do it at once."""
+        """Collect deferred work in `deferred` from now on; `None`: do it at once."""
         self._deferred = deferred
 
     def defer(self, work: Callable[[Queue], None]) -> None:
