@@ -40,6 +40,11 @@ def _branches(fn: Any, data: Any, flag: Any) -> Any:
     return fn._conditional.merge(yes * 2, no + 1, predicate=flag)
 
 
+def _equal_branches(fn: Any, data: Any, flag: Any, same: Any) -> Any:
+    yes, no = fn._conditional.split(data, predicate=flag)
+    return fn._conditional.merge(yes * 2, no + 1, predicate=same)
+
+
 def _written(name: str, note: str, function: Any, *inputs: Any, **more: Any) -> Case:
     return Case(name, list(inputs), written=function, note=note, dali=False, **more)
 
@@ -66,6 +71,14 @@ INTERNAL = [
         dynamic=False,
     ),
     _written("_conditional.merge", "of parts", _branches, _PLAIN, _FLAGS, dynamic=False, gpu=False),
+    _written(
+        "_validate_merge",
+        "",
+        _equal_branches,
+        *(_PLAIN, _FLAGS, _FLAGS),
+        dynamic=False,
+        gpu=False,
+    ),
     Case("_conditional.not_", [_FLAGS], dali=False),
     Case(
         "_conditional.validate_logical",

@@ -133,3 +133,22 @@ def test_types_follow_from_who_takes_a_branch(define, workers):
         on_gpu, on_cpu = results("gpu", numbers), results("cpu", numbers)
         assert on_gpu == on_cpu
         assert isinstance(on_cpu[0], list) == (numbers[0] is nobody or define in FIT)
+
+
+@pytest.mark.parametrize("merged_by", [[True, False, True, False, True], [True] * 5])
+def test_parts_that_are_merged_by_another_predicate(merged_by):
+    chosen = np.array([True, False, True, False, True])
+
+    @pipeline_def(batch_size=5, num_threads=2, device_id=0)
+    def define():
+        p, q = (fn.external_source([np.array(v)]) for v in (chosen, merged_by))
+        parts = fn._conditional.split(fn.external_source(images, layout="HWC").gpu(), predicate=p)
+        return fn._conditional.merge(fn.flip(parts[0]), parts[1], predicate=q)
+
+    if all(merged_by):
+        with pytest.raises(errors.ArgumentValueError, match=r"True .* second of the two parts"):
+            define().run()
+        return
+    (found,) = define().run()
+    for flipped, image, sample in zip(chosen, images(), found.as_cpu(), strict=True):
+        np.testing.assert_array_equal(sample, image[:, ::-1] if flipped else image)

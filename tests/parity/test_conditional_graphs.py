@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from headrace import fn, pipeline_def
+from headrace.errors import ArgumentValueError
 from headrace.graph.branches import guarded, merge
 from tests.parity.support import LIBRARIES, assert_both_raise, assert_parity, run_graph
 
@@ -158,3 +162,38 @@ def test_a_predicate_of_one_dimension():
         return branches(lib, p, [images], lambda x: x, lambda x: lib.fn.flip(x))
 
     assert_both_raise(graph, IMAGES, [np.ones(1, bool)] * SIZE, layouts=["HWC", ""])
+
+
+def merged(lib, x, split_by, merge_by, *, swapped=False):
+    parts = lib.fn._conditional.split(x, predicate=split_by)
+    one, other = lib.fn.flip(parts[0], horizontal=1), lib.fn.crop(parts[1], crop=(3, 4))
+    if swapped:
+        one, other = other, one
+    return lib.fn._conditional.merge(one, other, predicate=merge_by)
+
+
+@pytest.mark.parametrize("predicate", PREDICATES)
+def test_predicates_that_are_equal(predicate):
+    def graph(lib, images, p, same):
+        none = p == 0
+        return (
+            merged(lib, images, p, same),
+            merged(lib, images, p, lib.fn.copy(p)),
+            merged(lib, images, p != 0, p != 0),
+            merged(lib, images, p, none, swapped=True),
+        )
+
+    exact(graph, IMAGES, predicate, list(predicate), layouts=["HWC", "", ""])
+
+
+def test_predicates_that_differ():
+    """DALI gives samples to each other's places, or the process ends."""
+
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
+    def graph():
+        x = fn.external_source(lambda: np.zeros((2, 5, 5, 3), np.uint8), layout="HWC")
+        p, q = (fn.external_source([np.array(v)]) for v in ([True] * 2, [True, False]))
+        return merged(SimpleNamespace(fn=fn), x, p, q)
+
+    with pytest.raises(ArgumentValueError, match=r"`predicate` of False .*first of the two"):
+        graph().run()

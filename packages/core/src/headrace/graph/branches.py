@@ -53,11 +53,22 @@ def split(data: DataNode, predicate: DataNode) -> list[DataNode]:
 
     Nodes that read one of them run for these samples; `merge` joins what comes of both.
     """
+    _check_predicate(predicate)
     parts = []
     for holds in (True, False):
         with guarded(predicate, holds=holds, spreads=True):
             parts += make_node(find("copy"), [data], {}).outputs
     return parts
+
+
+def split_of(if_true: DataNode, if_false: DataNode) -> Term | None:
+    """The term that `if_true` has of a `split`, and `if_false` its opposite; the innermost one."""
+    one, other = (
+        edge.source.guard if edge.source is not None else () for edge in (if_true, if_false)
+    )
+    opposites = {(term.key[:2], not term.holds) for term in other if term.spreads}
+    found = [term for term in one if term.spreads and (term.key[:2], term.holds) in opposites]
+    return found[-1] if found else None
 
 
 def merge(

@@ -39,6 +39,10 @@ class Term(NamedTuple):
         """Key that is equal for equal terms."""
         return id(self.predicate.source), self.predicate.index, self.holds
 
+    def is_of(self, predicate: DataNode) -> bool:
+        """Whether `predicate` is its own, rather than another edge."""
+        return self.key[:2] == (id(predicate.source), predicate.index)
+
 
 Guard = tuple[Term, ...]
 """The samples for which all terms hold, outermost first: what an inner predicate is made of may

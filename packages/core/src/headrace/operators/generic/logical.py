@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from headrace.errors import DataTypeError, ShapeError
-from headrace.operators.support.argument_types import StringArg
-from headrace.operators.support.operator import SampleContext, SampleOperator, operator
+from headrace.errors import ArgumentValueError, DataTypeError, ShapeError
+from headrace.operators.generic.merge import check_predicate
+from headrace.operators.support.argument_types import BoolArg, StringArg
+from headrace.operators.support.operator import (
+    BatchContext,
+    SampleContext,
+    SampleOperator,
+    operator,
+)
 from headrace.operators.support.planning import PlanContext, Planned, Samples
 from headrace.operators.support.schema import REQUIRED, Arg, Input, Spec
+from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.types import DALIDataType
 
 
@@ -85,3 +94,40 @@ class Not(SampleOperator):
 
     def cpu(self, c: SampleContext, value: np.ndarray) -> np.ndarray:
         return np.asarray(value == 0)
+
+
+@operator(
+    "_validate_merge",
+    inputs=(
+        Input("data", "What was merged."),
+        Input("split", "A number for each sample: which part it was in.", device="cpu"),
+        Input("merge", "The same, as it was merged by.", device="cpu"),
+    ),
+    args=(Arg("negated", BoolArg, False, "Whether parts came the other way round."),),
+    hidden=True,
+)
+class ValidateMerge(SampleOperator):
+    """Checks that a batch is merged as it was split."""
+
+    def infer(self, data: Spec, split: Spec, merge: Spec) -> Spec:
+        check_predicate(merge)
+        return data
+
+    def cpu(
+        self, c: SampleContext, data: np.ndarray, split: np.ndarray, merge: np.ndarray
+    ) -> np.ndarray:
+        self._check(bool(split), bool(merge))
+        return data
+
+    def gpu(self, c: BatchContext, data: DeviceBatch, split: Any, merge: Any) -> DeviceBatch:
+        for one, other in zip(split.rows, merge.rows, strict=True):
+            self._check(bool(one), bool(other))
+        return data
+
+    def _check(self, split: bool, merge: bool) -> None:
+        if (split != self.args.negated) != merge:
+            part = "first" if split != self.args.negated else "second"
+            raise ArgumentValueError(
+                f"`fn._conditional.merge` got a `predicate` of {merge} for a sample that is in the "
+                f"{part} of the two parts. Merge by the predicate that the batch was split by."
+            )

@@ -22,6 +22,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("_solarize_add", "generic.levels", internal=True),
         Listed("_subscript_dim_check", "generic.subscript", internal=True),
         Listed("_tensor_subscript", "generic.subscript", internal=True),
+        Listed("_validate_merge", "generic.logical", internal=True),
         old("audio_decoder", "audio.decode_audio", "decoders.audio"),
         Listed("audio_resample", "audio.audio_resample"),
         Listed("batch_permutation", "generic.permutation"),
