@@ -5,9 +5,13 @@ from __future__ import annotations
 import functools
 import io
 import wave
+from pathlib import Path
 
 import cv2
 import numpy as np
+
+VIDEOS = Path(__file__).parents[1] / "data/video"
+"""A folder with two small videos, VP9, of 7 and 4 frames."""
 
 
 def _random(seed: int) -> np.random.Generator:
@@ -44,6 +48,12 @@ def encoded() -> list[np.ndarray]:
     """Three JPEG files."""
     smooth = [cv2.GaussianBlur(image, (0, 0), 3) for image in images()]
     return [cv2.imencode(".jpg", image)[1].reshape(-1) for image in smooth]
+
+
+def video_files() -> list[np.ndarray]:
+    """Three encoded videos."""
+    a, b = (np.fromfile(VIDEOS / f"{name}.webm", np.uint8) for name in "ab")
+    return [a, b, a]
 
 
 @functools.cache

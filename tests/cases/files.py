@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.cases.data import encoded, wave_files
+from tests.cases.data import VIDEOS, encoded, wave_files
 from tests.support import caffe_records as wire
 
 
@@ -32,6 +32,8 @@ def write_files(root: Path) -> None:
     _write_tfrecord(root, jpegs)
     _write_web(root, jpegs)
     _write_fits(root)
+    for path in VIDEOS.iterdir():
+        _write(root / path.name, path.read_bytes())
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from tests.cases.case import Case
+from tests.cases.data import video_files
 
 _SHUFFLED = {"random_shuffle": True, "initial_fill": 3}
 
@@ -44,3 +47,18 @@ READING = [
     _reader("webdataset", **_WEB, **_SHUFFLED),
     Case("experimental.readers.fits", [], {"file_root": "{root}/fits"}, dali=False),
 ]
+
+_VIDEO = {"filenames": ["{root}/a.webm", "{root}/b.webm"], "sequence_length": 3}
+VIDEO = [
+    _reader("video", **_VIDEO),
+    _reader("video", **_VIDEO, **_SHUFFLED),
+    _reader("video", **_VIDEO, dtype="FLOAT", normalized=True, image_type="YCbCr"),
+    _reader("video_resize", **_VIDEO, size=[20, 30], pad_sequences=True),
+    Case("experimental.readers.video", [], {**_VIDEO, "pad_mode": "edge"}, dali=False),
+    Case("decoders.video", [(video_files(), "")], {"stride": 2}, dali=False),
+    Case("decoders.video", [(video_files(), "")], {}, {"start_frame": [0, 1, 2]}, dali=False),
+]
+"""Cases that need the library PyAV."""
+HAS_VIDEO = find_spec("av") is not None
+if HAS_VIDEO:
+    READING += VIDEO

@@ -14,7 +14,6 @@ from headrace.operators.support.schema import OpSchema
 from headrace.tracebacks import public
 
 _OLD_NAMES = {
-    "experimental.decoders.video": "Video",
     "experimental.inflate": "Inflate",
     "readers.sequence": "Sequence",
     "caffe_reader": "CaffeReader",
@@ -24,8 +23,6 @@ _OLD_NAMES = {
     "numpy_reader": "NumpyReader",
     "sequence_reader": "SequenceReader",
     "tfrecord_reader": "TFRecordReader",
-    "video_reader": "VideoReader",
-    "video_reader_resize": "VideoReaderResize",
 }
 """Second names that operators have in DALI, in `fn` and in `ops`."""
 

@@ -1,0 +1,1 @@
+"""Videos: what FFmpeg decodes, frame by frame, and its colours."""

@@ -1,0 +1,85 @@
+"""Colours of a frame of FFmpeg's, as operators want them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import BadSampleError
+from headrace.kernels.cpu.video import planes
+
+_FULL = 2
+_NO_CHROMA = np.empty((0, 0), np.uint8)
+_KINDS = {"RGB": planes.RGB, "YCbCr": planes.YCBCR, "GRAY": planes.GRAY}
+CHANNELS = {"RGB": 3, "YCbCr": 3, "GRAY": 1}
+"""The colours that frames can be had in, and how many channels they have."""
+_DEEPEST = 16
+
+
+class Colors:
+    """A conversion of frames: to `kind`, "RGB", "YCbCr" or "GRAY", from 0 to 255 times `scale`."""
+
+    def __init__(self, kind: str, scale: float = 1.0) -> None:
+        self.channels = CHANNELS[kind]
+        self._kind = _KINDS[kind]
+        self._scale = np.float32(scale)
+
+    def write(self, frame: Any, out: np.ndarray) -> None:
+        """Fill `out`, ``(H, W, channels)`` of uint8 or float32, with a `VideoFrame`."""
+        if self._kind == planes.RGB and _has_rgb(frame.format):
+            np.multiply(frame.to_ndarray(format="rgb24"), self._scale, out=out, casting="unsafe")
+            return
+        frame, full = _planar(frame)
+        layout = frame.format
+        height, width = out.shape[:2]
+        depth = layout.components[0].bits
+        luma = _plane(frame, 0, height, width, depth)
+        blue = red = _NO_CHROMA if depth == 8 else _NO_CHROMA.astype(np.uint16)
+        rows = columns = planes.taps(1, 1)
+        if len(layout.components) > 2 and self._kind != planes.GRAY:
+            down, across = layout.chroma_height(height), layout.chroma_width(width)
+            blue = _plane(frame, 1, down, across, depth)
+            red = _plane(frame, 2, down, across, depth)
+            rows, columns = planes.taps(height, down), planes.taps(width, across)
+        rounding = np.float32(0.5 if out.dtype == np.uint8 else 0)
+        planes.convert(
+            *(luma, blue, red, rows, columns, depth, full),
+            *(self._kind, self._scale, rounding, out),
+        )
+
+
+def _has_rgb(layout: Any) -> bool:
+    return bool(layout.is_rgb or layout.has_palette or layout.is_bayer)
+
+
+def _planar(frame: Any) -> tuple[Any, bool]:
+    """The frame with a plane for each of luma and chroma, and whether its range is the full one."""
+    layout = frame.format
+    name: str = layout.name
+    full = frame.color_range == _FULL or name.startswith("yuvj")
+    if _has_rgb(layout):
+        return frame.reformat(format="yuv444p", dst_colorspace=5, dst_color_range=_FULL), True
+    planar = layout.is_planar and len({c.plane for c in layout.components}) == len(
+        layout.components
+    )
+    gray = len(layout.components) < 3
+    bits = layout.components[0].bits
+    if (planar or (gray and bits >= 8)) and not layout.is_big_endian and 8 <= bits <= _DEEPEST:
+        return frame, full or (gray and frame.color_range != 1)
+    across = layout.chroma_width(64) if not gray else 64
+    down = layout.chroma_height(64) if not gray else 64
+    step = {(32, 32): "420", (32, 64): "422"}.get((across, down), "444")
+    suffix = "10le" if bits > 8 else ""
+    return frame.reformat(format=f"yuv{step}p{suffix}"), full
+
+
+def _plane(frame: Any, number: int, height: int, width: int, depth: int) -> np.ndarray:
+    plane = frame.planes[number]
+    wide = depth > 8
+    data = np.frombuffer(plane, np.uint16 if wide else np.uint8)
+    stride = plane.line_size // (2 if wide else 1)
+    if stride < width or len(data) < stride * (height - 1) + width:
+        raise BadSampleError(f"A decoded frame is smaller than {height} x {width} pixels.")
+    shape, strides = (height, width), (plane.line_size, data.itemsize)
+    return np.lib.stride_tricks.as_strided(data, shape, strides, writeable=False)

@@ -1,0 +1,78 @@
+"""Colours of decoded frames: from planes of luma and chroma to RGB, YCbCr or gray."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.kernels.compilation import njit
+
+RGB, YCBCR, GRAY = range(3)
+
+
+def taps(length: int, source: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where an axis of chroma is read for each of `length` pixels: first place, and the second's
+    weight. It is enlarged linearly, its centre over that of luma.
+    """
+    at = (np.arange(length) + 0.5) * source / length - 0.5
+    at = at.clip(0, source - 1)
+    first = np.minimum(at.astype(np.int64), max(source - 2, 0))
+    return first, (at - first).astype(np.float32)
+
+
+@njit(nogil=True)
+def convert(luma, blue, red, rows, columns, depth, full, kind, scale, rounding, out):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Fill `out`, (H, W, channels) of uint8 or float32, with the colours of one frame.
+
+    `rows` and `columns` are `taps`; chroma without elements is neutral. `depth` is the number of
+    bits, `full` the range; what is written is 0 to 255 times `scale`, with `rounding` added
+    before it is cut to an integer.
+    """
+    height, width = out.shape[:2]
+    unit = np.float32(1.0 / (1 << (depth - 8)))
+    colored = blue.size > 0
+    narrow = blue.shape[1]
+    blues, reds = np.zeros(narrow, np.float32), np.zeros(narrow, np.float32)
+    own = colored and narrow == width
+    if full:
+        low, gain, chroma = np.float32(0), np.float32(1), np.float32(1)
+    else:
+        low, gain, chroma = np.float32(16), np.float32(255 / 219), np.float32(255 / 224)
+    red_v = np.float32(1.402) * chroma
+    green_u, green_v = np.float32(-0.344136) * chroma, np.float32(-0.714136) * chroma
+    blue_u = np.float32(1.772) * chroma
+    least, middle, most = np.float32(0), np.float32(128), np.float32(255)
+    for y in range(height):
+        if colored:
+            top, weight = rows[0][y], rows[1][y] * unit
+            other = min(top + 1, blue.shape[0] - 1)
+            rest = unit - weight
+            for x in range(narrow):
+                blues[x] = blue[top, x] * rest + blue[other, x] * weight - middle
+                reds[x] = red[top, x] * rest + red[other, x] * weight - middle
+        for x in range(width):
+            value = luma[y, x] * unit
+            u = v = np.float32(0)
+            if own:
+                u, v = blues[x], reds[x]
+            elif colored:
+                left, weight = columns[0][x], columns[1][x]
+                right = min(left + 1, narrow - 1)
+                u = blues[left] + (blues[right] - blues[left]) * weight
+                v = reds[left] + (reds[right] - reds[left]) * weight
+            if kind == YCBCR:
+                if full:
+                    value = value * np.float32(219 / 255) + np.float32(16)
+                    u *= np.float32(224 / 255)
+                    v *= np.float32(224 / 255)
+                a, b, c = value, u + middle, v + middle
+            else:
+                value = (value - low) * gain
+                a = value + red_v * v
+                b = value + green_u * u + green_v * v
+                c = value + blue_u * u
+                if kind == GRAY:
+                    a = value
+            out[y, x, 0] = min(max(a, least), most) * scale + rounding
+            if kind != GRAY:
+                out[y, x, 1] = min(max(b, least), most) * scale + rounding
+                out[y, x, 2] = min(max(c, least), most) * scale + rounding

@@ -1,0 +1,356 @@
+"""A video, opened: its frames by number, in any order."""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import BadSampleError
+from headrace.kernels.cpu.video.colors import Colors
+from headrace.kernels.cpu.video.frame_index import FrameIndex, Packets
+from headrace.kernels.cpu.video.library import pyav
+
+_MOST_PIXELS = 1 << 28
+_REFERENCES = frozenset({"h264", "hevc", "mpeg4"})
+"""Codecs of which frames that no other one needs can be left out."""
+
+
+class Video:
+    """A file, or the bytes of one, whose frames are decoded when they are asked for.
+
+    Packets are numbered as they are stored, and each is handed to the decoder with its number in
+    place of a time: so a frame that comes out is known by its packet, whatever the times are worth.
+
+    Parameters
+    ----------
+    source
+        A path, or all bytes of a file.
+    index
+        That of the file where it is known.
+
+    Attributes
+    ----------
+    index
+        Its frames.
+    height, width
+        Extents of its pictures, as they are stored.
+    missing
+        How many frames the file announces that are not in it: where it is cut off.
+
+    Raises
+    ------
+    BadSampleError
+        If it cannot be opened, or has no video.
+    """
+
+    def __init__(self, source: str | np.ndarray, index: FrameIndex | None = None) -> None:
+        self._source: str | bytes = source if isinstance(source, str) else source.tobytes()
+        if not self._source:
+            raise BadSampleError("The data is empty: it has no bytes, so it is no video.")
+        self._container: Any = None
+        self._exact = False
+        self._open()
+        self.missing = 0
+        context = self._stream.codec_context
+        self.height, self.width = int(context.height), int(context.width)
+        if index is not None:
+            self._all = index.packets
+            self.missing = index.missing
+        self.index = self._scan() if index is None else index
+        if not len(self.index):
+            self.index = self._scan_decoded()
+        if not len(self.index):
+            raise BadSampleError(f"The video ({context.name}) has no frame that can be decoded.")
+        if not 0 < self.height * self.width <= _MOST_PIXELS:
+            raise BadSampleError(
+                f"The video announces frames of {self.height} x {self.width} pixels."
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._container is not None:
+            self._container.close()
+            self._container = None
+
+    def _open(self) -> None:
+        """Open the file, and stand at its beginning."""
+        self.close()
+        av, source = pyav(), self._source
+        try:
+            self._container = av.open(
+                source if isinstance(source, str) else io.BytesIO(source), metadata_errors="replace"
+            )
+        except (av.FFmpegError, OSError, ValueError) as error:
+            raise BadSampleError(f"It cannot be opened as a video: {error}") from error
+        videos = self._container.streams.video
+        if not videos:
+            raise BadSampleError("The file has no video in it.")
+        self._stream = stream = videos[0]
+        if stream.codec_context is None:
+            raise BadSampleError(
+                "FFmpeg has no decoder for the codec of the video; codecs that it has are listed "
+                "by `python -m av --codecs`."
+            )
+        stream.codec_context.thread_count = 1
+        self._packets: Iterator[Any] = self._demuxed()
+        self._next = 0
+        self._begun: int | None = None
+        self._shown = -1
+        self._left_out: set[int] = set()
+        self._pending: deque[Any] = deque()
+        self._is_drained = False
+
+    def _demuxed(self) -> Iterator[Any]:
+        av = pyav()
+        try:
+            for packet in self._container.demux(self._stream):
+                if packet.size:
+                    yield packet
+        except (av.FFmpegError, OSError, ValueError):
+            return  # what is there counts
+
+    def _scan(self) -> FrameIndex:
+        self._all = packets = Packets()
+        codec = self._stream.codec_context.name
+        for packet in self._packets:
+            if packet.is_corrupt and packets.keys:
+                self.missing = 1  # of which a part is there
+                break
+            packets.keys.append(packet.is_keyframe)
+            packets.shown.append(not packet.is_discard and _is_shown(codec, packet))
+            packets.pts.append(packet.pts)
+            packets.dts.append(packet.dts)
+            packets.sizes.append(packet.size)
+        self._next = len(packets)
+        if "mp4" in self._container.format.name:  # where the number is no guess
+            self.missing = max(self._stream.frames - len(packets), self.missing)
+        if not packets.are_timed:
+            return self._scan_decoded()
+        times: list[Any] = packets.pts
+        order = [p for p, shown in enumerate(packets.shown) if shown]
+        if self.missing and packets.dts and packets.dts[-1] is not None:
+            # What is missing is shown no sooner than it would be decoded.
+            whole = [p for p in order if times[p] <= packets.dts[-1]]
+            self.missing += len(order) - len(whole)
+            order = whole
+        return self._indexed(sorted(order, key=times.__getitem__))
+
+    def _scan_decoded(self) -> FrameIndex:
+        """The index by the order in which frames come out of the decoder."""
+        self._exact = True
+        self._open()
+        order: list[int] = []
+        seen: set[int] = set()
+        for frame, _ in self._decoded(set(), tolerant=True):
+            known = frame.pts is not None and frame.pts < len(self._all)
+            if known and frame.pts not in seen and not frame.is_corrupt:
+                seen.add(frame.pts)
+                order.append(frame.pts)
+        return self._indexed(order)
+
+    def _indexed(self, order: list[int]) -> FrameIndex:
+        stream = self._stream
+        rate = stream.average_rate or stream.guessed_rate or 25
+        base = Fraction(stream.time_base or 1 / rate)
+        return FrameIndex(self._all, order, base, float(rate), self.missing)
+
+    def read(self, numbers: Sequence[int], out: np.ndarray, colors: Colors) -> None:
+        """Fill `out`, ``(F, H, W, channels)``, with the frames of these numbers.
+
+        What stands at a negative number is left as it is.
+
+        Raises
+        ------
+        BadSampleError
+            If a frame cannot be decoded.
+        """
+        places: dict[int, list[int]] = {}
+        for place, number in enumerate(numbers):
+            if number >= 0:
+                places.setdefault(int(number), []).append(place)
+        for number, frame in self._frames(sorted(places)):
+            if (frame.height, frame.width) != (self.height, self.width):
+                raise BadSampleError(
+                    f"Frame {number} has {frame.height} x {frame.width} pixels, and the video "
+                    f"announces {self.height} x {self.width}."
+                )
+            first, *others = places[number]
+            colors.write(frame, out[first])
+            for other in others:
+                out[other] = out[first]
+
+    def _frames(self, wanted: list[int]) -> Iterator[tuple[int, Any]]:
+        """The frames of these numbers, which rise."""
+        if wanted and wanted[-1] >= len(self.index):
+            raise BadSampleError(
+                f"Frame {wanted[-1]} is not there: the video has {len(self.index)} frames."
+            )
+        position = 0
+        tried: set[int] = set()
+        while position < len(wanted):
+            number = wanted[position]
+            packets = {int(self.index.order[n]) for n in wanted[position:]}
+            begin = 0 if number in tried else self.index.beginning(number)
+            self._go_to(begin, number)
+            failure: str | None = None
+            for frame, reason in self._decoded(packets):
+                if frame is None:
+                    failure = reason
+                    break
+                found = self.index.numbers.get(frame.pts, -1)
+                if found < number or frame.is_corrupt:
+                    continue
+                if found > number:
+                    break
+                yield number, frame
+                tried.discard(number)
+                self._shown = number
+                position += 1
+                if position == len(wanted):
+                    return
+                following = wanted[position]
+                if self._needs_seek(self.index.beginning(following), following):
+                    break
+                number = following
+            if position < len(wanted) and wanted[position] == number and number != self._shown:
+                self._begun = None
+                if number in tried:
+                    why = failure or "the decoder leaves it out"
+                    if not self._exact:
+                        known = len(self.index)
+                        self.index = self._scan_decoded()
+                        self._begun = None
+                        if len(self.index) == known:
+                            tried.discard(number)
+                            continue
+                    raise BadSampleError(f"Frame {number} cannot be decoded: {why}.")
+                tried.add(number)
+
+    def is_ahead(self, number: int) -> bool:
+        """Whether frame `number` is ahead of where decoding stands, in reach."""
+        known = number < len(self.index)
+        return known and not self._needs_seek(self.index.beginning(number), number)
+
+    def _needs_seek(self, begin: int, number: int) -> bool:
+        """Whether frame `number` is not ahead, or nearer to its key frame at packet `begin`."""
+        if self._begun is None or self._begun > begin or begin > self._next:
+            return True
+        packet = int(self.index.order[number])
+        if self._is_drained and all(frame.pts != packet for frame in self._pending):
+            return True
+        return number <= self._shown or packet in self._left_out
+
+    def _go_to(self, begin: int, number: int) -> None:
+        """Stand at packet `begin`, or behind it where the decoder has gone through it."""
+        if not self._needs_seek(begin, number):
+            return
+        if not self._next <= begin <= self._next + 64:
+            self._seek(begin)
+        self._stream.codec_context.flush_buffers()
+        while self._next < begin:
+            if next(self._packets, None) is None:
+                raise BadSampleError(f"Frame {number} is not there: the file is cut off before it.")
+            self._next += 1
+        self._begun = begin
+        self._shown = -1
+        self._is_drained = False
+        self._left_out.clear()
+        self._pending.clear()
+
+    def _seek(self, begin: int) -> None:
+        """Stand at packet `begin` or a little before it."""
+        packets = self._all
+        places = _places(packets)
+        keys: list[int] = np.flatnonzero(packets.keys[: begin + 1]).tolist() or [0]
+        for back in (0, 1, 8):
+            target = keys[max(len(keys) - 1 - back, 0)]
+            time = packets.pts[target] if packets.dts[target] is None else packets.dts[target]
+            if time is not None and self._sought(time, begin, places):
+                return
+        self._open()
+
+    def _sought(self, time: int, begin: int, places: dict[Any, int]) -> bool:
+        av = pyav()
+        try:
+            self._container.seek(time, stream=self._stream)
+        except (av.FFmpegError, OSError, ValueError):
+            return False
+        self._packets = self._demuxed()
+        for skipped, packet in enumerate(self._packets):
+            known = places.get((packet.pts, packet.dts, packet.size), -1)
+            if known > begin or skipped > 256:
+                return False
+            if known >= 0:
+                self._packets = _chained(packet, self._packets)
+                self._next = known
+                return True
+        return False
+
+    def _decoded(
+        self, wanted: set[int], *, tolerant: bool = False
+    ) -> Iterator[tuple[Any, str | None]]:
+        """Frames from where the file stands on, `pts` being numbers of packets; or None and why."""
+        av = pyav()
+        context = self._stream.codec_context
+        leaves_out = context.name in _REFERENCES and bool(wanted)
+        last = max(wanted, default=-1)
+        first_key = self._all.keys.index(True) if True in self._all.keys else 0
+        pending = self._pending
+        while True:
+            while pending:
+                yield pending.popleft(), None
+            if self._is_drained:
+                return
+            packet = next(self._packets, None)
+            number = self._next
+            if packet is not None:
+                packet.pts = packet.dts = number
+                self._next += 1
+            if leaves_out:
+                spare = packet is not None and number not in wanted and number < last
+                context.skip_frame = "NONREF" if spare else "DEFAULT"
+                if spare:
+                    self._left_out.add(number)
+            self._is_drained = packet is None
+            try:
+                pending.extend(context.decode(packet))
+            except av.FFmpegError as error:
+                if tolerant or number < first_key or isinstance(error, av.EOFError):
+                    continue
+                self._begun = None
+                where = "the end" if packet is None else f"packet {number}"
+                yield None, f"{where} is damaged ({error})"
+                return
+
+
+def _chained(packet: Any, packets: Iterator[Any]) -> Iterator[Any]:
+    yield packet
+    yield from packets
+
+
+def _places(packets: Packets) -> dict[Any, int]:
+    """The packets by what tells them apart, those that nothing does left out."""
+    found: dict[Any, int] = {}
+    for number, facts in enumerate(zip(packets.pts, packets.dts, packets.sizes, strict=True)):
+        found[facts] = -1 if facts in found else number
+    return found
+
+
+def _is_shown(codec: str, packet: Any) -> bool:
+    """Whether a packet has a picture that is shown, and is not there for others alone."""
+    if codec not in ("vp8", "libvpx", "vp9", "libvpx-vp9"):
+        return True
+    data = memoryview(packet)
+    first = data[0]
+    if "9" not in codec:
+        return bool(first >> 4 & 1)
+    if data[-1] >> 5 == 0b110:  # several pictures, of which one is shown
+        return True
+    profile = (first >> 5 & 1) | (first >> 4 & 1) << 1
+    bits = first << (1 if profile == 3 else 0)
+    return bool(bits & 8) or bool(bits & 2)

@@ -1,0 +1,261 @@
+"""Which sequences of frames there are in the videos that a reader is to read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headrace.errors import ArgumentValueError, BadSampleError, UsageError
+from headrace.operators.readers.index import Index
+from headrace.operators.readers.listing import list_classes, read_lines
+from headrace.operators.readers.storage import is_remote, read_file
+
+_NUMBER = r"(?:\s+([+-]?[\d.]+(?:e[+-]?\d+)?))?"
+_LINE = re.compile(rf"(\S.*?)\s+([+-]?\d+){_NUMBER}{_NUMBER}")
+_ENDINGS = (
+    *(".3gp", ".avi", ".flv", ".h264", ".hevc", ".ivf", ".m2ts", ".m4v", ".mjpeg", ".mkv", ".mov"),
+    *(".mp4", ".mpeg", ".mpg", ".mts", ".ogv", ".ts", ".webm", ".wmv"),
+)
+ROUNDINGS = {
+    "start_down_end_up": (False, True),
+    "start_up_end_down": (True, False),
+    "all_up": (True, True),
+    "all_down": (False, False),
+}
+"""Whether times between two frames become the later one: beginnings, and ends."""
+BAD = -1
+"""Stands for the first frame of an entry that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A video to be read, or a part of one."""
+
+    path: str
+    label: int = 0
+    begin: float | None = None
+    end: float | None = None
+    line: int = 0
+    may_be_no_video: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a scan of a video has found."""
+
+    count: int = 0
+    height: int = 0
+    width: int = 0
+    seconds: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    varies: bool = False
+    missing: int = 0
+    failure: str = ""
+
+
+class Wanted(NamedTuple):
+    """How sequences are cut."""
+
+    length: int
+    stride: int
+    step: int
+    span: int
+    """Frames that a sequence takes."""
+    pads: bool
+    uniform: bool = False
+
+
+class VideoIndex(Index):
+    """Entries that are sequences of frames."""
+
+    def __init__(self, parts: Sequence[Part], facts: Sequence[Facts], rows: np.ndarray) -> None:
+        super().__init__(len(rows), details=[rows])
+        self.parts = parts
+        self.facts = facts
+        self._files = rows[:, 0]
+
+    def source(self, entry: int) -> str:
+        """The file of an entry."""
+        return self.parts[int(self._files[entry])].path
+
+
+def local(path: str) -> str | np.ndarray:
+    """What a video is opened by: the path of a local file, or the bytes of a remote one."""
+    if is_remote(path):
+        return read_file(path, np.empty)
+    return path.removeprefix("file://")
+
+
+def listed(args: Any) -> tuple[list[Part], bool]:
+    """The videos that arguments name, and whether they have labels."""
+    given = [n for n in ("filenames", "file_list", "file_root") if getattr(args, n)]
+    if len(given) != 1:
+        raise UsageError(
+            "Only one of the following arguments can be provided, and one must be: `file_list`, "
+            f"`file_root`, `filenames`; got {', '.join(given) or 'none'}."
+        )
+    labels = args.labels
+    if labels is not None and not args.filenames:
+        raise ArgumentValueError(
+            f"Number of provided files and labels should match: `labels` belong to `filenames`, "
+            f"which are not given. Labels of `{given[0]}` are its own."
+        )
+    if args.file_list:
+        return list(_lines(args.file_list)), True
+    if args.file_root:
+        found = list_classes(args.file_root, file_filters=("*",))
+        return [
+            Part(found.path(k), int(label), may_be_no_video=not _is_called_video(found.names[k]))
+            for k, label in enumerate(found.labels)
+        ], True
+    if labels is not None and labels and len(labels) != len(args.filenames):
+        raise ArgumentValueError(
+            "Number of provided files and labels should match. Provided "
+            f"{len(args.filenames)} files and {len(labels)} labels."
+        )
+    numbers = labels or range(len(args.filenames))
+    parts = [Part(n, label) for n, label in zip(args.filenames, numbers, strict=True)]
+    return parts, labels is not None
+
+
+def _is_called_video(name: str) -> bool:
+    return name.lower().endswith(_ENDINGS)
+
+
+def _lines(path: str) -> Iterator[Part]:
+    for number, line in enumerate(read_lines("file_list", path), 1):
+        if not line.strip():
+            continue
+        found = _LINE.fullmatch(line.strip())
+        try:
+            if found is None:
+                raise ValueError("no match")
+            begin, end = [None if t is None else float(t) for t in found.groups()[2:]]
+        except ValueError:
+            raise ArgumentValueError(
+                f"Line {number} of `file_list`={path!r} is {line!r}; expected the name of a file, "
+                "a space and its label, an integer, and then, if wanted, where the part to read "
+                "begins and ends."
+            ) from None
+        label = int(found[2])
+        if not 0 <= label < 1 << 31:
+            raise ArgumentValueError(
+                f"Label value should be >= 0 in file_list at line number: {number}, filename: "
+                f"{found[1]}; got {label}."
+            )
+        yield Part(found[1], label, begin, end, number)
+
+
+def scan(parts: Sequence[Part], threads: int) -> list[Facts]:
+    """What is in each video."""
+    from headrace.kernels.cpu.video.pool import opened
+
+    def one(path: str) -> Facts:
+        try:
+            with opened(local(path)) as video:
+                index = video.index
+                return Facts(
+                    *(len(index), video.height, video.width, index.seconds, index.varies),
+                    missing=video.missing,
+                )
+        except BadSampleError as error:
+            return Facts(failure=str(error))
+
+    paths = list(dict.fromkeys(part.path for part in parts))
+    with ThreadPoolExecutor(threads) as pool:
+        found = dict(zip(paths, pool.map(one, paths), strict=True))
+    return [found[part.path] for part in parts]
+
+
+def index_of(
+    parts: list[Part],
+    facts: list[Facts],
+    wanted: Wanted,
+    bounds: Callable[[Part, Facts], tuple[int, int]],
+    *,
+    constant_rate: bool = False,
+) -> VideoIndex:
+    """The sequences in videos: file, first frame, and where the part of the file begins and ends.
+
+    What is wrong with a video is an entry, too, which turns out to be bad when it is read.
+    """
+    kept = [
+        (p, f) for p, f in zip(parts, facts, strict=True) if not (f.failure and p.may_be_no_video)
+    ]
+    rows: list[tuple[int, int, int, int]] = []
+    for number, (part, fact) in enumerate(kept):
+        if constant_rate and fact.varies:
+            fact = replace(
+                fact,
+                failure="The frame rate of the video varies; `skip_vfr_check=True` lets it through",
+            )
+            kept[number] = part, fact
+        if fact.failure:
+            rows.append((number, BAD, 0, 0))
+            continue
+        begin, end = bounds(part, fact)
+        rows += [(number, start, begin, end) for start in _starts(begin, end, wanted)]
+        if fact.missing and end == fact.count:
+            rows.append((number, BAD, 0, 0))
+    if not rows:
+        names = ", ".join(sorted({p.path for p, _ in kept})[:5])
+        raise ArgumentValueError(
+            f"The number of input samples is 0: no sequence of `sequence_length`={wanted.length} "
+            f"frames with `stride`={wanted.stride} is in {names or 'any file'}. Shorter sequences, "
+            "or padding, take what there is."
+        )
+    table = np.array(rows, np.int64)
+    return VideoIndex([p for p, _ in kept], [f for _, f in kept], table)
+
+
+def _starts(begin: int, end: int, wanted: Wanted) -> list[int]:
+    """First frames of the sequences in a part of a video."""
+    if begin >= end:
+        return []
+    if wanted.uniform:
+        return [begin]
+    full = range(begin, end - wanted.span + 1, wanted.step)
+    following = begin + len(full) * wanted.step
+    return [*full, following] if wanted.pads and following < end else list(full)
+
+
+def frame_bounds(part: Part, fact: Facts) -> tuple[int, int]:
+    """First frame of a part, and the one behind its last, of numbers of frames."""
+    count = fact.count
+    begin = 0 if part.begin is None else int(part.begin)
+    end = count if part.end is None else int(part.end)
+    first = begin + count if begin < 0 else begin
+    last = end + count if end < 0 else min(end, count)
+    if first < 0:
+        raise ArgumentValueError(
+            f"Line {part.line} of `file_list` lets {part.path} begin at frame {begin}, and the "
+            f"video has {count}."
+        )
+    return first, last
+
+
+def time_bounds(rounding: str) -> Callable[[Part, Facts], tuple[int, int]]:
+    """The same of times in seconds, rounded to frames as `ROUNDINGS` says."""
+    first_up, last_up = ROUNDINGS[rounding]
+
+    def bounds(part: Part, fact: Facts) -> tuple[int, int]:
+        seconds = fact.seconds
+        step = (seconds[-1] - seconds[0]) / max(fact.count - 1, 1)
+
+        def frame(time: float, up: bool) -> int:
+            exact = float(np.float32(time))  # as DALI reads them
+            if time < 0:
+                exact += float(seconds[-1] + step)
+            if up:
+                return int(np.searchsorted(seconds, exact, "left"))
+            return max(int(np.searchsorted(seconds, exact, "right")) - 1, 0)
+
+        first = 0 if part.begin is None else frame(part.begin, first_up)
+        last = fact.count if part.end is None else frame(part.end, last_up)
+        return first, last
+
+    return bounds

@@ -1,0 +1,1 @@
+"""What operators on videos have in common."""

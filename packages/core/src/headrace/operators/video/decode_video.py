@@ -1,0 +1,204 @@
+"""`decoders.video`."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.errors import (
+    ArgumentValueError,
+    BadSampleError,
+    BadSamplesError,
+    ShapeError,
+    UsageError,
+)
+from headrace.kernels.gpu import transfer as _transfer
+from headrace.operators.support.argument_types import BoolArg, IntArg, IntListArg
+from headrace.operators.support.operator import SampleContext, SampleOperator, operator
+from headrace.operators.support.schema import Arg, Input, Spec
+from headrace.operators.support.video.padding import (
+    FILL_VALUE,
+    fill_color,
+    mode_of,
+    pad_mode_arg,
+    padded,
+)
+from headrace.types import DALIDataType
+
+if TYPE_CHECKING:
+    from headrace.operators.support.operator import BatchContext, HostBatch
+    from headrace.tensors.gpu.batch import DeviceBatch
+
+_ROI = ("start_frame", "sequence_length", "stride", "end_frame")
+
+
+@operator(
+    "decoders.video",
+    old_names=("experimental.decoders.video",),
+    inputs=Input(
+        "encoded",
+        "Encoded videos: all bytes of a file as a flat array.",
+        dtypes=(DALIDataType.UINT8,),
+        device="cpu",
+    ),
+    args=(
+        Arg(
+            "frames",
+            IntListArg,
+            None,
+            "Numbers of the frames to decode, in any order. Excludes the four arguments below.",
+            per_sample=True,
+        ),
+        Arg(
+            "start_frame",
+            IntArg,
+            None,
+            "The first frame; 0 if not given. Frames before 0 are not there: see `pad_mode`.",
+            per_sample=True,
+        ),
+        Arg(
+            "end_frame",
+            IntArg,
+            None,
+            "The frame behind the last one; that of the video if not given.",
+            per_sample=True,
+        ),
+        Arg(
+            "sequence_length",
+            IntArg,
+            None,
+            "How many frames there are, in place of `end_frame`.",
+            per_sample=True,
+        ),
+        Arg("stride", IntArg, None, "Distance of frames; 1 if not given.", per_sample=True),
+        pad_mode_arg("constant", "leaves them out, and raises where `frames` names them"),
+        FILL_VALUE,
+        Arg("build_index", BoolArg, True, "Scan the packets first; it is always done.", hint=True),
+        Arg("affine", BoolArg, True, "Whether decoding threads are tied to cores.", hint=True),
+    ),
+    output_docs=("The frames, RGB, in the layout FHWC.",),
+    devices=("cpu", "mixed"),
+)
+class DecodeVideo(SampleOperator):
+    """Decodes videos: H.264, HEVC, VP8, VP9, AV1, MPEG-4, Motion JPEG and what else FFmpeg knows.
+
+    It needs the library PyAV, which ``pip install 'headrace[video]'`` brings. Colours are those of
+    ITU-R BT.601. With ``device="mixed"`` the CPU decodes, too, and frames are uploaded.
+
+    Examples
+    --------
+    >>> encoded, labels = fn.readers.file(file_root="clips", file_filters=["*.mp4"])
+    >>> frames = fn.decoders.video(encoded, start_frame=10, sequence_length=16)
+    """
+
+    def infer(self, encoded: Spec) -> Spec:
+        from headrace.kernels.cpu.video.colors import Colors
+        from headrace.kernels.cpu.video.video import Video
+
+        if encoded.ndim not in (None, 1):
+            raise ShapeError(
+                f"Encoded video must be flat arrays of bytes, got {encoded.ndim}-dimensional data."
+            )
+        if self.given("frames") and any(map(self.given, _ROI)):
+            raise UsageError(
+                "Cannot specify both `frames` and any of `start_frame`, `sequence_length`, "
+                "`stride`, `end_frame` arguments."
+            )
+        if self.given("sequence_length") and self.given("end_frame"):
+            raise UsageError(
+                "Cannot specify both `sequence_length` and `end_frame` arguments; the one follows "
+                "from the other."
+            )
+        if "pad_mode" not in self.tensor_args:
+            mode_of(self.args.pad_mode)
+        self._video = Video
+        self._colors = Colors("RGB")
+        self._fill = fill_color(self.args.fill_value, 3)
+        return Spec(DALIDataType.UINT8, 4, "FHWC")
+
+    def cpu(self, c: SampleContext, encoded: np.ndarray) -> np.ndarray:
+        return self._decode(encoded, c.args, c.empty)
+
+    def gpu(self, c: BatchContext, encoded: HostBatch) -> DeviceBatch:
+        names = ("frames", *_ROI, "pad_mode")
+        each = {name: c.values(name) for name in names if name in self.tensor_args}
+        constants = {name: getattr(self.args, name) for name in names}
+        empty = c.queue.pinned.empty
+
+        def decode(k: int) -> np.ndarray | Exception:
+            args = SimpleNamespace(**{**constants, **{n: values[k] for n, values in each.items()}})
+            try:
+                return self._decode(encoded.rows[k], args, empty)
+            except Exception as error:
+                return error
+
+        with ThreadPoolExecutor(max(c.threads, 1)) as threads:
+            found = list(threads.map(decode, range(c.size)))
+        failed = {k: error for k, error in enumerate(found) if isinstance(error, Exception)}
+        if failed:
+            raise BadSamplesError({c.indices[k]: c.located(e, k) for k, e in failed.items()})
+        batch: DeviceBatch = _transfer.to_device(c.queue, found, None)  # type: ignore[arg-type]
+        return batch
+
+    def _decode(self, encoded: np.ndarray, args: Any, empty: Any) -> np.ndarray:
+        video = self._video(encoded.reshape(-1))
+        try:
+            if video.missing:
+                raise BadSampleError(
+                    f"The video is cut off: {video.missing} of "
+                    f"{len(video.index) + video.missing} frames are missing."
+                )
+            numbers = _numbers(args, len(video.index))
+            out: np.ndarray = empty((len(numbers), video.height, video.width, 3), np.uint8)
+            out[numbers < 0] = self._fill
+            video.read(numbers.tolist(), out, self._colors)
+        finally:
+            video.close()
+        return out
+
+
+def _numbers(args: Any, count: int) -> np.ndarray:
+    """The frames that arguments ask of a video of `count`; negative where it has none to show."""
+    mode = mode_of(args.pad_mode)
+    if args.frames is not None:
+        numbers = np.array(args.frames, np.int64)
+        outside = numbers[(numbers < 0) | (numbers >= count)]
+        if mode == "none" and outside.size:
+            raise _outside(int(outside[0]), count)
+        return numbers if mode == "none" else padded(numbers, count, mode)
+    start = 0 if args.start_frame is None else args.start_frame
+    stride = 1 if args.stride is None else args.stride
+    if start >= count:
+        raise ArgumentValueError(
+            f"Start frame {start} is out of bounds, expected range [0, {count})."
+        )
+    if stride < 1:
+        raise ArgumentValueError(f"`stride` is {stride}, but must be at least 1.")
+    if args.sequence_length is not None:
+        if args.sequence_length < 0:
+            raise ArgumentValueError(
+                f"`sequence_length` is {args.sequence_length}, but cannot be negative."
+            )
+        numbers = start + stride * np.arange(args.sequence_length, dtype=np.int64)
+    else:
+        end = count if args.end_frame is None else args.end_frame
+        if end <= start:
+            raise ArgumentValueError(
+                f"end_frame ({end}) must be greater than start_frame ({start})."
+            )
+        numbers = np.arange(start, end, stride, dtype=np.int64)
+    if mode != "none":
+        return padded(numbers, count, mode)
+    if numbers.size and numbers[0] < 0:
+        raise _outside(int(numbers[0]), count)
+    return numbers[numbers < count]
+
+
+def _outside(number: int, count: int) -> ArgumentValueError:
+    return ArgumentValueError(
+        f"Unexpected out-of-bounds frame index {number} for pad_mode = 'none': the video has "
+        f"frames 0 to {count - 1}. Another `pad_mode` says what stands for it."
+    )

@@ -1,0 +1,62 @@
+"""Small videos, written by PyAV when a test asks for them."""
+
+from __future__ import annotations
+
+import io
+from fractions import Fraction
+
+import numpy as np
+
+
+def picture(number, height, width, seed=0):
+    """An RGB picture with edges and colours that move with `number`, uint8 ``(H, W, 3)``."""
+    y, x = np.mgrid[:height, :width]
+    step = number * 5 + seed * 37
+    planes = (x * 3 + step, y * 4 - step, (x + y) * 2 + 2 * step)
+    found = np.stack([128 + 120 * np.sin(p / 19) for p in planes], -1)
+    at = (number * 7 + seed) % max(width - 8, 1)
+    found[2:10, at : at + 8] = (255, 20 * number % 256, 0)
+    return found.clip(0, 255).astype(np.uint8)
+
+
+def write_video(
+    target=None,
+    *,
+    frames=24,
+    size=(48, 64),
+    codec="libx264",
+    container="mp4",
+    pix_fmt="yuv420p",
+    rate=Fraction(24),
+    times=None,
+    options=None,
+    gop=8,
+    full_range=False,
+    seed=0,
+    time_base=None,
+    container_options=None,
+):
+    """Write a video to the path `target`, or return its bytes.
+
+    `times` are presentation times in units of `time_base`, for a variable frame rate.
+    """
+    import av
+
+    buffer = io.BytesIO() if target is None else str(target)
+    with av.open(buffer, "w", format=container, options=container_options or {}) as output:
+        stream = output.add_stream(codec, rate=rate, options=dict(options or {}))
+        stream.height, stream.width = size
+        stream.pix_fmt = pix_fmt
+        stream.gop_size = gop
+        if full_range:
+            stream.codec_context.color_range = 2
+        if time_base is not None:
+            stream.codec_context.time_base = time_base
+        for number in range(frames):
+            frame = av.VideoFrame.from_ndarray(picture(number, *size, seed), "rgb24")
+            frame = frame.reformat(format=pix_fmt, dst_color_range="JPEG" if full_range else None)
+            frame.pts = number if times is None else times[number]
+            frame.time_base = time_base or 1 / Fraction(rate)
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode())
+    return buffer.getvalue() if target is None else str(target)
