@@ -228,6 +228,7 @@ def _read(case: Case, args: dict[str, Any]) -> Outputs:
     made = {"file": "File", "caffe": "Caffe", "caffe2": "Caffe2", "coco": "COCO"}
     made |= {"mxnet": "MXNet", "nemo_asr": "NemoAsr", "numpy": "Numpy", "fits": "Fits"}
     made |= {"tfrecord": "TFRecord", "webdataset": "Webdataset"}
+    made |= {"video": "Video", "video_resize": "VideoResize"}
     if name == "tfrecord":
         args["features"] = _features(case)
     reader = member(ndd, ".".join([*module, made[name]]))(**args)
