@@ -19,7 +19,7 @@ from headrace.plugin.squirrel.json_lines import JsonSamples
 from headrace.plugin.squirrel.message_pack import MessagePackSamples
 
 if TYPE_CHECKING:
-    from headrace.plugin.squirrel.inflate import Readable, Stream
+    from headrace.plugin.squirrel.inflate import ByteStream, Readable
 
 _ENDING = ".gz"
 _JSON_BEGINNINGS = b"{["
@@ -36,7 +36,7 @@ class ShardSamples:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: ByteStream,
         name: str,
         fields: Collection[str] | None = None,
         *,

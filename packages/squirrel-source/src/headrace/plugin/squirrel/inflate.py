@@ -115,7 +115,7 @@ class GzipStream:
         self._file.close()
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     """Bytes that come a piece at a time."""
 
     def piece(self) -> bytes:
@@ -137,7 +137,7 @@ class ByteWindow:
 
     __slots__ = ("_error", "_stream", "at", "chunk")
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._error: BadSampleError | None = None
         self.chunk = b""

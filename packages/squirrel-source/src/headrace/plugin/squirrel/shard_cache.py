@@ -13,7 +13,7 @@ from typing import Any
 
 from headrace.errors import ArgumentValueError, BadSampleError
 from headrace.plugin.squirrel.dataset import ShardFolder, ShardSamples
-from headrace.plugin.squirrel.inflate import MOST_BYTES, GzipStream, Stream
+from headrace.plugin.squirrel.inflate import MOST_BYTES, ByteStream, GzipStream
 
 
 class CachedFolder(ShardFolder):
@@ -51,7 +51,7 @@ class CachedFolder(ShardFolder):
             file = open(kept, "rb", buffering=0)  # noqa: SIM115 - the samples close it
         except OSError:
             opened = self.open_file(key)
-            stream: Stream = _Keeping(GzipStream(opened, self.path(key)), kept)
+            stream: ByteStream = _Keeping(GzipStream(opened, self.path(key)), kept)
         else:
             stream = _Inflated(file, str(kept))
         return ShardSamples(stream, self.path(key), fields, allow_pickle=allow_pickle)
