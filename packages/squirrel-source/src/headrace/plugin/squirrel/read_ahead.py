@@ -27,7 +27,7 @@ SKIPPED = object()
 """In place of a sample that is left out."""
 
 
-class _Stream:
+class _SegmentState:
     """One segment while it is being read."""
 
     __slots__ = ("busy", "bytes", "done", "error", "next", "rank", "samples", "segment", "shard")
@@ -55,7 +55,7 @@ class _SharedState:
         self.ready = threading.Condition(self.lock)
         self.closed = False
         self.pid = os.getpid()
-        self.streams: list[_Stream] = []
+        self.streams: list[_SegmentState] = []
         self.reading: list[int] = []
         """Slots that are not read to the end, in order."""
         self.segments: Iterator[ShardSegment] = iter(())
@@ -91,7 +91,7 @@ class _SharedState:
         else:
             others = [self._progress(s) for s in self.reading]
             rank = min(others, default=0) if slot >= self.lanes else 0
-        self.streams.append(_Stream(segment, rank))
+        self.streams.append(_SegmentState(segment, rank))
         if not self.streams[-1].done:
             self.reading.append(slot)
         return True
@@ -216,7 +216,7 @@ class ReadAhead:
             shared.work.notify()
             return value
 
-    def _wait(self, stream: _Stream, slot: int, number: int) -> None:
+    def _wait(self, stream: _SegmentState, slot: int, number: int) -> None:
         shared = self._shared
         if number < stream.next or stream.done:
             return
@@ -329,7 +329,7 @@ def _work(shared: _SharedState) -> None:
 
 
 def _read_one(
-    shared: _SharedState, stream: _Stream, number: int, *, needed: bool
+    shared: _SharedState, stream: _SegmentState, number: int, *, needed: bool
 ) -> tuple[Any, int]:
     """Sample `number` of `stream`, and its size in bytes; `None` at the end of the shard."""
     shard = stream.shard
@@ -349,7 +349,7 @@ def _read_one(
 def _fail_everything(shared: _SharedState, error: Exception) -> None:
     """Raise `error` in all threads that wait."""
     shared.exhausted = True
-    stream = _Stream(ShardSegment(""), 1 << 62)
+    stream = _SegmentState(ShardSegment(""), 1 << 62)
     stream.error, stream.done = error, True
     shared.streams.append(stream)
     shared.ready.notify_all()
