@@ -94,7 +94,7 @@ def test_chains_give_what_squirrel_gives(shards: Path, name: str) -> None:
     for _ in range(2 if name != "zip index" else 1):
         items = list(found[0])
         same(items, expected)
-    same(list(stream.Stream(CHAINS[name](driver(shards)))), expected)
+    same(list(stream.ComposableStream(CHAINS[name](driver(shards)))), expected)
 
 
 class _Own(Composable):

@@ -21,7 +21,7 @@ class _Token:
     """Lives as long as an iterator."""
 
 
-class Stream:
+class ComposableStream:
     """A Composable, to be iterated over any number of times.
 
     Its shards are read in parallel where that is possible without any other difference, and what
@@ -105,7 +105,7 @@ class _Plain:
     """A Composable whose items go into a pipeline as they are."""
 
     def __init__(self, composable: Any) -> None:
-        self._stream = Stream(composable)
+        self._stream = ComposableStream(composable)
 
     def __iter__(self) -> Iterator[Any]:
         for item in self._stream:
@@ -160,7 +160,7 @@ class StreamPasses:
                 "The Composable ends in `.batched(...)`, but this source makes batches itself. "
                 "Leave that out, or give the Composable to `external_source` as it is."
             )
-        self._stream = Stream(
+        self._stream = ComposableStream(
             composable,
             workers=workers,
             readahead_bytes=readahead_bytes,
