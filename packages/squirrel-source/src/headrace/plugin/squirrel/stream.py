@@ -14,10 +14,10 @@ from headrace.plugin.squirrel.chain import ParallelShards, is_batched, steps_of,
 from headrace.plugin.squirrel.fields import FieldReader, field_names
 from headrace.plugin.squirrel.recognise import driver_of, is_composable
 
-_live: weakref.WeakKeyDictionary[Any, weakref.ref[_Token]] = weakref.WeakKeyDictionary()
+_live: weakref.WeakKeyDictionary[Any, weakref.ref[_IteratorToken]] = weakref.WeakKeyDictionary()
 
 
-class _Token:
+class _IteratorToken:
     """Lives as long as an iterator."""
 
 
@@ -51,7 +51,7 @@ class ComposableStream:
             items, head = self._composable, None
         else:
             items, head = found
-        token = _Token()
+        token = _IteratorToken()
         if head is None:
             self._claim(token)
         count = 0
@@ -63,7 +63,7 @@ class ComposableStream:
             raise self._nothing(head)
         self._passes += 1
 
-    def _claim(self, token: _Token) -> None:
+    def _claim(self, token: _IteratorToken) -> None:
         """Make sure that no other iterator takes what belongs to this one."""
         for step in steps_of(self._composable):
             if not hasattr(step, "queue"):
