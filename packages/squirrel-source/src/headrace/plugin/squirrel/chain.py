@@ -18,7 +18,7 @@ import numpy as np
 
 from headrace.plugin.squirrel.dataset import ShardFolder
 from headrace.plugin.squirrel.order import ShardSegment, emission
-from headrace.plugin.squirrel.read_ahead import ReadAhead
+from headrace.plugin.squirrel.read_ahead import SegmentReader
 from headrace.plugin.squirrel.recognise import folder_of_driver
 
 _HARMLESS = {"compression": "gzip", "mode": "rb"}
@@ -46,7 +46,7 @@ class ParallelShards:
         self._allow_pickle = allow_pickle
 
     def __iter__(self) -> Iterator[Any]:
-        reader = ReadAhead(
+        reader = SegmentReader(
             map(ShardSegment, self._keys),
             open_shard=functools.partial(self.folder.open, allow_pickle=self._allow_pickle),
             convert=_as_it_is,

@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.plugin.squirrel.dataset import ShardFolder
 from headrace.plugin.squirrel.order import Counted, ShardSegment, emission, permutation, split
-from headrace.plugin.squirrel.read_ahead import ReadAhead
+from headrace.plugin.squirrel.read_ahead import SegmentReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class ReadSettings:
         self,
         segments: Sequence[ShardSegment],
         unneeded: Callable[[int, int], bool] | None = None,
-    ) -> ReadAhead:
+    ) -> SegmentReader:
         """Begin to read `segments`."""
-        return ReadAhead(
+        return SegmentReader(
             (ShardSegment(self.keys[s.shard], s.start, s.stop) for s in segments),
             open_shard=self._open,
             convert=self.convert,

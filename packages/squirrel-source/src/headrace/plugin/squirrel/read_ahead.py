@@ -131,7 +131,7 @@ def _not_open(*_: Any) -> Any:
     raise AssertionError("no reader")
 
 
-class ReadAhead:
+class SegmentReader:
     """The samples of a list of segments, decoded by threads before they are asked for.
 
     `convert`: takes a sample, the name of its shard and its number; returns what is to be handed

@@ -30,7 +30,7 @@ from headrace.types import to_dali_type
 
 if TYPE_CHECKING:
     from headrace.plugin.squirrel.dataset import ShardFolder
-    from headrace.plugin.squirrel.read_ahead import ReadAhead
+    from headrace.plugin.squirrel.read_ahead import SegmentReader
 
 _OWN = ("random_shuffle", "initial_fill")
 _SHUFFLE = (
@@ -107,7 +107,7 @@ class _EpochReadAhead:
         self.count = len(left)
         needed = bytes(self.pending)
         first = [starts[s.shard] for s in segments]
-        self.reader: ReadAhead = reading.start(
+        self.reader: SegmentReader = reading.start(
             [
                 _without_beginning(s, needed, begin)
                 for s, begin in zip(segments, first, strict=True)
