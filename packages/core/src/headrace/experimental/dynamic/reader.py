@@ -27,7 +27,7 @@ from headrace.experimental.dynamic.devices import device as as_device
 from headrace.experimental.dynamic.failures import user_frame
 from headrace.experimental.dynamic.invariants import plain
 from headrace.experimental.dynamic.modes import THREAD, EvalMode
-from headrace.experimental.dynamic.reading import ReadAhead, ReaderName
+from headrace.experimental.dynamic.reading import ReaderName, ReaderQueue
 from headrace.experimental.dynamic.sizes import checked_size
 from headrace.experimental.dynamic.tensors import Tensor
 from headrace.tracebacks import public_methods
@@ -106,7 +106,7 @@ class Reader:
         self._check_device(device)
         self._checkpointing = bool(enable_checkpointing)
         self._source: Source | None = None
-        self._ahead: ReadAhead | None = None
+        self._ahead: ReaderQueue | None = None
         self._use = ""
         self._size: int | None = None
         self._epochs = 0
@@ -274,11 +274,11 @@ class Reader:
             )
         self._use = use
 
-    def _opened(self) -> ReadAhead:
+    def _opened(self) -> ReaderQueue:
         ahead = self._ahead
         if ahead is None:
             source = self._found()
-            ahead = self._ahead = ReadAhead(source, self._place, keep_states=self._checkpointing)
+            ahead = self._ahead = ReaderQueue(source, self._place, keep_states=self._checkpointing)
         self._begun = True
         return ahead
 

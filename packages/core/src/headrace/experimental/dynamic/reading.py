@@ -128,7 +128,7 @@ class ReaderName:
         return Where(self.shown, self.name, (), sample, source)
 
 
-class ReadAhead:
+class ReaderQueue:
     """Loads batches of one reader in the background, in the order in which they were drawn.
 
     Entries are drawn by the thread that iterates, so that the position of the reader is its own
