@@ -153,14 +153,14 @@ class DecodedCache:
             )
 
 
-class _OfThread(threading.local):
+class _ThreadCaches(threading.local):
     """The caches that one thread uses."""
 
     def __init__(self) -> None:
         self.caches: WeakKeyDictionary[Any, DecodedCache] = WeakKeyDictionary()
 
 
-_of_thread = _OfThread()
+_of_thread = _ThreadCaches()
 
 
 def cache_of(owner: object, queue: Queue, options: CacheOptions) -> DecodedCache:
