@@ -105,7 +105,7 @@ def make_engines(runtime: Runtime, options: DecoderOptions, batch_size: int) -> 
         return None  # `DeviceDecoder` does their work, and warns if it cannot
 
 
-class _OfThread(threading.local):
+class _ThreadDecoders(threading.local):
     """Decoders of one thread."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class _OfThread(threading.local):
         self.helpers = WeakKeyDictionary()
 
 
-_of_thread = _OfThread()
+_of_thread = _ThreadDecoders()
 
 
 def decoders_of(runtime: Runtime, options: DecoderOptions, threads: int) -> Decoders:
