@@ -24,7 +24,7 @@ _FILL_VALUE = Input(
 )
 
 
-class _Shaped(SampleOperator):
+class _GivenShape(SampleOperator):
     """Base of the operators whose output has the shape given by the argument `shape`."""
 
     def shaped(self, dtype: DALIDataType) -> Spec:
@@ -60,7 +60,7 @@ class _Shaped(SampleOperator):
 
 
 @operator("zeros", args=(_SHAPE, _DTYPE, _LAYOUT), devices=("cpu",))
-class Zeros(_Shaped):
+class Zeros(_GivenShape):
     """Make tensors full of zeros."""
 
     value = 0
@@ -82,7 +82,7 @@ class Ones(Zeros):
 
 
 @operator("full", inputs=_FILL_VALUE, args=(_SHAPE, _LAYOUT), devices=("cpu",))
-class Full(_Shaped):
+class Full(_GivenShape):
     """Make tensors of a given shape out of `fill_value`, repeated by NumPy's broadcasting rules.
 
     Where the output has no axes, it is the first of several values.
