@@ -11,7 +11,7 @@ from headrace.errors import ArgumentValueError, DataTypeError, ShapeError
 from headrace.kernels.cpu.random import fill_index, sample_uniforms
 from headrace.operators.support.argument_types import FloatListArg
 from headrace.operators.support.operator import SampleContext, operator
-from headrace.operators.support.random.draw import SHAPE, SHAPE_LIKE, Shaped
+from headrace.operators.support.random.draw import SHAPE, SHAPE_LIKE, ShapedDraw
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.types import DALIDataType
 
@@ -40,7 +40,7 @@ _COUNTS = tuple(DALIDataType[f"{sign}INT{bits}"] for sign in ("U", "") for bits 
     random=True,
     devices=("cpu",),
 )
-class Choice(Shaped):
+class Choice(ShapedDraw):
     """Choose elements of `a` at random, each independently of the others.
 
     The output has the element type of `a`. If `a` has more axes than one, its elements are the

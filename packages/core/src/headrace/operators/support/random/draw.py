@@ -41,7 +41,7 @@ _LARGE = 1024
 DRAWABLE = (*INTEGERS, *FLOATS)
 
 
-class Shaped(SampleOperator):
+class ShapedDraw(SampleOperator):
     """Base of the operators whose output has the shape of `shape`, of an input, or no axes."""
 
     shape: tuple[int, ...] | None
@@ -70,7 +70,7 @@ class Shaped(SampleOperator):
         return checked_shape(c.args.shape) if like is None else like.shape
 
 
-class Draw(Shaped):
+class Draw(ShapedDraw):
     """Base of the operators that fill a tensor with independent random numbers.
 
     Subclasses say how to fill memory (`fill`); shape, type and seeds are dealt with here. A
