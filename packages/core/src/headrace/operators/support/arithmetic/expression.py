@@ -25,7 +25,7 @@ Expression = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedExpression:
     """An expression whose element type, rank and layout are known."""
 
     kind: str
@@ -34,7 +34,7 @@ class Typed:
     dali_type: DALIDataType
     ndim: int | None
     layout: str = ""
-    operands: tuple[Typed, ...] = ()
+    operands: tuple[TypedExpression, ...] = ()
     value: Any = None
     """Number of the input, or the constant as a Python number."""
 
@@ -87,7 +87,7 @@ def merge(
     return walk(expression, labels), list(found)
 
 
-def typed(expression: Expression, inputs: Sequence[Spec]) -> Typed:
+def typed(expression: Expression, inputs: Sequence[Spec]) -> TypedExpression:
     """Find types, ranks and layouts of `expression` and everything in it."""
     if not isinstance(expression, tuple) or not expression:
         raise ArgumentTypeError(f"An expression is a tuple, got {expression!r}.")
@@ -110,7 +110,7 @@ def typed(expression: Expression, inputs: Sequence[Spec]) -> Typed:
     if kind == "pos":
         return operands[0]
     ranks = [o.ndim for o in operands]
-    return Typed(
+    return TypedExpression(
         kind,
         np.dtype(to_numpy_type(dtype)),
         dtype,
@@ -120,7 +120,7 @@ def typed(expression: Expression, inputs: Sequence[Spec]) -> Typed:
     )
 
 
-def _input(number: int, inputs: Sequence[Spec]) -> Typed:
+def _input(number: int, inputs: Sequence[Spec]) -> TypedExpression:
     if not 0 <= number < len(inputs):
         raise ArgumentValueError(
             f"The expression reads input {number}, but there are {len(inputs)} inputs."
@@ -128,10 +128,10 @@ def _input(number: int, inputs: Sequence[Spec]) -> Typed:
     spec = inputs[number]
     numeric = spec.dtype in NUMERIC
     dtype = np.dtype(to_numpy_type(spec.dtype)) if numeric else np.dtype(np.int32)
-    return Typed("input", dtype, spec.dtype, spec.ndim, spec.layout, value=number)
+    return TypedExpression("input", dtype, spec.dtype, spec.ndim, spec.layout, value=number)
 
 
-def _constant(value: Any, dali_type: DALIDataType) -> Typed:
+def _constant(value: Any, dali_type: DALIDataType) -> TypedExpression:
     dtype = np.dtype(to_numpy_type(dali_type))
     number: bool | int | float
     if dali_type is DALIDataType.BOOL:
@@ -147,10 +147,10 @@ def _constant(value: Any, dali_type: DALIDataType) -> Typed:
                 f"The integer constant {number} is out of range for {dtype}. Say another type "
                 f"with `types.Constant({number}, dtype=...)`."
             )
-    return Typed("const", dtype, dali_type, 0, value=number)
+    return TypedExpression("const", dtype, dali_type, 0, value=number)
 
 
-def _common_layout(shown: str, operands: Sequence[Typed]) -> str:
+def _common_layout(shown: str, operands: Sequence[TypedExpression]) -> str:
     layout, first = "", 0
     for position, operand in enumerate(operands):
         other = operand.layout

@@ -16,7 +16,7 @@ from headrace.operators.support.arithmetic.types import operand_types
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from headrace.operators.support.arithmetic.expression import Typed
+    from headrace.operators.support.arithmetic.expression import TypedExpression
 
 
 _OUT = 0
@@ -62,7 +62,7 @@ class ArrayProgram:
       wherever types allow, so that a chain of operations needs no memory but the output.
     """
 
-    def __init__(self, root: Typed) -> None:
+    def __init__(self, root: TypedExpression) -> None:
         self.dtype = root.dtype
         self._ndim = root.ndim
         self._steps: list[Instruction] = []
@@ -182,7 +182,7 @@ class ArrayProgram:
         step.function(*[registers[s] for s in step.operands], out=out)
         return out
 
-    def _compile(self, node: Typed, memory: int) -> None:
+    def _compile(self, node: TypedExpression, memory: int) -> None:
         """Emit the steps that compute operation `node` into register `memory`."""
         types = operand_types(node)
         self._is_quiet &= all(dtype.kind in "biu" for dtype in (node.dtype, *types))
@@ -224,7 +224,7 @@ class ArrayProgram:
         function = array_function(node.kind, types[0], constants, natural=natural)
         self._steps.append(Instruction(function, tuple(sources), memory, memory))
 
-    def _is_read(self, operand: Typed) -> bool:
+    def _is_read(self, operand: TypedExpression) -> bool:
         """True if `operand` is there before the first tile."""
         if operand.kind == "input":
             return True
@@ -234,7 +234,7 @@ class ArrayProgram:
         self._initial.append(value)
         return len(self._initial) - 1
 
-    def _scalar(self, node: Typed, dtype: np.dtype) -> int:
+    def _scalar(self, node: TypedExpression, dtype: np.dtype) -> int:
         compute = compile_scalar(node, dtype)
         if node.is_constant:
             return self._register(dtype.type(compute([])))
@@ -242,7 +242,7 @@ class ArrayProgram:
         self._scalars.append((register, compute, dtype))
         return register
 
-    def _operand(self, node: Typed, dtype: np.dtype) -> int:
+    def _operand(self, node: TypedExpression, dtype: np.dtype) -> int:
         register = self._register()
         source = node.value if node.kind == "input" else ArrayProgram(node)
         self._operands.append((register, source, dtype))

@@ -11,14 +11,14 @@ from headrace.operators.support.arithmetic.types import operand_types
 if TYPE_CHECKING:
     import numpy as np
 
-    from headrace.operators.support.arithmetic.expression import Typed
+    from headrace.operators.support.arithmetic.expression import TypedExpression
 
 Inputs = Sequence["np.ndarray"]
 ScalarFunction = Callable[[Inputs], Any]
 """From the inputs of a sample to a Python number."""
 
 
-def compile_scalar(node: Typed, dtype: np.dtype) -> ScalarFunction:
+def compile_scalar(node: TypedExpression, dtype: np.dtype) -> ScalarFunction:
     """A function that computes `node`, which has no axes, and brings it to `dtype`."""
     convert = conversion(node.dtype, dtype)
     if node.is_constant:
@@ -31,12 +31,12 @@ def compile_scalar(node: Typed, dtype: np.dtype) -> ScalarFunction:
     return lambda inputs: convert(compute(inputs))
 
 
-def constant(node: Typed, dtype: np.dtype) -> Any:
+def constant(node: TypedExpression, dtype: np.dtype) -> Any:
     """The Python number that `node` is for all samples, brought to `dtype`; else `None`."""
     return compile_scalar(node, dtype)([]) if node.is_constant else None
 
 
-def _value(node: Typed) -> ScalarFunction:
+def _value(node: TypedExpression) -> ScalarFunction:
     if node.kind == "const":
         value = node.value
         return lambda inputs: value

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from headrace.kernels.gpu.pointwise_terms import Term
-    from headrace.operators.support.arithmetic.expression import Typed
+    from headrace.operators.support.arithmetic.expression import TypedExpression
 
 
 class DeviceProgram(NamedTuple):
@@ -26,11 +26,11 @@ class DeviceProgram(NamedTuple):
     """True if it may find a division by zero, which it reports as fault 0."""
 
 
-def device_program(root: Typed) -> DeviceProgram:
+def device_program(root: TypedExpression) -> DeviceProgram:
     """The term for `root`."""
     found = False
 
-    def walk(node: Typed) -> Term:
+    def walk(node: TypedExpression) -> Term:
         nonlocal found
         if node.kind == "input":
             return _terms.source(node.value, node.dtype)
@@ -44,7 +44,7 @@ def device_program(root: Typed) -> DeviceProgram:
         fault = _terms.fault(0) if faults else None
         return _gpu.operation(node.kind, operands, node.dtype, last, fault)
 
-    def operand(node: Typed, dtype: np.dtype) -> Term:
+    def operand(node: TypedExpression, dtype: np.dtype) -> Term:
         if node.is_constant:
             return _gpu.constant(scalars.constant(node, dtype), dtype)
         return _gpu.brought(walk(node), dtype)

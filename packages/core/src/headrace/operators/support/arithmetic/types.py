@@ -11,10 +11,10 @@ from headrace.operators.support.arithmetic.promotion import promote_all
 from headrace.types import to_numpy_type
 
 if TYPE_CHECKING:
-    from headrace.operators.support.arithmetic.expression import Typed
+    from headrace.operators.support.arithmetic.expression import TypedExpression
 
 
-def operand_types(node: Typed) -> tuple[np.dtype, ...]:
+def operand_types(node: TypedExpression) -> tuple[np.dtype, ...]:
     """The type each operand of operation `node` is brought to before it is computed."""
     if OPERATIONS[node.kind].kind != "comparison":
         return (node.dtype,) * len(node.operands)
