@@ -39,7 +39,7 @@ class Instruction(NamedTuple):
     """Register that later steps read the result from."""
 
 
-class Memory(Protocol):
+class ResultMemory(Protocol):
     """Provider of memory for results and scratch: a `SampleContext`, or an object with the same
     methods.
     """
@@ -90,7 +90,7 @@ class ArrayProgram:
         """True if results have the same bits for any memory layout of the operands."""
         return not self._forward
 
-    def run(self, c: Memory, inputs: Sequence[np.ndarray], *, leaves: bool) -> np.ndarray:
+    def run(self, c: ResultMemory, inputs: Sequence[np.ndarray], *, leaves: bool) -> np.ndarray:
         """Compute one sample, into the operator's output if the result `leaves`, else scratch."""
         if self._single is not None:
             done = self._run_single(self._single, c, inputs, leaves=leaves)
@@ -160,7 +160,7 @@ class ArrayProgram:
         return True
 
     def _run_single(
-        self, step: Instruction, c: Memory, inputs: Sequence[np.ndarray], *, leaves: bool
+        self, step: Instruction, c: ResultMemory, inputs: Sequence[np.ndarray], *, leaves: bool
     ) -> np.ndarray | None:
         """Compute one sample by one call; `None` unless operands are of one shape, and small."""
         registers = list(self._initial)
