@@ -35,7 +35,7 @@ from headrace.types import BatchInfo, DALIDataType, SampleInfo, to_dali_type
 
 
 @dataclass(slots=True)
-class Delivery:
+class OutputBatch:
     """One batch of one output, on the host."""
 
     samples: list[np.ndarray] | None
@@ -59,7 +59,7 @@ class DeviceDelivery:
         return self.size
 
 
-AnyDelivery = Delivery | DeviceDelivery
+AnyDelivery = OutputBatch | DeviceDelivery
 
 
 @dataclass(slots=True)
@@ -158,7 +158,7 @@ class InputQueue:
         """The data on the host that was fed and not used yet, or may be used again."""
         batches = [*self._queue, self._last or ()]
         given = [each for batch in batches for each in batch]
-        hosts = [each for each in given if isinstance(each, Delivery)]
+        hosts = [each for each in given if isinstance(each, OutputBatch)]
         return [
             array
             for each in hosts
@@ -248,7 +248,7 @@ class InputQueue:
             spec = self._checked(output, to_dali_type(samples.dtype), ndim, layout, own_layout)
             if not self._no_copy:
                 samples = self._pools[output].copy_of(samples)
-            return Delivery(None, np.ascontiguousarray(samples), spec)
+            return OutputBatch(None, np.ascontiguousarray(samples), spec)
         return self._host_delivery(output, samples, layout, own_layout)
 
     def _sample_delivery(self, output: int, values: list[Any]) -> AnyDelivery:
@@ -261,12 +261,12 @@ class InputQueue:
 
     def _host_delivery(
         self, output: int, samples: list[np.ndarray], fed_layout: str | None, own_layout: str
-    ) -> Delivery:
+    ) -> OutputBatch:
         check_uniform(samples)
         spec = self._checked_host(output, samples, fed_layout, own_layout)
         if self._no_copy:
-            return Delivery(samples, None, spec)
-        return Delivery(*own_copies(samples, self._pools[output]), spec)
+            return OutputBatch(samples, None, spec)
+        return OutputBatch(*own_copies(samples, self._pools[output]), spec)
 
     def _delivery_from_gpu(
         self, output: int, batch: TensorListGPU, layout: str | None
@@ -279,7 +279,7 @@ class InputQueue:
             check_device(batch, self._device_id)
             return DeviceDelivery(batch, spec, size)
         memory = batch.as_cpu()._memory
-        return Delivery(memory.rows, memory.dense, spec)
+        return OutputBatch(memory.rows, memory.dense, spec)
 
     def _checked_host(
         self, output: int, samples: list[np.ndarray], fed_layout: str | None, own_layout: str

@@ -12,8 +12,8 @@ from headrace.operators.support.external.device_data import batch_on_gpu
 from headrace.operators.support.external.input_queue import (
     AnyDelivery,
     Declared,
-    Delivery,
     InputQueue,
+    OutputBatch,
     empty_batch,
 )
 from headrace.operators.support.external.parallel.ahead import ForwardAhead, IndexedAhead
@@ -148,7 +148,7 @@ class ParallelInputQueue(InputQueue):
         pool = self._pools[output]
         if not self.threads and not pool.is_ordinary:
             samples, dense = own_copies(samples, pool)
-        return Delivery(samples, dense, spec)
+        return OutputBatch(samples, dense, spec)
 
 
 def _joined(parts: list[OutputSamples]) -> TensorListGPU:
