@@ -9,7 +9,7 @@ from headrace.kernels.cpu.color_spaces import CHANNELS, CONVERSIONS
 from headrace.kernels.gpu.arithmetic import brought, constant, operation
 from headrace.kernels.gpu.cast import cast_to
 from headrace.kernels.gpu.color import compute
-from headrace.kernels.gpu.color_steps import Conversion, Elements, Matrix
+from headrace.kernels.gpu.color_steps import Conversion, Matrix, PerChannel
 from headrace.kernels.gpu.color_text import color_kernel, with_colors
 from headrace.kernels.gpu.pointwise import scale_and_shift
 from headrace.kernels.gpu.pointwise_terms import number, source
@@ -86,7 +86,7 @@ def test_numbers_of_all_types():
     for k, t in enumerate(types):
         term = operation("add", (term, brought(number(k, t), F64)), F64, None, None)
     term = operation("mul", (term, constant(2, F64)), F64, None, None)
-    steps = (Elements(brought(term, F32), len(types), 3), Matrix(F32))
+    steps = (PerChannel(brought(term, F32), len(types), 3), Matrix(F32))
     rows = [noise(3, k, 3) for k in range(5)]
     numbers = [np.arange(5).astype(t) for t in types]
     got = run(U8, steps, rows, (*numbers, swap(5)))
@@ -105,11 +105,11 @@ KERNELS = {
         U8,
         3,
         (
-            Elements(scale_and_shift(U8, I16), 2, 3),
+            PerChannel(scale_and_shift(U8, I16), 2, 3),
             Matrix(F16),
-            Elements(cast_to(F16, U8), 0, 3),
+            PerChannel(cast_to(F16, U8), 0, 3),
             Conversion("BGR", "GRAY", 1),
-            Elements(cast_to(U8, BOOL), 0, 1),
+            PerChannel(cast_to(U8, BOOL), 0, 1),
         ),
     ),
 }

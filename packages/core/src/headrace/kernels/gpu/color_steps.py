@@ -40,7 +40,7 @@ class Conversion:
 
 
 @dataclass(frozen=True, slots=True)
-class Elements:
+class PerChannel:
     """The same function of every channel.
 
     Its numbers are `arrays` arrays, one value a sample each.
@@ -58,4 +58,4 @@ class Elements:
         return self.term.dtype
 
 
-Step = Matrix | Conversion | Elements
+Step = Matrix | Conversion | PerChannel

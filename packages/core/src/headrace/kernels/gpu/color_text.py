@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headrace.kernels.cpu.color_spaces import CONVERSIONS
-from headrace.kernels.gpu.color_steps import Conversion, Elements, Matrix, Step
+from headrace.kernels.gpu.color_steps import Conversion, Matrix, PerChannel, Step
 from headrace.kernels.gpu.pointwise_terms import Call, Constant, Number, Source, nodes
 from headrace.kernels.gpu.program import C_TYPES, Kernel, program
 
@@ -176,7 +176,7 @@ class _Writer:
             found.append(self._value("uint8", f"color_rounded<uint8>({total})"))
         self.values = found
 
-    def _elements(self, step: Elements, names: list[str]) -> None:
+    def _elements(self, step: PerChannel, names: list[str]) -> None:
         parts = list(nodes(step.term))
         for part in parts:
             if isinstance(part, Number):
