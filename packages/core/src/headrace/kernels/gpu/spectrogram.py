@@ -52,7 +52,7 @@ _SETTINGS = record("""spectrogram:Settings {
 _SAMPLE = record("spectrogram:Sample { uint64 source, out, largest, scratch; int64 size, frames; }")
 
 
-class Packed:
+class PackedArrays:
     """Several arrays that are uploaded together, once.
 
     Belongs to an instance of an operator, as `DeviceConstant` does.
@@ -85,7 +85,7 @@ class DeviceBands:
 
     def __init__(self, bands: Bands) -> None:
         self.sums = bands.sums
-        self._packed = Packed(ranges=bands.ranges, weights=bands.weights)
+        self._packed = PackedArrays(ranges=bands.ranges, weights=bands.weights)
 
     def addresses(self, queue: Queue) -> dict[str, int]:
         """Of ``ranges`` and ``weights``."""
@@ -104,7 +104,7 @@ class DevicePlan:
         if spectrum is None:
             angles = 2 * np.pi * np.arange(length) / length
             self._mode, self.size, steps = _DIRECT, length, 0
-            self._packed = Packed(
+            self._packed = PackedArrays(
                 cosines=np.cos(angles).astype(np.float32),
                 sines=np.sin(angles).astype(np.float32),
                 window=window,
@@ -113,7 +113,7 @@ class DevicePlan:
             transform = spectrum.transform
             self._mode = _EVEN if spectrum.is_even else _ODD
             self.size, steps = transform.size, len(transform.steps)
-            self._packed = Packed(
+            self._packed = PackedArrays(
                 steps=transform.steps.astype(np.int32),
                 cosines=transform.cosines,
                 sines=transform.sines,
