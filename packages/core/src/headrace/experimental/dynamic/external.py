@@ -166,7 +166,7 @@ class ExternalSource:
         if batch_size is None:
             raise ArgumentValueError("`captured` needs a `batch_size`.")
         self._begin(_CAPTURED)
-        return Loop(_Elements(self, batch_size), batch_size, ctx)
+        return Loop(_SourceElements(self, batch_size), batch_size, ctx)
 
     def _begin(self, use: str) -> None:
         if self._use and self._use != use:
@@ -247,7 +247,7 @@ class ExternalSource:
         return self._pulled[ahead]
 
 
-class _Elements:
+class _SourceElements:
     """The elements of a source, and those to come."""
 
     def __init__(self, source: ExternalSource, size: int) -> None:
