@@ -69,7 +69,7 @@ def window(
     if policy in ("constant", "edge"):
         # Further away is no different, and no number is too large to go on with.
         anchors = np.clip(anchors, -target.shapes, source.shapes)
-    axes = _Axes.of(source, anchors, target).merged(fill_axis, only_whole=not constant)
+    axes = _WindowAxes.of(source, anchors, target).merged(fill_axis, only_whole=not constant)
     source_type, target_type = source.dtype, target.dtype
     if source_type == target_type:
         source_type = target_type = _BITS[source_type.itemsize]
@@ -86,7 +86,7 @@ def window(
 
 
 @dataclass(slots=True)
-class _Axes:
+class _WindowAxes:
     """Axes of windows; int64 ``(samples, axes)`` each, outermost first, at least one axis."""
 
     extents: np.ndarray
@@ -99,7 +99,7 @@ class _Axes:
     """The axis that fill values belong to."""
 
     @classmethod
-    def of(cls, source: StridedBatch, anchors: np.ndarray, target: DeviceBatch) -> _Axes:
+    def of(cls, source: StridedBatch, anchors: np.ndarray, target: DeviceBatch) -> _WindowAxes:
         if source.ndim:
             return cls(target.shapes, anchors, source.shapes, source.strides)
         ones = np.ones((len(source), 1), np.int64)
@@ -112,7 +112,7 @@ class _Axes:
             and (self.extents[:, axis] == self.data[:, axis]).all()
         )
 
-    def merged(self, fill_axis: int, *, only_whole: bool) -> _Axes:
+    def merged(self, fill_axis: int, *, only_whole: bool) -> _WindowAxes:
         """The same with whole axes made one with the axis outside of them, where memory allows it.
 
         With `only_whole`, that must be whole, too.
@@ -136,7 +136,7 @@ class _Axes:
                 fill_kept = len(kept)
         stacked = [np.stack(parts[::-1], axis=1) for parts in zip(*kept, strict=True)]
         found = len(kept) - fill_kept if fill_kept > 0 else -1
-        return _Axes(stacked[0], stacked[1], stacked[2], stacked[3], found)
+        return _WindowAxes(stacked[0], stacked[1], stacked[2], stacked[3], found)
 
 
 @cache
@@ -146,7 +146,7 @@ def _record(outer: int) -> np.dtype:
 
 def _launch(
     queue: Queue,
-    axes: _Axes,
+    axes: _WindowAxes,
     source: StridedBatch,
     target: DeviceBatch,
     function: Kernel,
