@@ -99,10 +99,10 @@ def pointwise_kernel(
     term: Term, accesses: tuple[Access, ...], axes: int = 1, *, wide: bool = False
 ) -> PointwiseKernel:
     """The kernel that computes `term`."""
-    return _Writer(term, accesses, axes, wide).kernel()
+    return _PointwiseWriter(term, accesses, axes, wide).kernel()
 
 
-class _Writer:
+class _PointwiseWriter:
     """Writes the text for one term."""
 
     def __init__(self, term: Term, accesses: tuple[Access, ...], axes: int, wide: bool) -> None:
