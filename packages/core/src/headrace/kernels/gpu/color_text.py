@@ -113,13 +113,13 @@ def color_kernel(
 
     `view` tells that samples are not runs of memory.
     """
-    writer = _Writer(dtype, channels)
+    writer = _ColorWriter(dtype, channels)
     for step in steps:
         writer.write(step)
     return writer.kernel(view)
 
 
-class _Writer:
+class _ColorWriter:
     """Writes the text for one chain."""
 
     def __init__(self, dtype: np.dtype, channels: int) -> None:
