@@ -34,7 +34,7 @@ _PLACES = {
 _PlacesArg = replace(ArrayArg, name="nested list of int", whole=True)
 
 
-class _Output(NamedTuple):
+class _PastedOutput(NamedTuple):
     """Regions that one image, or one sequence, is pasted together from."""
 
     shape: tuple[int, ...]
@@ -145,7 +145,7 @@ class MultiPaste(BatchOperator):
         self._convert = converter(*self._types)
         return first._replace(dtype=dtype)
 
-    def _outputs(self, c: Any, shapes: Sequence[np.ndarray]) -> list[_Output]:
+    def _outputs(self, c: Any, shapes: Sequence[np.ndarray]) -> list[_PastedOutput]:
         """Outputs, as lists of regions; `shapes` are those of each input, ``(samples, ndim)``."""
         ids, sizes = (c.values(name) for name in ("in_ids", "output_size"))
         places = {n: c.values(n) for p in _PLACES for n in (p, f"{p}_rel") if self.given(n)}
@@ -173,7 +173,7 @@ class MultiPaste(BatchOperator):
         size: Sequence[int],
         places: dict[str, np.ndarray],
         shapes: Sequence[np.ndarray],
-    ) -> _Output:
+    ) -> _PastedOutput:
         if len(size) < 2:
             raise ShapeError(f"The `output_size` should be (height, width), got {list(size)}.")
         if min(size[:2]) < 0:
@@ -234,7 +234,7 @@ class MultiPaste(BatchOperator):
                     f"{whole.tolist()}."
                 )
         shape = (*out.tolist(), int(of_sources[0, -1]))
-        return _Output(shape, sources, np.concatenate([begins, targets, lengths], axis=2))
+        return _PastedOutput(shape, sources, np.concatenate([begins, targets, lengths], axis=2))
 
     def origins(self, c: PlanContext, known: Sequence[Sequence[str]]) -> list[str]:
         return [
