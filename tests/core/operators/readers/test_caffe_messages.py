@@ -26,7 +26,7 @@ def expected_datum(data):
 def tensors(data):
     found = []
     for part in Message.of(np.frombuffer(data, np.uint8)).parts(1):
-        tensor = caffe2._Tensor.of(part)
+        tensor = caffe2._TensorRecord.of(part)
         m = tensor.message
         lists = m.floats(3), m.integers(4).astype(np.int32), m.integers(10)
         texts = [[each.tobytes() for each in m.parts(n)] for n in (5, 6)]

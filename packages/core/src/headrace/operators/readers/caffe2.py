@@ -141,7 +141,7 @@ class Caffe2Reader(Reader):
         """The outputs of a record."""
         args = self.args
         try:
-            rest = [_Tensor.of(each) for each in Message.of(data).parts(1)]
+            rest = [_TensorRecord.of(each) for each in Message.of(data).parts(1)]
         except ValueError as error:
             raise BadSampleError(
                 "Error while parsing Caffe2 record: it is no `TensorProtos` message, or damaged."
@@ -166,7 +166,7 @@ class Caffe2Reader(Reader):
             found.append(box.numbers("box", 4) if box and has_box else np.zeros(0, np.int32))
         return found
 
-    def _label(self, label: _Tensor, rest: list[_Tensor]) -> np.ndarray:
+    def _label(self, label: _TensorRecord, rest: list[_TensorRecord]) -> np.ndarray:
         """The label as an output; `rest` is what is after it, the next one last."""
         kind, count = self.args.label_type, self.args.num_labels
         if label.kind not in (_FLOAT, _INT32):
@@ -194,7 +194,7 @@ class Caffe2Reader(Reader):
         return vector
 
 
-class _Tensor(NamedTuple):
+class _TensorRecord(NamedTuple):
     """A ``TensorProto``: the type of its elements, its extents, and all of its fields."""
 
     kind: int
@@ -202,7 +202,7 @@ class _Tensor(NamedTuple):
     message: Message
 
     @classmethod
-    def of(cls, data: np.ndarray) -> _Tensor:
+    def of(cls, data: np.ndarray) -> _TensorRecord:
         message = Message.of(data)
         kinds = [a for n, k, a, _ in message.rows if n == _TYPE and k == VARINT and a in _TYPES]
         return cls(kinds[-1] if kinds else _FLOAT, message.integers(_DIMS).tolist(), message)
@@ -247,7 +247,7 @@ class _Tensor(NamedTuple):
         return values
 
 
-def _next(rest: list[_Tensor], what: str) -> _Tensor:
+def _next(rest: list[_TensorRecord], what: str) -> _TensorRecord:
     if not rest:
         raise BadSampleError(f"The record of Caffe2 has no {what}: it has too few tensors.")
     return rest.pop()
