@@ -21,13 +21,13 @@ from headrace.executor.memory import Pieces, Sizes
 from headrace.graph.data_node import DataNode
 from headrace.graph.nodes import OpNode
 from headrace.graph.user_line import stack_level
-from headrace.operators.support.external.input_queue import DeviceDelivery
+from headrace.operators.support.external.input_queue import DeviceOutputBatch
 from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.pool import HOST_POOL, HostPool
 
 if TYPE_CHECKING:
     from headrace.executor.plan import Plan
-    from headrace.operators.support.external.input_queue import AnyDelivery, InputQueue
+    from headrace.operators.support.external.input_queue import AnyOutputBatch, InputQueue
 
 
 class InputQueues:
@@ -185,7 +185,7 @@ class InputQueues:
     def collect(self) -> tuple[int, dict[int, BatchBuffer | GpuBatch]]:
         """Size and fed batches (by register) of the next iteration."""
         self._before = None if self._names is None else self.state()
-        deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]] = []
+        deliveries: list[tuple[OpNode, list[int], list[AnyOutputBatch]]] = []
         stop = False
         for node, registers in self._fed:
             if stop and not node.input_queue.has_source:
@@ -214,13 +214,17 @@ class InputQueues:
         return size, fed
 
     def _warn_of_planes(
-        self, deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]]
+        self, deliveries: list[tuple[OpNode, list[int], list[AnyOutputBatch]]]
     ) -> None:
         """Warn where channels come first in data without a layout that is taken for HWC."""
         unseen, self._unseen = self._unseen, {}
         for _, registers, batches in deliveries:
             for register, batch in zip(registers, batches, strict=True):
-                if register not in unseen or batch.spec.layout or isinstance(batch, DeviceDelivery):
+                if (
+                    register not in unseen
+                    or batch.spec.layout
+                    or isinstance(batch, DeviceOutputBatch)
+                ):
                     continue
                 samples = batch.dense if batch.samples is None else batch.samples
                 shape = () if samples is None else samples[0].shape
@@ -245,7 +249,7 @@ class InputQueues:
         others = [n for n in notes if source not in n]
         error.__notes__ = [*others, *(of_worker or [own])]
 
-    def _common_size(self, deliveries: list[tuple[OpNode, list[int], list[AnyDelivery]]]) -> int:
+    def _common_size(self, deliveries: list[tuple[OpNode, list[int], list[AnyOutputBatch]]]) -> int:
         size = 0
         origin: OpNode | None = None
         for node, _, batches in deliveries:
@@ -319,9 +323,9 @@ def is_for_gpu(plan: Plan, node: OpNode, output: int) -> bool:
     return node.device == "gpu" or (plan.uploaded[register] and register not in plan.outputs)
 
 
-def buffer_of(delivery: AnyDelivery) -> BatchBuffer | GpuBatch:
+def buffer_of(delivery: AnyOutputBatch) -> BatchBuffer | GpuBatch:
     """Return a fed batch in the engine's form."""
-    if isinstance(delivery, DeviceDelivery):
+    if isinstance(delivery, DeviceOutputBatch):
         batch = delivery.batch
         access = batch._access
         return GpuBatch(batch._batch, delivery.spec, None, access.event, access.stream)

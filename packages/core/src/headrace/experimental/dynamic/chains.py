@@ -30,7 +30,7 @@ Origin = tuple[int, int]
 """Output of a call of the chain, as (call, output); the call is -1 for data that exists already."""
 
 
-class MadeStepMaker(StepMaker):
+class ReadyStepMaker(StepMaker):
     """Makes steps of operators that have been made when they were called."""
 
     def __init__(
@@ -125,12 +125,12 @@ class Chain:
     ) -> Program | GpuProgram:
         stage = self.plan.stages[number]
         if stage.device == "cpu":
-            maker = MadeStepMaker(self.plan, specs, self._operators, FrameLoop)
+            maker = ReadyStepMaker(self.plan, specs, self._operators, FrameLoop)
             return Program(self.plan, stage, specs, {}, True, maker, whole=whole)
         from headrace.executor.gpu.frames import GpuFrames
         from headrace.executor.gpu.program import GpuProgram
 
-        maker = MadeStepMaker(self.plan, specs, self._operators, GpuFrames)
+        maker = ReadyStepMaker(self.plan, specs, self._operators, GpuFrames)
         return GpuProgram(self.plan, stage, specs, fuse=True, threads=threads, maker=maker)
 
 

@@ -48,7 +48,7 @@ class OutputBatch:
 
 
 @dataclass(slots=True)
-class DeviceDelivery:
+class DeviceOutputBatch:
     """One batch of one output, on a GPU."""
 
     batch: TensorListGPU
@@ -59,7 +59,7 @@ class DeviceDelivery:
         return self.size
 
 
-AnyDelivery = OutputBatch | DeviceDelivery
+AnyOutputBatch = OutputBatch | DeviceOutputBatch
 
 
 @dataclass(slots=True)
@@ -108,8 +108,8 @@ class InputQueue:
         )
         self.blocking = blocking
         """True if `run` waits for the next batch to be fed."""
-        self._queue: deque[list[AnyDelivery]] = deque()
-        self._last: list[AnyDelivery] | None = None
+        self._queue: deque[list[AnyOutputBatch]] = deque()
+        self._last: list[AnyOutputBatch] | None = None
 
     @property
     def has_source(self) -> bool:
@@ -136,7 +136,7 @@ class InputQueue:
 
     def prepare(
         self, data: Any, layout: str | None = None, cuda_stream: Any = None
-    ) -> list[AnyDelivery]:
+    ) -> list[AnyOutputBatch]:
         """Check a batch to be fed; the result is for `append`."""
         if self.has_source:
             raise UsageError(
@@ -150,7 +150,7 @@ class InputQueue:
             error.add_note(f'raised for what was fed to the external source "{self.name}"')
             raise
 
-    def append(self, batch: list[AnyDelivery]) -> None:
+    def append(self, batch: list[AnyOutputBatch]) -> None:
         """Append a batch to the queue."""
         self._queue.append(batch)
 
@@ -205,7 +205,7 @@ class InputQueue:
         """True if the source is a generator that cannot be started over."""
         return self._callback is not None and self._callback.is_under_way
 
-    def collect(self, size: int, iteration: int, epoch: int) -> list[AnyDelivery]:
+    def collect(self, size: int, iteration: int, epoch: int) -> list[AnyOutputBatch]:
         """The batch of each output for iteration number `iteration` of epoch `epoch`."""
         if self._callback is None:
             if self._queue:
@@ -236,7 +236,7 @@ class InputQueue:
 
     def _batch_delivery(
         self, output: int, data: Any, layout: str | None, stream: Any
-    ) -> AnyDelivery:
+    ) -> AnyOutputBatch:
         on_gpu = batch_on_gpu(data, stream, copy=self._on_gpu and not self._no_copy)
         if on_gpu is not None:
             return self._delivery_from_gpu(output, on_gpu, layout)
@@ -251,7 +251,7 @@ class InputQueue:
             return OutputBatch(None, np.ascontiguousarray(samples), spec)
         return self._host_delivery(output, samples, layout, own_layout)
 
-    def _sample_delivery(self, output: int, values: list[Any]) -> AnyDelivery:
+    def _sample_delivery(self, output: int, values: list[Any]) -> AnyOutputBatch:
         copy = self._on_gpu and not self._no_copy
         on_gpu = batch_on_gpu(values, self._cuda_stream, copy=copy)
         if on_gpu is not None:
@@ -270,14 +270,14 @@ class InputQueue:
 
     def _delivery_from_gpu(
         self, output: int, batch: TensorListGPU, layout: str | None
-    ) -> AnyDelivery:
+    ) -> AnyOutputBatch:
         size = len(batch)
         if not size:
             raise empty_batch()
         spec = self._checked(output, batch._dtype, batch._ndim, layout, batch._layout)
         if self._on_gpu:
             check_device(batch, self._device_id)
-            return DeviceDelivery(batch, spec, size)
+            return DeviceOutputBatch(batch, spec, size)
         memory = batch.as_cpu()._memory
         return OutputBatch(memory.rows, memory.dense, spec)
 

@@ -10,7 +10,7 @@ from headrace.operators.support.external.callback import batches_of_epoch, has_b
 from headrace.operators.support.external.data import check_uniform, common_layout_of, own_copies
 from headrace.operators.support.external.device_data import batch_on_gpu
 from headrace.operators.support.external.input_queue import (
-    AnyDelivery,
+    AnyOutputBatch,
     Declared,
     InputQueue,
     OutputBatch,
@@ -129,13 +129,13 @@ class ParallelInputQueue(InputQueue):
         if self._ahead is not None:
             self._ahead.new_epoch()
 
-    def collect(self, size: int, iteration: int, epoch: int) -> list[AnyDelivery]:
+    def collect(self, size: int, iteration: int, epoch: int) -> list[AnyOutputBatch]:
         """The batch of each output; as of `InputQueue`."""
         assert self._ahead is not None
         partials = self._ahead.collect(size, iteration, epoch)
         return [self._delivery(k, [p[k] for p in partials]) for k in range(len(self.outputs))]
 
-    def _delivery(self, output: int, parts: list[OutputSamples]) -> AnyDelivery:
+    def _delivery(self, output: int, parts: list[OutputSamples]) -> AnyOutputBatch:
         if any(part.on_gpu is not None for part in parts):
             return self._delivery_from_gpu(output, _joined(parts), None)
         samples = [sample for part in parts for sample in part.samples]
