@@ -45,7 +45,7 @@ class ExternalSource:
     num_outputs
         Number of outputs; where there are several, `source` gives a tuple or a list of so many.
     cycle
-        What happens at the end of an iterable: ``"no"``, `False` or `None` stops for good,
+        Action at the end of an iterable: ``"no"``, `False` or `None` stops for good,
         ``"quiet"`` or `True` goes on with the first element, ``"raise"`` stops and goes on with the
         first element at the next call.
     device

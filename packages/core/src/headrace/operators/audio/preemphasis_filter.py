@@ -32,14 +32,14 @@ _BORDERS = {border.name.lower(): border for border in Border}
             "preemph_coeff",
             FloatArg,
             0.97,
-            "How much of the number before is subtracted.",
+            "Factor of the previous number, which is subtracted.",
             per_sample=True,
         ),
         Arg(
             "border",
             StringArg,
             "clamp",
-            'What stands before the first number: ``"clamp"``, itself; ``"zero"``, 0; '
+            'Number before the first one: ``"clamp"``, itself; ``"zero"``, 0; '
             '``"reflect"``, the second number, and 0 where there is none.',
         ),
         Arg("dtype", DataTypeArg, DALIDataType.FLOAT, "Element type of the output."),

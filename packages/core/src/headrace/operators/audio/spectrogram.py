@@ -77,7 +77,7 @@ POWER = Arg(
             "window: ``0.5 * (1 - cos(2 * pi * (k + 0.5) / window_length))``.",
         ),
         Arg("window_length", IntArg, 512, "Number of the signal's elements in a window."),
-        Arg("window_step", IntArg, 256, "How many elements windows are apart."),
+        Arg("window_step", IntArg, 256, "Distance between windows, in elements."),
     ),
     output_docs=("float32 ``(nfft // 2 + 1, windows)``, or transposed: see `layout`.",),
 )

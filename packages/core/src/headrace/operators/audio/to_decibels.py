@@ -35,7 +35,7 @@ from headrace.types import DALIDataType
             "multiplier",
             FloatArg,
             10.0,
-            "What the logarithm is multiplied by: 10 for powers, 20 for magnitudes.",
+            "Factor of the logarithm: 10 for powers, 20 for magnitudes.",
         ),
         Arg(
             "reference",

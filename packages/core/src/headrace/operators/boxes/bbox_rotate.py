@@ -54,7 +54,7 @@ former.
             per_sample=True,
             shape_of="(axes,)",
         ),
-        Arg("shape_layout", LayoutArg, "HW", "What the numbers of `input_shape` are."),
+        Arg("shape_layout", LayoutArg, "HW", "Meaning of the numbers of `input_shape`."),
         Arg("bbox_layout", LayoutArg, "xyXY", 'What the numbers of a box are: "xyXY" or "xyWH".'),
         Arg(
             "bbox_normalized",

@@ -50,8 +50,8 @@ from headrace.types import DALIDataType
             "Whether to give, in place of a box, how it differs from its anchor.",
         ),
         Arg("means", FloatListArg, (0.0,) * 4, "Subtracted from differences of x, y, w and h."),
-        Arg("stds", FloatListArg, (1.0,) * 4, "What these are divided by then."),
-        Arg("scale", FloatArg, 1.0, "What boxes and anchors are multiplied by before."),
+        Arg("stds", FloatListArg, (1.0,) * 4, "Divisors of these differences then."),
+        Arg("scale", FloatArg, 1.0, "Factor of boxes and anchors, applied before."),
     ),
     num_outputs=2,
     output_docs=(

@@ -124,7 +124,7 @@ _LAZY_BLOCK = 4096
             None,
             "Boxes stay if this share of them is in the window; if not given, if their middle is.",
         ),
-        Arg("num_attempts", IntArg, 1, "How many windows are tried with a threshold."),
+        Arg("num_attempts", IntArg, 1, "Number of windows that are tried with a threshold."),
         Arg(
             "total_num_attempts",
             IntArg,

@@ -32,7 +32,7 @@ _ARGUMENTS = {
         ),
         Input("labels", "A label for each box.", dtypes=(DALIDataType.INT32,)),
     ),
-    args=(Arg("num_attempts", IntArg, 1, "How many windows are tried with a threshold."),),
+    args=(Arg("num_attempts", IntArg, 1, "Number of windows that are tried with a threshold."),),
     num_outputs=3,
     output_docs=("The windows of the images.", "The boxes that stay.", "Their labels."),
     random=True,

@@ -66,7 +66,7 @@ _PARALLEL = ArgType('bool, "threads" or "processes"', "bool | str", check_parall
             "cycle",
             ObjectArg,
             None,
-            'What happens at the end of an iterable: `False` or ``"no"`` ends the data, `True` or '
+            'Action at the end of an iterable: `False` or ``"no"`` ends the data, `True` or '
             '``"quiet"`` starts over, ``"raise"`` raises StopIteration and starts over after a '
             "reset.",
         ),
@@ -130,7 +130,7 @@ _PARALLEL = ArgType('bool, "threads" or "processes"', "bool | str", check_parall
             "use_copy_kernel",
             BoolArg,
             None,
-            "How data on the GPU is copied; no effect on host data.",
+            "Method of copying data on the GPU; no effect on host data.",
             hint=True,
         ),
     ),

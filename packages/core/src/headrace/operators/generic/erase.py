@@ -68,8 +68,8 @@ def _vector(name: str, doc: str) -> Arg:
             "fill_value",
             FloatListArg,
             (0.0,),
-            "What regions are filled with: a number, or one for each channel (C). Fractions are "
-            "dropped in integers, and what does not fit keeps its lowest bits.",
+            "Value of regions: a number, or one for each channel (C). Fractions are dropped in "
+            "integers, and what does not fit keeps its lowest bits.",
             per_sample=True,
             shape_of="() or (C,)",
         ),

@@ -16,7 +16,9 @@ from headrace.operators.support.schema import REQUIRED, Arg, Input, Spec
     "expand_dims",
     inputs=Input("data", "Data of any rank and layout."),
     args=(
-        Arg("axes", IntListArg, REQUIRED, "Where the new axes are in the output, counted from 0."),
+        Arg(
+            "axes", IntListArg, REQUIRED, "Positions of the new axes in the output, counted from 0."
+        ),
         Arg(
             "new_axis_names",
             LayoutArg,

@@ -20,7 +20,7 @@ _LIKE_DTYPE = Arg(
 )
 _DATA_LIKE = Input("data_like", "Data whose shape, layout and element type the output has.")
 _FILL_VALUE = Input(
-    "fill_value", "What to fill with: a scalar, or data that broadcasts to the output's shape."
+    "fill_value", "Value to fill with: a scalar, or data that broadcasts to the output's shape."
 )
 
 

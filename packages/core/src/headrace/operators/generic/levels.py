@@ -31,7 +31,7 @@ _DATA = Input("data", "Images, or sequences of them.", dtypes=(DALIDataType.UINT
         _DATA,
         Input(
             "table",
-            "What each level becomes: shape (256, 1, 1), or the last extent that of the data, for "
+            "New value of each level: shape (256, 1, 1), or the last extent that of the data, for "
             "channels; with frames in front, a table for each.",
             dtypes=(DALIDataType.UINT8,),
         ),
@@ -108,7 +108,7 @@ _IMAGES = Input(
 
 @_augmentation(
     "_contrast",
-    inputs=(_IMAGES, Input("factor", "What distances from the mean luma are multiplied with.")),
+    inputs=(_IMAGES, Input("factor", "Factor of distances from the mean luma.")),
     output_docs=("The images with another contrast.",),
 )
 class Contrast(_OfImages):
@@ -158,7 +158,7 @@ class Solarize(_OfImages):
 
 @_augmentation(
     "_solarize_add",
-    inputs=(_DATA, Input("shift", "What is added to dark levels.")),
+    inputs=(_DATA, Input("shift", "Number added to dark levels.")),
     output_docs=("The images with dark levels raised.",),
 )
 class SolarizeAdd(_OfImages):

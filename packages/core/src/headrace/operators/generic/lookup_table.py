@@ -36,7 +36,7 @@ _LARGEST_KEY = 0xFFFF
     "lookup_table",
     inputs=Input("data", "Integers of any rank and layout.", dtypes=_INTEGERS),
     args=(
-        Arg("default_value", FloatArg, 0.0, "What numbers that are no key become."),
+        Arg("default_value", FloatArg, 0.0, "Value of numbers that are no key."),
         Arg(
             "dtype",
             DataTypeArg,
@@ -46,7 +46,7 @@ _LARGEST_KEY = 0xFFFF
         ),
         Arg("keys", IntListArg, (), f"Numbers in the table, from 0 to {_LARGEST_KEY}."),
         Arg("output_dtype", DataTypeArg, None, "Former name of `dtype`.", deprecated="dtype"),
-        Arg("values", FloatListArg, (), "What each of `keys` becomes."),
+        Arg("values", FloatListArg, (), "Value of each of `keys`."),
     ),
     output_docs=("The values, in the shape and layout of the input.",),
 )

@@ -90,7 +90,7 @@ _PARAMETERS = ("mean", "stddev")
             "Element type of the output. Integers are rounded and saturate; make use of their "
             "range with `scale` and `shift`.",
         ),
-        Arg("epsilon", FloatArg, 0.0, "What is added to variances, given ones as well."),
+        Arg("epsilon", FloatArg, 0.0, "Number added to variances, given ones as well."),
         Arg(
             "mean",
             ArrayArg,
@@ -100,8 +100,8 @@ _PARAMETERS = ("mean", "stddev")
             per_sample=True,
             shape_of="() or the input's with 1 in reduced axes",
         ),
-        Arg("scale", FloatArg, 1.0, "What the quotient is multiplied by."),
-        Arg("shift", FloatArg, 0.0, "What is added in the end."),
+        Arg("scale", FloatArg, 1.0, "Factor of the quotient."),
+        Arg("shift", FloatArg, 0.0, "Number added in the end."),
         Arg(
             "stddev",
             ArrayArg,

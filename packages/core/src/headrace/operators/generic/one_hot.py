@@ -41,7 +41,7 @@ _TYPES = data_types("UINT8 UINT16 UINT32 UINT64 INT8 INT16 INT32 INT64 FLOAT FLO
     "one_hot",
     inputs=Input("labels", "Numbers of classes, of any shape.", dtypes=_TYPES),
     args=(
-        Arg("num_classes", IntArg, 0, "How many classes there are: extent of the new axis."),
+        Arg("num_classes", IntArg, 0, "Number of classes: extent of the new axis."),
         Arg(
             "axis",
             IntArg,

@@ -46,7 +46,7 @@ _adjusting_operator = partial(
     frames=True,
 )
 _BRIGHTNESS = (
-    Arg("brightness", FloatArg, 1.0, "What values are multiplied by.", per_frame=True),
+    Arg("brightness", FloatArg, 1.0, "Factor of the values.", per_frame=True),
     Arg(
         "brightness_shift",
         FloatArg,

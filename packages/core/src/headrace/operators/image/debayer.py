@@ -27,7 +27,7 @@ _ON_CPU = ", ".join(f'"{name}"' for name in _cpu.ALGORITHMS)
     "debayer",
     inputs=Input(
         "images",
-        "What sensors measured: images of one channel, of even height and width, or sequences.",
+        "Measurements of sensors: images of one channel, of even height and width, or sequences.",
         layouts=("HWC", "HW"),
         dtypes=(DALIDataType.UINT8, DALIDataType.UINT16),
     ),

@@ -72,7 +72,7 @@ _MODES = ("same", "valid")
             "border",
             StringArg,
             "reflect_101",
-            'What is outside of the data: ``"reflect_101"`` (or ``"101"``) mirrors it without and '
+            'Elements outside of the data: ``"reflect_101"`` (or ``"101"``) mirrors it without and '
             '``"reflect_1001"`` (or ``"1001"``, ``"reflect"``) with the outermost element; '
             '``"clamp"`` (or ``"edge"``) repeats that; ``"wrap"`` begins on the other side; '
             '``"constant"`` (or ``"fill"``) is `fill_value`.',

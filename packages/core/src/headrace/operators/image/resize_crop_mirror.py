@@ -43,7 +43,7 @@ _ARGS = (
         "mirror",
         IntArg,
         0,
-        "Which axes to mirror: the sum of 1 for columns, 2 for rows and 4 for the depth.",
+        "Axes to mirror: the sum of 1 for columns, 2 for rows and 4 for the depth.",
         per_sample=True,
     ),
 )

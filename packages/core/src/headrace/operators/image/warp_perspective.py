@@ -103,7 +103,7 @@ _MOST_CHANNELS = 4
             "fill_value",
             FloatListArg,
             (),
-            "What it is with the first of these: one value, or one for each channel of HWC; 0 if "
+            "Value with the first of these: one value, or one for each channel of HWC; 0 if "
             "not given.",
         ),
     ),

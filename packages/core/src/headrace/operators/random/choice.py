@@ -22,7 +22,7 @@ _COUNTS = tuple(DALIDataType[f"{sign}INT{bits}"] for sign in ("U", "") for bits 
 @operator(
     "random.choice",
     inputs=(
-        Input("a", "What to choose from, along the first axis; or a number n: from 0 to n - 1."),
+        Input("a", "Values to choose from, along the first axis; or a number n: from 0 to n - 1."),
         SHAPE_LIKE,
     ),
     args=(

@@ -73,11 +73,11 @@ def _window_arg(name: str, what: str) -> Arg:
             "out_of_bounds_policy",
             StringArg,
             "error",
-            'What happens where the region leaves the array: ``"error"`` raises, ``"pad"`` fills '
+            'Treatment of a region that leaves the array: ``"error"`` raises, ``"pad"`` fills '
             'with `fill_value`, ``"trim_to_shape"`` shrinks the region.',
             choices=("error", "pad", "trim_to_shape"),
         ),
-        Arg("fill_value", FloatArg, 0.0, "What is outside of an array."),
+        Arg("fill_value", FloatArg, 0.0, "Value outside of an array."),
         Arg(
             "cache_header_information",
             BoolArg,

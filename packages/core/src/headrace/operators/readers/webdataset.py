@@ -107,7 +107,7 @@ def _some(paths: Sequence[str]) -> str:
             "missing_component_behavior",
             StringArg,
             "",
-            'What becomes of samples that lack a component: ``"empty"``, also if not given, makes '
+            'Treatment of samples that lack a component: ``"empty"``, also if not given, makes '
             'its output empty; ``"skip"`` leaves the sample out; ``"error"`` raises.',
         ),
         Arg("dtypes", DataTypeListArg, None, "Element types of the outputs; UINT8 if not given."),

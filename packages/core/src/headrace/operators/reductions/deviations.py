@@ -18,7 +18,7 @@ _INPUTS = (
     DATA,
     Input(
         "mean",
-        "What distances are taken to: a number for each element of the output, or a single one.",
+        "Reference of distances: a number for each element of the output, or a single one.",
         dtypes=(DALIDataType.FLOAT,),
     ),
 )

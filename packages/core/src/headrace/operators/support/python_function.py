@@ -47,7 +47,7 @@ def function_args(arrays: str, *, batch_processing: bool | None = False) -> tupl
             f"What is called, with {arrays}, one for each input. It returns as many as there are "
             "outputs: several as a tuple, none as `None`.",
         ),
-        Arg("num_outputs", IntArg, 1, "How many outputs there are, 0 or more."),
+        Arg("num_outputs", IntArg, 1, "Number of outputs, 0 or more."),
         Arg(
             "batch_processing",
             BoolArg,
@@ -67,7 +67,7 @@ def function_args(arrays: str, *, batch_processing: bool | None = False) -> tupl
 
 
 TRAITS: dict[str, Any] = {
-    "inputs": (Input("data", "What the function gets.", optional=True),),
+    "inputs": (Input("data", "Input of the function.", optional=True),),
     "num_outputs": lambda args: max(int(args["num_outputs"]), 0),
     "variadic": True,
     "max_inputs": 256,

@@ -46,7 +46,7 @@ _TYPES = data_types("FLOAT FLOAT64 UINT8 INT16 UINT16 INT32")
             "T",
             FrameFloatListArg,
             None,
-            "What is added then: a number for each coordinate, or one for all.",
+            "Number added then: one for each coordinate, or one for all.",
             per_frame=True,
             shape_of="(m,) or ()",
         ),

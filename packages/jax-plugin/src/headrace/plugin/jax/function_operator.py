@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @operator(
     "_jax_function",
-    inputs=(Input("batch", "What the function gets.", optional=True),),
+    inputs=(Input("batch", "Input of the function.", optional=True),),
     args=(
-        Arg("function", ObjectArg, REQUIRED, "What is called with each batch."),
-        Arg("num_outputs", IntArg, 1, "How many arrays it returns."),
+        Arg("function", ObjectArg, REQUIRED, "Function that is called with each batch."),
+        Arg("num_outputs", IntArg, 1, "Number of arrays it returns."),
         Arg("output_layouts", ObjectArg, None, "Layouts of the samples it returns."),
         Arg("sharding", ObjectArg, None, "Sharding of the arrays it gets."),
     ),

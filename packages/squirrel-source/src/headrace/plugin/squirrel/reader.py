@@ -186,7 +186,7 @@ class _Samples(Index):
             "readahead_bytes",
             IntArg,
             settings.READAHEAD_BYTES,
-            "How much may be decoded before it is asked for, in bytes.",
+            "Largest number of bytes decoded before they are asked for.",
         ),
         Arg("cache", PathArg, None, "Folder in which inflated shards are kept for later epochs."),
         Arg(

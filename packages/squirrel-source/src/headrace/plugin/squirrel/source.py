@@ -66,7 +66,7 @@ def source(
         8 shards side by side, which needs less memory to read in parallel. ``"shuffle"``: the same,
         with the shards permuted anew for each epoch, and out of a buffer.
     readahead_bytes
-        How much may be decoded before it is asked for, in bytes.
+        Largest number of bytes decoded before they are asked for.
     shuffle_buffer
         How many samples the buffer of ``order="shuffle"`` holds.
     num_shards, shard_id

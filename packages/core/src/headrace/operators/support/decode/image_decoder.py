@@ -150,7 +150,7 @@ CACHE_ARGS: tuple[Arg, ...] = (
         "cache_type",
         StringArg,
         "",
-        'Which images are cached: ``"threshold"``, the default, those that come first, as many as '
+        'Images that are cached: ``"threshold"``, the default, those that come first, as many as '
         'there is room for; ``"largest"`` the largest ones, which the first epoch finds out.',
         choices=("", "threshold", "largest"),
     ),

@@ -27,7 +27,7 @@ NORMALIZATION_ARGS: tuple[Arg, ...] = (
         "mean",
         FloatListArg,
         (0.0,),
-        "What is subtracted: one number, or one a channel.",
+        "Number subtracted: one, or one a channel.",
         per_sample=True,
         shape_of="() or (C,)",
     ),
@@ -35,12 +35,12 @@ NORMALIZATION_ARGS: tuple[Arg, ...] = (
         "std",
         FloatListArg,
         (1.0,),
-        "What is divided by: one number, or one a channel.",
+        "Divisor: one number, or one a channel.",
         per_sample=True,
         shape_of="() or (C,)",
     ),
-    Arg("scale", FloatArg, 1.0, "What the normalised values are multiplied with."),
-    Arg("shift", FloatArg, 0.0, "What is added to the scaled values."),
+    Arg("scale", FloatArg, 1.0, "Factor of the normalised values."),
+    Arg("shift", FloatArg, 0.0, "Number added to the scaled values."),
 )
 
 

@@ -56,7 +56,7 @@ RESIZE_ARGS: tuple[Arg, ...] = (
         "mode",
         StringArg,
         None,
-        'How sizes are meant: ``"default"`` takes them as they are, and axes without one get the '
+        'Meaning of sizes: ``"default"`` takes them as they are, and axes without one get the '
         'mean scale of the others; ``"stretch"`` leaves these alone; ``"not_larger"`` and '
         '``"not_smaller"`` keep the aspect ratio and make the output the largest that fits into, '
         "or the smallest that covers, the size.",

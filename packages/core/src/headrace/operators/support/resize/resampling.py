@@ -72,7 +72,7 @@ RESAMPLING_ARGS: tuple[Arg, ...] = (
         "Element type of the output: `FLOAT`, or that of the input, which is also the default. "
         "Integers are rounded.",
     ),
-    Arg("minibatch_size", IntArg, 32, "How many images DALI processes at once.", hint=True),
+    Arg("minibatch_size", IntArg, 32, "Number of images that DALI processes at once.", hint=True),
     Arg("temp_buffer_hint", IntArg, 0, "Initial size of a temporary buffer, in bytes.", hint=True),
 )
 

@@ -46,7 +46,7 @@ WARP_ARGS: tuple[Arg, ...] = (
         "interp_type",
         InterpTypeArg,
         DALIInterpType.INTERP_LINEAR,
-        "How values between elements come about.",
+        "Interpolation between elements.",
         choices=(DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR),
     ),
     Arg(
