@@ -61,7 +61,9 @@ class ColorBatch(LazyBatch):
             return None
         if not reads_elements(term):
             return None
-        return self.then(_steps.Elements(term, len(numbers), self.steps[-1].made), numbers, shapes)
+        return self.then(
+            _steps.PerChannel(term, len(numbers), self.steps[-1].made), numbers, shapes
+        )
 
     def then(
         self, step: Step, numbers: tuple[np.ndarray, ...], shapes: np.ndarray

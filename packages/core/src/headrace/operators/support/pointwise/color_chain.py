@@ -49,5 +49,5 @@ def _chain_of(batch: PointwiseBatch) -> ColorBatch | None:
     (source,) = batch.sources
     if not (source.shapes is batch.shapes or np.array_equal(source.shapes, batch.shapes)):
         return None
-    step = _steps.Elements(batch.term, len(batch.numbers), int(batch.shapes[0, -1]))
+    step = _steps.PerChannel(batch.term, len(batch.numbers), int(batch.shapes[0, -1]))
     return ColorBatch(source, (step,), batch.numbers, batch.shapes)
