@@ -135,7 +135,7 @@ _OUTPUTS = (
 
 
 class VideoReader(Reader):
-    """What the readers of videos have in common."""
+    """Shared code of the readers of videos."""
 
     plans_values = True
     _spec: Spec
@@ -298,7 +298,7 @@ class VideoReader(Reader):
         return bool(getattr(self.args, "normalized", False))
 
     def _writer(self, c: SampleContext) -> Any:
-        """What turns a decoded frame into one of the output."""
+        """Function that turns a decoded frame into one of the output."""
         return self._colors
 
 
@@ -452,7 +452,7 @@ _DTYPE = Arg(
 
 
 class PlainVideoReader(VideoReader):
-    """What `readers.video` and `readers.video_resize` have in common."""
+    """Shared code of `readers.video` and `readers.video_resize`."""
 
     def check(self) -> None:
         """Check the arguments; no data is needed."""

@@ -1,4 +1,4 @@
-"""Which sequences of frames there are in the videos that a reader is to read."""
+"""Sequences of frames in the videos that a reader is to read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUNDINGS = {
     "all_up": (True, True),
     "all_down": (False, False),
 }
-"""Whether times between two frames become the later one: beginnings, and ends."""
+"""True where times between two frames become the later one: beginnings, and ends."""
 BAD = -1
 """Stands for the first frame of an entry that cannot be read."""
 
@@ -46,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a scan of a video has found."""
+    """Results of a scan of a video."""
 
     count: int = 0
     height: int = 0
@@ -58,7 +58,7 @@ class Facts:
 
 
 class Wanted(NamedTuple):
-    """How sequences are cut."""
+    """Division of videos into sequences."""
 
     length: int
     stride: int
@@ -84,7 +84,7 @@ class VideoIndex(Index):
 
 
 def local(path: str) -> str | np.ndarray:
-    """What a video is opened by: the path of a local file, or the bytes of a remote one."""
+    """Source to open a video from: the path of a local file, or the bytes of a remote one."""
     if is_remote(path):
         return read_file(path, np.empty)
     return path.removeprefix("file://")
@@ -151,7 +151,7 @@ def _lines(path: str) -> Iterator[Part]:
 
 
 def scan(parts: Sequence[Part], threads: int) -> list[Facts]:
-    """What is in each video."""
+    """Scan each video."""
     from headrace.kernels.cpu.video.pool import opened
 
     def one(path: str) -> Facts:

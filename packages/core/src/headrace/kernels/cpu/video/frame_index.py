@@ -1,4 +1,4 @@
-"""What a scan of the packets of a video tells: its frames, in order, and where decoding begins."""
+"""Index made by a scan of a video's packets: its frames, in order, and where decoding begins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Packets:
 
     @property
     def are_timed(self) -> bool:
-        """Whether all packets that are shown have presentation times of their own."""
+        """True if all packets that are shown have presentation times of their own."""
         times = [t for t, shown in zip(self.pts, self.shown, strict=True) if shown]
         return None not in times and len(set(times)) == len(times)
 
@@ -86,7 +86,7 @@ class FrameIndex:
 
     @property
     def varies(self) -> bool:
-        """Whether frames do not follow one another at a constant rate, but for rounding."""
+        """True if the frame rate is not constant, but for rounding."""
         if self.ticks is None or len(self.ticks) < 3:
             return False
         line = np.linspace(self.ticks[0], self.ticks[-1], len(self.ticks))

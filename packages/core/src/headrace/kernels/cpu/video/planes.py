@@ -10,7 +10,7 @@ RGB, YCBCR, GRAY = range(3)
 
 
 def taps(length: int, source: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where an axis of chroma is read for each of `length` pixels: first place, and the second's
+    """Taps of an axis of chroma for each of `length` pixels: first position, and the second's
     weight. It is enlarged linearly, its centre over that of luma.
     """
     at = (np.arange(length) + 0.5) * source / length - 0.5

@@ -232,12 +232,12 @@ class Video:
                 tried.add(number)
 
     def is_ahead(self, number: int) -> bool:
-        """Whether frame `number` is ahead of where decoding stands, in reach."""
+        """True if frame `number` is ahead of the decoder's position, in reach."""
         known = number < len(self.index)
         return known and not self._needs_seek(self.index.beginning(number), number)
 
     def _needs_seek(self, begin: int, number: int) -> bool:
-        """Whether frame `number` is not ahead, or nearer to its key frame at packet `begin`."""
+        """True if frame `number` is not ahead, or nearer to its key frame at packet `begin`."""
         if self._begun is None or self._begun > begin or begin > self._next:
             return True
         packet = int(self.index.order[number])
@@ -342,7 +342,7 @@ def _places(packets: Packets) -> dict[Any, int]:
 
 
 def _is_shown(codec: str, packet: Any) -> bool:
-    """Whether a packet has a picture that is shown, and is not there for others alone."""
+    """True if a packet has a picture that is shown, not only used by others."""
     if codec not in ("vp8", "libvpx", "vp9", "libvpx-vp9"):
         return True
     data = memoryview(packet)

@@ -1,1 +1,1 @@
-"""What operators on videos have in common."""
+"""Shared code of operators on videos."""

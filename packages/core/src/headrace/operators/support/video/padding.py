@@ -50,7 +50,7 @@ def pad_mode_arg(default: str, none: str) -> Arg:
 
 
 def mode_of(name: str) -> str:
-    """What a name of a mode, which may be an alias, stands for."""
+    """Mode that a name, which may be an alias, stands for."""
     if name not in PAD_MODES:
         raise ArgumentValueError(
             f"Invalid pad_mode: {name!r}. Valid options are: {', '.join(PAD_MODES)}."
