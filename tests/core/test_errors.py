@@ -60,3 +60,17 @@ def test_classes_of_refused_constants(arguments, classes):
 )
 def test_what_was_meant(name, meant):
     assert errors.did_you_mean(name, ["num_threads", "batch_size"]) == meant
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "meant"),
+    [
+        ("errors", "DataTypError", "DataTypeError"),
+        ("math", "sqrtt", "sqrt"),
+        ("backend", "GetScheme", "GetSchema"),
+        ("tfrecord", "FixedLenFeatur", "FixedLenFeature"),
+    ],
+)
+def test_misspelt_names_of_modules(module, name, meant):
+    with pytest.raises(ImportError, match=rf'{name}.*headrace\.{module}.*"{meant}"'):
+        exec(f"from headrace.{module} import {name}")

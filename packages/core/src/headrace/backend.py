@@ -37,6 +37,9 @@ from headrace.tensors.tensor import TensorCPU
 from headrace.tensors.tensor_list import TensorListCPU
 from headrace.tracebacks import public
 
+__path__: list[str] = []
+"""Makes `from headrace.backend import` of a misspelt name tell one that is alike."""
+
 __all__ = [
     "CUDAStreamSynchronize",
     "CheckDLPackCapsule",

@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+__path__: list[str] = []
+"""Makes `from headrace.errors import` of a misspelt name tell one that is alike."""
+
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question to end a message with, led by a space; empty where nothing known is alike."""

@@ -13,6 +13,9 @@ from headrace.graph.expressions import apply as _apply
 from headrace.operators.support.arithmetic.operations import OPERATIONS
 from headrace.tracebacks import public as _public
 
+__path__: list[str] = []
+"""Makes `from headrace.math import` of a misspelt name tell one that is alike."""
+
 if TYPE_CHECKING:
     from headrace.graph.data_node import DataNode, Operand
 

@@ -10,6 +10,9 @@ from typing import Any
 from headrace.errors import ArgumentChoiceError, ArgumentTypeError, DataTypeError
 from headrace.tracebacks import public
 
+__path__: list[str] = []
+"""Makes `from headrace.tfrecord import` of a misspelt name tell one that is alike."""
+
 __all__ = ["Feature", "FixedLenFeature", "VarLenFeature", "float32", "int64", "string"]
 
 int64: int = 0
