@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -54,3 +56,32 @@ def test_what_needs_a_gpu_says_so(gpu_is_off):
         ndd.testing.dynamic_gpu_alone(IMAGE, device="gpu")
     with pytest.raises(errors.GpuNotAvailableError, match="HEADRACE_GPU is 'never'"):
         ndd.Stream()
+
+
+def test_all_methods_of_what_would_be_on_a_gpu(gpu_is_off, recwarn):
+    """Each gives what it gives of data on the CPU."""
+    numbers = np.arange(6, dtype=np.int32).reshape(2, 3)
+    given = {"to_device": {"device": "gpu:1"}}
+    only_gpu = {"__cuda_array_interface__"}
+    for make in (
+        lambda device: ndd.as_tensor(numbers, device=device),
+        lambda device: ndd.batch([numbers, numbers + 1], device=device),
+        lambda device: ndd.batch([numbers, numbers + 1], device=device).tensors[1],
+        lambda device: ndd.as_tensor(np.int32(3), device=device),
+    ):
+        for name in dir(type(make("cpu"))):
+            if name in only_gpu or (name[0] == "_" and name not in ("__array__", "__dlpack__")):
+                continue
+            here, there = (_called(make(device), name, given) for device in ("cpu", "gpu"))
+            assert here == there, name
+
+
+def _called(data, name, given):
+    found = getattr(data, name)
+    try:
+        found = found(**given.get(name, {})) if callable(found) else found
+    except (TypeError, ValueError) as error:  # an argument is missing, or the size is wrong
+        return str(error)
+    if isinstance(found, (ndd.Tensor, ndd.Batch)):
+        return str(found)
+    return re.sub(" at 0x.*|0x[0-9a-f]+", "", repr(found))
