@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from headrace import Pipeline, errors, fn
-from headrace.errors import OperatorError, Where, located
+from headrace.errors import ErrorLocation, OperatorError, located
 
-HERE = Where("fn.x", sample=3)
+HERE = ErrorLocation("fn.x", sample=3)
 
 
 @pytest.mark.parametrize(

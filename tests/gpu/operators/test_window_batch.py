@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headrace.errors import HeadraceError, OperatorError, Where
+from headrace.errors import ErrorLocation, HeadraceError, OperatorError
 from headrace.operators.support.batch_context import BatchContext
 from headrace.operators.support.operator import Operator
 from headrace.operators.support.planning import (
@@ -58,7 +58,7 @@ def made(arguments: dict[str, Any], size: int) -> tuple[Operator, BatchContext]:
             constants[name] = ARGS[name].type.constant(value)
     given = {name: batch.rows[0] for name, (batch, _) in tensors.items()}
     specs = {name: Spec(TYPES[row.dtype.kind], row.ndim) for name, row in given.items()}
-    node = SimpleNamespace(where=lambda index, *_: Where("cut", sample=index))
+    node = SimpleNamespace(where=lambda index, *_: ErrorLocation("cut", sample=index))
     context = BatchContext(node, SimpleNamespace(**constants), tensors, None, range(size))
     return Operator(dict(constants), specs), context
 

@@ -241,7 +241,7 @@ def created_at(user_stack: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ErrorLocation:
     """The place an operator error belongs to; unknown parts are ``None``."""
 
     operator: str
@@ -276,7 +276,7 @@ class Where:
 class OperatorError(HeadraceError, RuntimeError):
     """An operator failed; `where` says which, on what sample, created by which user line."""
 
-    where: Where = Where("unknown")
+    where: ErrorLocation = ErrorLocation("unknown")
 
     def __str__(self) -> str:
         # The classes it is mixed with print other things: KeyError the repr, NumPy's MemoryError
@@ -295,7 +295,7 @@ class OperatorError(HeadraceError, RuntimeError):
 _located_classes: dict[type[BaseException], type[OperatorError]] = {}
 
 
-def located(error: BaseException, where: Where) -> OperatorError:
+def located(error: BaseException, where: ErrorLocation) -> OperatorError:
     """Wrap `error` so that it says where it happened and is still an instance of its own class.
 
     The returned error, whose cause is `error`, is to be raised. One that says where it happened is

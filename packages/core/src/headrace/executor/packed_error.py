@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from headrace._code_pickler import code_pickler
-from headrace.errors import OperatorError, Where, operator_error
+from headrace.errors import ErrorLocation, OperatorError, operator_error
 from headrace.tracebacks import WorkerTraceback, is_expected, user_part
 
 _ANYWHERE = ("builtins", "headrace.errors")
@@ -128,7 +128,7 @@ class _StandIn(NamedTuple):
     args: tuple[Any, ...]
     state: dict[str, Any]
     notes: list[str]
-    where: Where | None
+    where: ErrorLocation | None
     is_whole: bool = False
     """True if it has all attributes of the error."""
 
@@ -141,7 +141,7 @@ def _made(
     args: tuple[Any, ...],
     state: dict[str, Any],
     notes: list[str],
-    where: Where | None,
+    where: ErrorLocation | None,
 ) -> BaseException:
     if where is None:
         error = kind.__new__(kind, *args)

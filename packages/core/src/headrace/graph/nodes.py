@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import Where
+from headrace.errors import ErrorLocation
 from headrace.graph.guards import Guard
 from headrace.operators.support.schema import OpSchema
 
@@ -73,9 +73,9 @@ class OpNode:
 
     def where(
         self, sample: int | None = None, source: str | None = None, raised: str = ""
-    ) -> Where:
+    ) -> ErrorLocation:
         """The place of this node, for error messages."""
-        return Where(
+        return ErrorLocation(
             operator=self.schema.written or f"fn.{self.schema.name}",
             name=self.name if self.explicit_name else None,
             user_stack=self.user_stack,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.errors import Where, located
+from headrace.errors import ErrorLocation, located
 from headrace.executor.loader import Loader
 from headrace.experimental.dynamic import lifetime
 from headrace.experimental.dynamic.failures import described, raised_at
@@ -123,9 +123,9 @@ class ReaderName:
         self.shown = shown
         self.name = name
 
-    def where(self, sample: int | None = None, source: str | None = None) -> Where:
+    def where(self, sample: int | None = None, source: str | None = None) -> ErrorLocation:
         """The place of one sample."""
-        return Where(self.shown, self.name, (), sample, source)
+        return ErrorLocation(self.shown, self.name, (), sample, source)
 
 
 class ReaderQueue:
