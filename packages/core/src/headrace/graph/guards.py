@@ -40,7 +40,7 @@ class Term(NamedTuple):
         return id(self.predicate.source), self.predicate.index, self.holds
 
     def is_of(self, predicate: DataNode) -> bool:
-        """Whether `predicate` is its own, rather than another edge."""
+        """True if `predicate` is its own, rather than another edge."""
         return self.key[:2] == (id(predicate.source), predicate.index)
 
 
