@@ -21,6 +21,8 @@ DRAWS = [
     Case("batch_permutation", [], {"allow_repetitions": True}),
     Case("decoders.image_random_crop", [_FILES]),
     Case("decoders.image_random_crop", [_FILES], {"random_area": [0.3, 0.9], "num_attempts": 2}),
+    Case("jitter", [_HWC], {"nDegree": 5}, dali=False),
+    Case("jitter", [_REAL], {}, {"mask": [1, 0, 1]}, dali=False),
     Case("noise.gaussian", [_HWC], {"mean": 3.0, "stddev": 20.0}),
     Case("noise.gaussian", [_REAL], {}, {"stddev": [0.5, 1.0, 9.0]}),
     Case("noise.salt_and_pepper", [_HWC], {"prob": 0.3}),

@@ -181,6 +181,22 @@ def _called() -> list[Case]:
             [hwc, ([np.float32([[1, 0.2, 3], [0, 1, 2], [0.001, 0, 1]])] * 3, "")],
             {"border_mode": "reflect"},
         ),
+        Case("experimental.dilate", [hwc], {"iterations": 2}, dali=False),
+        Case(
+            "experimental.erode",
+            [hwc],
+            {"anchor": [0, 2], "border_mode": "wrap"},
+            {"mask_size": [[3, 5], [1, 3], [4, 4]]},
+            dali=False,
+        ),
+        Case("experimental.median_blur", [hwc], {"window_size": [3, 7]}, dali=False),
+        Case(
+            "experimental.remap",
+            [hwc, *[([m[k] for m in _places()], "HW") for k in (0, 1)]],
+            {"pixel_origin": "center"},
+            dali=False,
+        ),
+        Case("experimental.resize", [hwc], {"size": [20, 24]}, dali=False),
         Case("zeros", [], {"shape": [2], "dtype": "INT8"}),
         Case("zeros_like", [plain]),
         Case("cat", [plain, plain], {"axis": 1}),
@@ -261,6 +277,12 @@ def _called() -> list[Case]:
         Case("water", [real], {"freq_x": 0.2, "phase_y": 1.0, "interp_type": "INTERP_NN"}),
     ]
     return found + _others({case.name for case in found})
+
+
+def _places() -> list[list[np.ndarray]]:
+    """Columns and rows of the pixels of a picture in waves, for each image."""
+    grids = [np.mgrid[: i.shape[0], : i.shape[1]].astype(np.float32) for i in images()]
+    return [[x + 4 * np.sin(y / 9), y + x / 16] for y, x in grids]
 
 
 def _others(known: set[str]) -> list[Case]:

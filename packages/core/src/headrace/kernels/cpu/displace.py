@@ -42,3 +42,18 @@ def displace(
                         value *= q if k // 2 else np.float32(1) - q
                     total += value
                 out[row, column, c] = total
+
+
+@njit(nogil=True)
+def jitter(image: np.ndarray, units: np.ndarray, places: int, out: np.ndarray) -> None:
+    """Fill `out` with pixels from near by: `units`, from 0 to 1, draw columns, then rows."""
+    height, width, channels = image.shape
+    first, size = places // 2, height * width
+    for row in range(height):
+        for column in range(width):
+            pixel = row * width + column
+            x = column - first + np.int64(units[pixel] * np.float32(places))
+            y = row - first + np.int64(units[size + pixel] * np.float32(places))
+            x, y = min(max(x, 0), width - 1), min(max(y, 0), height - 1)
+            for c in range(channels):
+                out[row, column, c] = image[y, x, c]

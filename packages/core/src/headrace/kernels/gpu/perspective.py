@@ -10,8 +10,8 @@ from headrace.kernels.gpu.shared import numbered, record
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.queue import Queue
 
-_BORDERS = numbered(__name__, "Border", ("constant", "replicate", "reflect", "reflect_101", "wrap"))
-_KINDS = numbered(__name__, "Kind", ("nearest", "linear", "cubic"))
+BORDERS = numbered(__name__, "Border", ("constant", "replicate", "reflect", "reflect_101", "wrap"))
+KINDS = numbered(__name__, "Kind", ("nearest", "linear", "cubic"))
 _IMAGE = record("""perspective:Seen {
     uint32 first_block;
     uint64 source, out;
@@ -52,13 +52,13 @@ def warp_perspective(
     records["height"], records["width"] = shapes[:, first], shapes[:, first + 1]
     records["out_height"], records["out_width"] = out.shapes[:, first], out.shapes[:, first + 1]
     records["channels"] = 1 if shapes.shape[1] == 2 else shapes[:, 0 if planar else 2]
-    name = kernel("perspective.cu", "warp_perspective", images.dtype, _KINDS[interpolation])
+    name = kernel("perspective.cu", "warp_perspective", images.dtype, KINDS[interpolation])
     launch_records(
         queue,
         name,
         records,
         quotient_up(records["out_height"] * records["out_width"], THREADS),
-        np.int32(_BORDERS[border]),
+        np.int32(BORDERS[border]),
         np.int32(corners),
         np.int32(inverse),
         np.int32(planar),

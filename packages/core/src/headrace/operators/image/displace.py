@@ -1,6 +1,8 @@
-"""`sphere` and `water`."""
+"""`sphere`, `water` and `jitter`."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -8,7 +10,9 @@ from headrace.errors import ArgumentValueError
 from headrace.kernels.cpu import displace as _cpu
 from headrace.kernels.cpu.cast import converter
 from headrace.kernels.cpu.fill import fill_of_type
+from headrace.kernels.cpu.random import fill_uniform
 from headrace.kernels.gpu import displace as _gpu
+from headrace.kernels.gpu import random as _gpu_random
 from headrace.operators.support.argument_types import FloatArg, IntArg, InterpTypeArg
 from headrace.operators.support.arguments import numbers_of
 from headrace.operators.support.operator import (
@@ -19,9 +23,10 @@ from headrace.operators.support.operator import (
 )
 from headrace.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from headrace.operators.support.schema import Arg, Input, Spec
-from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.gpu.batch import DeviceBatch, volumes
 from headrace.types import DALIDataType, DALIInterpType, to_numpy_type
 
+_MOST_PLACES = 1 << 15
 _INPUT = Input(
     "images", "Images.", layouts=("HWC",), dtypes=(DALIDataType.UINT8, DALIDataType.FLOAT)
 )
@@ -138,3 +143,63 @@ class Water(_Displacement):
     def places(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ampl_x, freq_x, phase_x, ampl_y, freq_y, phase_y = map(np.float32, self.numbers)
         return x + ampl_x * np.sin(freq_x * y + phase_x), y + ampl_y * np.cos(freq_y * x + phase_y)
+
+
+@operator(
+    "jitter",
+    inputs=_INPUT,
+    args=(
+        Arg(
+            "nDegree",
+            IntArg,
+            2,
+            "How many places, one after the other along each axis, a pixel is drawn from: the "
+            "first is nDegree // 2 before it.",
+        ),
+        *_ARGS[:-1],
+        Arg(
+            "fill_value",
+            FloatArg,
+            0.0,
+            "Value of pixels from outside. None are: places are kept inside of the image.",
+        ),
+    ),
+    output_docs=("The images, in the layout of the input.",),
+    random=True,
+)
+class Jitter(_Displacement):
+    """Takes each pixel from a random place near it.
+
+    Places are whole pixels, drawn along x and y by themselves, and those outside of the image are
+    moved to its border; so both kinds of interpolation give the same.
+
+    Examples
+    --------
+    >>> frosted = fn.jitter(images, nDegree=6)
+    """
+
+    def infer(self, images: Spec) -> Spec:
+        if not 0 <= self.args.nDegree < _MOST_PLACES:
+            raise ArgumentValueError(
+                f"`nDegree` must be from 0 to {_MOST_PLACES - 1}, got {self.args.nDegree}."
+            )
+        return super().infer(images)
+
+    def cpu(self, c: SampleContext, image: np.ndarray) -> np.ndarray:
+        out = c.out
+        if not c.row[0] or not out.size:
+            np.copyto(out, image)
+            return out
+        units = c.temp((1, 2 * math.prod(out.shape[:2])), np.float32)
+        fill_uniform(units, c.seed, c.iteration, c.index, 0.0, 1.0)
+        _cpu.jitter(image, units[0], self.args.nDegree, out)
+        return out
+
+    def gpu(self, c: BatchContext, images: DeviceBatch) -> DeviceBatch:
+        (mask,) = plan_batch(self, c, images).table
+        out = c.empty(images.extents, images.dtype)
+        units = c.temp(2 * volumes(out.shapes[:, :2])[:, np.newaxis], np.float32)
+        ends = np.zeros(c.size), np.ones(c.size)
+        _gpu_random.fill_uniform(c.queue, units, c.seed, c.iteration, c.indices, *ends)
+        _gpu.jitter(c.queue, images, mask, units, self.args.nDegree, out)
+        return out

@@ -21,16 +21,14 @@ from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.tensors.gpu.batch import LazyBatch
 from headrace.types import DALIDataType
 
-
-@operator(
-    "resize",
-    inputs=Input(
+_DECLARED: dict[str, Any] = {
+    "inputs": Input(
         "data",
         "Images, volumes or sequences of them.",
         layouts=RESAMPLING_LAYOUTS,
         dtypes=RESAMPLING_DTYPES,
     ),
-    args=(
+    "args": (
         *RESIZE_ARGS,
         *RESAMPLING_ARGS,
         Arg(
@@ -41,12 +39,15 @@ from headrace.types import DALIDataType
         ),
         Arg("image_type", ImageTypeArg, None, "Has had no effect for long.", deprecated=""),
     ),
-    num_outputs=lambda args: 2 if args.get("save_attrs") else 1,
-    output_docs=(
+    "num_outputs": lambda args: 2 if args.get("save_attrs") else 1,
+    "output_docs": (
         "The resized data, in the layout of the input.",
         "With `save_attrs`: (height, width) or (depth, height, width) of the input, int32.",
     ),
-)
+}
+
+
+@operator("resize", **_DECLARED)
 class Resize(ResizingOperator):
     """Resizes images and volumes.
 
@@ -109,3 +110,13 @@ class Resize(ResizingOperator):
         address = int(attributes.pointers[0])
         c.queue.runtime.copy(address, extents.ctypes.data, extents.nbytes, c.queue.stream)
         return out, attributes
+
+
+@operator("experimental.resize", **_DECLARED)
+class ExperimentalResize(Resize):
+    """Resizes images and volumes: `resize` by the name of DALI's other implementation.
+
+    Examples
+    --------
+    >>> square = fn.experimental.resize(images, size=(256, 256))
+    """

@@ -1,34 +1,10 @@
 // Images looked up where a projective map says: the device's side of kernels/cpu/perspective.py.
-#include "as_float.cuh"
-#include "cast.cuh"
+#include "looked_up.cuh"
 #include "strided_copy_blocks.cuh"
 
 constexpr int THREADS = 256;
 
-#include "perspective:Border"
-#include "perspective:Kind"
 #include "perspective:Seen"
-
-// Which element stands at a position of an axis, or -1: what is outside, if it is constant.
-__device__ int64 position_of(int64 at, int64 extent, int border) {
-  if (at >= 0 && at < extent) return at;
-  if (border == CONSTANT) return -1;
-  if (border == REPLICATE) return at < 0 ? 0 : extent - 1;
-  if (border == WRAP) return ((at % extent) + extent) % extent;
-  if (extent == 1) return 0;
-  const int64 period = border == REFLECT ? 2 * extent : 2 * extent - 2;
-  at = ((at % period) + period) % period;
-  return at < extent ? at : period - at - (border == REFLECT);
-}
-
-// Weights of four neighbours, the second of which is at a distance `t` before the point.
-__device__ void cubic_weights(float t, float* weights) {
-  const float A = -0.75f, s = 1.0f - t, u = t + 1.0f;
-  weights[0] = ((A * u - 5.0f * A) * u + 8.0f * A) * u - 4.0f * A;
-  weights[1] = ((A + 2.0f) * t - (A + 3.0f)) * t * t + 1.0f;
-  weights[2] = ((A + 2.0f) * s - (A + 3.0f)) * s * s + 1.0f;
-  weights[3] = 1.0f - weights[0] - weights[1] - weights[2];
-}
 
 __device__ void find_map(const Seen& image, bool corners, bool inverse, double* m) {
   for (int k = 0; k < 9; k++) m[k] = image.matrix[k];
@@ -62,47 +38,10 @@ __global__ void warp_perspective(const uint8* records, uint32 pitch, uint32 coun
   const double column = double(pixel % image.out_width), row = double(pixel / image.out_width);
   double depth = m[6] * column + m[7] * row + m[8];
   depth = depth != 0 ? 1 / depth : 0;
-  const double limit = 1e9;  // an integer holds it, and no image is as large
-  double x = fmin(fmax((m[0] * column + m[1] * row + m[2]) * depth, -limit), limit);
-  double y = fmin(fmax((m[3] * column + m[4] * row + m[5]) * depth, -limit), limit);
-  int first = 0, taps = 1;
-  float across[4] = {1}, down[4] = {1};
-  int64 left, top;
-  if (KIND == NEAREST) {
-    left = llrint(x), top = llrint(y);
-  } else {
-
-    left = int64(floor(x)), top = int64(floor(y));
-    const float p = float(x - floor(x)), q = float(y - floor(y));
-    if (KIND == LINEAR) {
-      taps = 2;
-      across[0] = 1 - p, across[1] = p, down[0] = 1 - q, down[1] = q;
-    } else {
-      taps = 4, first = -1;
-      cubic_weights(p, across);
-      cubic_weights(q, down);
-    }
-  }
-  const T* const source = reinterpret_cast<const T*>(image.source);
-  T* const out = reinterpret_cast<T*>(image.out);
-  const int64 apart = planar ? image.height * image.width : 1, side = planar ? 1 : image.channels;
-  const int64 out_apart = planar ? image.out_height * image.out_width : 1;
-  for (int64 c = 0; c < image.channels; c++) {
-    const float fill = image.fill[planar ? 0 : c];
-    float total = 0;
-    for (int j = 0; j < taps; j++) {
-      const int64 v = position_of(top + first + j, image.height, border);
-      float sum = 0;
-      for (int i = 0; i < taps; i++) {
-        const int64 u = position_of(left + first + i, image.width, border);
-        const bool inside = u >= 0 && v >= 0;
-        sum += across[i] *
-               (inside ? as_float(source[(v * image.width + u) * side + c * apart]) : fill);
-      }
-      total += down[j] * sum;
-    }
-    T& target = out[pixel * side + c * out_apart];
-    if constexpr (Limits<T>::is_integer) target = saturated<T>(rintf(total));
-    else target = total;
-  }
+  const double x = (m[0] * column + m[1] * row + m[2]) * depth;
+  const double y = (m[3] * column + m[4] * row + m[5]) * depth;
+  const int64 apart = planar ? image.out_height * image.out_width : 1;
+  T* const out = reinterpret_cast<T*>(image.out) + pixel * (planar ? 1 : image.channels);
+  look_up<T, KIND>({image.source, image.height, image.width, image.channels, planar != 0},
+                   border, image.fill, x, y, out, apart);
 }
