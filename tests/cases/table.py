@@ -38,6 +38,7 @@ from tests.cases.data import (
 from tests.cases.draws import DRAWS
 from tests.cases.internal import INTERNAL
 from tests.cases.reading import READING
+from tests.support.lz4_blocks import lz4_block
 
 # A name is data of the case: it is as long wherever the repository is.
 _CLIP = str(Path(__file__).parents[1] / "data/audio/mono_u8.wav").rjust(200, "/")
@@ -94,6 +95,13 @@ def _called() -> list[Case]:
         Case("decoders.image_crop", [files], {"crop": [10, 12]}),
         Case("decoders.image_slice", [files], {"start": [4, 5], "shape": [10, 9]}),
         Case("decoders.numpy", [([arrays_in_files()] * 3, "")]),
+        Case(
+            "decoders.inflate",
+            [([lz4_block(row.tobytes()) for row in plain[0]], "")],
+            {"dtype": "FLOAT"},
+            {"shape": [list(row.shape) for row in plain[0]]},
+            dali=False,
+        ),
         Case("debayer", [mosaics], {"blue_position": [0, 1]}, exact=True),
         Case("element_extract", [frames], {"element_map": [2, 0]}),
         Case("expand_dims", [plain], {"axes": [0]}),

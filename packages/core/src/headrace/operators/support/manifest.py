@@ -54,6 +54,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("decoders.image_crop", "image.decode_image_crop"),
         Listed("decoders.image_random_crop", "image.decode_image_random_crop"),
         Listed("decoders.image_slice", "image.decode_image_slice"),
+        Listed("decoders.inflate", "io.inflate"),
         Listed("decoders.numpy", "numpy.decode_numpy"),
         Listed(
             "dl_tensor_python_function",
@@ -91,6 +92,7 @@ OPERATORS: dict[str, Listed] = {
         old("experimental.equalize", "image.equalize", "equalize"),
         Listed("experimental.erode", "image.morphology"),
         old("experimental.filter", "image.filter", "filter"),
+        old("experimental.inflate", "io.inflate", "decoders.inflate"),
         Listed("experimental.median_blur", "image.median_blur"),
         old(
             "experimental.peek_image_shape",
