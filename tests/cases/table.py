@@ -198,6 +198,7 @@ def _called() -> list[Case]:
             dali=False,
         ),
         Case("experimental.median_blur", [hwc], {"window_size": [3, 7]}, dali=False),
+        Case("optical_flow", [frames], {"output_grid": 2, "preset": 1.0}, dali=False, gpu=False),
         Case(
             "experimental.remap",
             [hwc, *[([m[k] for m in _places()], "HW") for k in (0, 1)]],

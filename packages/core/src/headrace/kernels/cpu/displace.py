@@ -52,8 +52,8 @@ def jitter(image: np.ndarray, units: np.ndarray, places: int, out: np.ndarray) -
     for row in range(height):
         for column in range(width):
             pixel = row * width + column
-            x = column - first + np.int64(units[pixel] * np.float32(places))
-            y = row - first + np.int64(units[size + pixel] * np.float32(places))
+            x = column - first + int(units[pixel] * np.float32(places))
+            y = row - first + int(units[size + pixel] * np.float32(places))
             x, y = min(max(x, 0), width - 1), min(max(y, 0), height - 1)
             for c in range(channels):
                 out[row, column, c] = image[y, x, c]

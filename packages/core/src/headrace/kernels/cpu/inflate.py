@@ -44,7 +44,7 @@ def _deflated(source: np.ndarray, room: int) -> tuple[int, bytes]:
     )
     inflater = zlib.decompressobj(_WITH_HEADER if headed else _RAW)
     try:
-        data = inflater.decompress(source, room + 1)
+        data = inflater.decompress(source.data, room + 1)
     except zlib.error:
         return _DAMAGED, b""
     if len(data) > room:
@@ -57,7 +57,7 @@ def _lz4(source: np.ndarray, out: np.ndarray) -> int:
     size, room = len(source), len(out)
     at = done = 0
     while at < size:
-        token = np.int64(source[at])
+        token = int(source[at])
         at += 1
         length = token >> 4
         if length == 15:
@@ -65,7 +65,7 @@ def _lz4(source: np.ndarray, out: np.ndarray) -> int:
             while more == 255:
                 if at >= size:
                     return _TRUNCATED
-                more = np.int64(source[at])
+                more = int(source[at])
                 at += 1
                 length += more
         if length > size - at:
@@ -81,7 +81,7 @@ def _lz4(source: np.ndarray, out: np.ndarray) -> int:
             return done
         if size - at < 2:
             return _TRUNCATED
-        back = np.int64(source[at]) + 256 * np.int64(source[at + 1])
+        back = int(source[at]) + 256 * int(source[at + 1])
         at += 2
         if back == 0 or back > done:
             return _DAMAGED
@@ -91,7 +91,7 @@ def _lz4(source: np.ndarray, out: np.ndarray) -> int:
             while more == 255:
                 if at >= size:
                     return _TRUNCATED
-                more = np.int64(source[at])
+                more = int(source[at])
                 at += 1
                 length += more
         length += 4

@@ -108,8 +108,7 @@ class Inflate(SampleOperator):
 
     def check_constants(self) -> None:
         args = self.args
-        self._algorithm = args.algorithm.lower()
-        if self._algorithm not in _ALGORITHMS:
+        if args.algorithm.lower() not in _ALGORITHMS:
             raise ArgumentChoiceError(
                 "Unknown inflate algorithm was specified for `algorithm` argument: "
                 f'"{args.algorithm}". It may be "LZ4" or "deflate".'
@@ -124,6 +123,7 @@ class Inflate(SampleOperator):
         if data.ndim not in (1, None):
             raise ShapeError(f"Compressed data has one dimension, bytes; got {data.ndim}.")
         args = self.args
+        self._algorithm = args.algorithm.lower()
         self._dtype = np.dtype(to_numpy_type(args.dtype))
         self._chunked = self.given("chunk_offsets") or self.given("chunk_sizes")
         ndim: int | None
