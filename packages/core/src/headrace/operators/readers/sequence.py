@@ -8,7 +8,7 @@ from operator import itemgetter
 import numpy as np
 
 from headrace.errors import ArgumentChoiceError, ArgumentValueError, BadSampleError
-from headrace.kernels.cpu.decode.pixels import Wanted, decode
+from headrace.kernels.cpu.decode.pixels import PixelFormat, decode
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import FileIndex, Index
 from headrace.operators.readers.listing import list_classes
@@ -80,12 +80,12 @@ class SequenceReader(Reader):
         return FileIndex(listing.names, root=listing.root, files=np.array(found, np.int64))
 
     def infer(self, *data: Spec) -> Spec:
-        self._wanted = Wanted(self.args.image_type.name, np.dtype(np.uint8), True, False)
+        self._format = PixelFormat(self.args.image_type.name, np.dtype(np.uint8), True, False)
         return Spec(DALIDataType.UINT8, 4, "FHWC")
 
     def cpu(self, c: SampleContext, *data: np.ndarray) -> np.ndarray:
         opened = [open_encoded(frame) for frame in data]
-        shapes = [self._wanted.shape(header) for _, header in opened]
+        shapes = [self._format.shape(header) for _, header in opened]
         for k, shape in enumerate(shapes):
             if shape != shapes[0]:
                 raise BadSampleError(
@@ -94,6 +94,6 @@ class SequenceReader(Reader):
                 )
         out = c.empty((len(opened), *shapes[0]), np.uint8)
         for target, (frame, header) in zip(out, opened, strict=True):
-            made = decode(frame, header, self._wanted, None, c.temp, c.temp)
+            made = decode(frame, header, self._format, None, c.temp, c.temp)
             np.copyto(target, made)
         return out
