@@ -98,6 +98,7 @@ OURS = {"max_pixels"}
 ALSO_ON_CPU = {
     *("decoders.inflate", "jitter", "optical_flow", "experimental.dilate", "experimental.erode"),
     *("experimental.median_blur", "experimental.remap", "experimental.resize"),
+    *("readers.video", "readers.video_resize", "video_reader", "video_reader_resize"),
 }
 
 

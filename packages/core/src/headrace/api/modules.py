@@ -13,19 +13,6 @@ from headrace.operators.support.listed import Listed
 from headrace.operators.support.schema import OpSchema
 from headrace.tracebacks import public
 
-_OLD_NAMES = {
-    "experimental.inflate": "Inflate",
-    "readers.sequence": "Sequence",
-    "caffe_reader": "CaffeReader",
-    "caffe2_reader": "Caffe2Reader",
-    "coco_reader": "COCOReader",
-    "mxnet_reader": "MXNetReader",
-    "numpy_reader": "NumpyReader",
-    "sequence_reader": "SequenceReader",
-    "tfrecord_reader": "TFRecordReader",
-}
-"""Second names that operators have in DALI, in `fn` and in `ops`."""
-
 
 class OperatorNamespace:
     """One kind of interface: how it names an operator, and what it makes of a declaration."""
@@ -86,12 +73,9 @@ class OperatorNamespace:
         """The error for a name that is an operator of DALI's, or a module with some."""
         from headrace.dali_names import DALI_CLASSES
 
-        classes = DALI_CLASSES
-        if root in ("headrace.fn", "headrace.ops"):
-            classes = {**classes, **_OLD_NAMES}
         known = [
             Listed(operator, "", own, reader=f".{operator}".rpartition(".")[0].endswith(".readers"))
-            for operator, own in classes.items()
+            for operator, own in DALI_CLASSES.items()
         ]
         wanted = f"{module}.{name}"[len(root) + 1 :]
         for operator in known:
