@@ -22,7 +22,6 @@ TOLD = {
         ValueError,
         ["1 input", "received 3", "given by name", "fn.resize(data, size=...)"],
     ),
-    "negative_crop": (ValueError, ["`crop`", "-5", "negative", "0 to keep"]),
     "list_for_random_values": (TypeError, ["angle=fn.random.uniform(range=[-10.0, 10.0])"]),
     "image_for_a_number": (ValueError, ["`angle`", "scalar for each sample", "(20, 30, 3)"]),
     "text_for_interpolation": (TypeError, ["'linear'", "types.INTERP_LINEAR"]),

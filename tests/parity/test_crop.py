@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.parity.outcomes import assert_differs
 from tests.parity.support import assert_both_raise, assert_parity
 
 DTYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
@@ -74,17 +73,26 @@ def test_layouts(layout, shape):
     exact(graph, [numbered(*shape)] * 2, layouts=layout)
 
 
-def test_negative_extents():
-    def scenario(lib):
-        images = [np.zeros((5, 6, 3), np.uint8)] * 2
-        pipe = lib.pipe(
-            lambda: lib.fn.crop(
-                lib.fn.external_source(source=lambda: images, layout="HWC"), crop=(-3, 2)
-            )
-        )
-        return np.asarray(pipe.run()[0].at(0)).shape
+@pytest.mark.parametrize(
+    "extents",
+    [{"crop": (-3, 2)}, {"crop": (-1, -1)}, {"crop_h": -0.5, "crop_w": 4}],
+    ids=["height", "both", "crop_h"],
+)
+def test_negative_extents_keep_axes_whole(extents):
+    def graph(lib, x):
+        return lib.fn.crop(x, **extents), lib.fn.crop_mirror_normalize(x, **extents)
 
-    assert_differs(scenario, (5, 2, 3), ValueError)
+    exact(graph, [numbered(5, 6, 3)] * 2, layouts="HWC")
+
+
+def test_negative_extents_of_samples_keep_axes_whole():
+    def graph(lib, x):
+        extents = lib.fn.cast(
+            lib.fn.random.uniform(range=[-9.0, -1.0], shape=2), dtype=lib.types.INT32
+        )
+        return lib.fn.crop(x, crop=extents)
+
+    exact(graph, [numbered(5, 6, 3)] * 2, layouts="HWC")
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,6 @@ def arguments_by_position(lib: Library) -> None:
     lib.made(lambda: lib.fn.resize(lib.images(), 10, 10))
 
 
-def negative_crop(lib: Library) -> None:
-    lib.run(lambda: lib.fn.crop(lib.images(), crop=(-5, 10)))
-
-
 def list_for_random_values(lib: Library) -> None:
     lib.run(lambda: lib.fn.rotate(lib.images(), angle=[-10.0, 10.0]))
 

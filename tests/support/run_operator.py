@@ -48,7 +48,7 @@ def run_operator(name: str, *inputs: np.ndarray, layout: str = "", **args: Any) 
             constants[key] = arg.type.constant(value)
     specs = {k: Spec(_DALI_OF[v.dtype], v.ndim) for k, v in tensors.items()}
     op = schema.cls(constants, specs)
-    op.check_constants()
+    op.check_known(len(inputs))
     found = op.infer(*(Spec(_DALI_OF[x.dtype], x.ndim, layout) for x in inputs))
     values = type(op.args)(**vars(op.args))
     for key, value in tensors.items():

@@ -79,10 +79,10 @@ class Prepared:
             for key, values in rows.items()
         }
         self.op: Any = schema.cls.for_arguments(constants)(dict(constants), argument_specs)
+        self.op.check_known(len(specs))
         self.constants: SimpleNamespace = self.op.args
         if is_for_frames(schema, specs, argument_specs):
             self.op = frames(self.op, specs, {k: s.layout for k, s in argument_specs.items()})
-        self.op.check_constants()
         inferred = self.op.infer(*specs)
         self.specs = (inferred,) if isinstance(inferred, Spec) else tuple(inferred)
         by_frame = self.op.frame_args

@@ -20,6 +20,7 @@ from headrace.graph.data_node import DataNode
 from headrace.graph.guards import Term
 from headrace.graph.nodes import OpNode
 from headrace.operators.support.operator import BatchOperator, Operator
+from headrace.operators.support.rules import check_declared
 
 if TYPE_CHECKING:
     from headrace.executor.guards import Guard
@@ -177,11 +178,11 @@ def class_of(node: OpNode) -> type[Operator]:
 def check_constants(nodes: list[OpNode]) -> None:
     """Raise what operators say of their constants before there is any data."""
     for node in nodes:
-        cls = class_of(node)
-        if cls.check_constants is Operator.check_constants:
-            continue
         try:
-            cls(node.args, dict.fromkeys(node.tensor_args)).check_constants()  # type: ignore[arg-type]
+            check_declared(node.schema, node.args, node.tensor_args, len(node.inputs), late=False)
+            cls = class_of(node)
+            if cls.check_constants is not Operator.check_constants:
+                cls(node.args, dict.fromkeys(node.tensor_args)).check_constants()  # type: ignore[arg-type]
         except Exception as error:
             raise located(error, node.where()) from error
 

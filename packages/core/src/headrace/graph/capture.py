@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import (
-    ArgumentChoiceError,
     ArgumentTypeError,
     ArgumentValueError,
     ConversionError,
-    MissingArgumentError,
     MisusedArgumentError,
     NotYetSupportedError,
     UnknownArgumentError,
@@ -29,6 +27,7 @@ from headrace.graph.user_line import stack_level, user_line, user_stack
 from headrace.operators.support.argument_types import FloatArg
 from headrace.operators.support.operator import BatchOperator
 from headrace.operators.support.registry import find
+from headrace.operators.support.rules import check_required
 from headrace.operators.support.schema import Arg, OpSchema
 from headrace.operators.support.signature import class_name as class_name_of
 from headrace.types import (
@@ -180,12 +179,8 @@ def convert_arguments(
         if converted is DALIDataType.NO_TYPE and arg.default is None:
             converted = None  # DALI's own word for a type that is not given.
         constants[key] = converted
-    for arg in schema.args.values():
-        if arg.required and kwargs.get(arg.name) is None:
-            raise MissingArgumentError(
-                f"Not all required arguments were specified: operator `fn.{schema.name}`, used at "
-                f"{line}, needs the argument `{arg.name}`: {arg.doc}"
-            )
+    if callable(schema.num_outputs):
+        check_required(schema, constants, tensors, f"Operator `fn.{schema.name}`, used at {line}: ")
     return constants, tensors
 
 
@@ -239,9 +234,6 @@ def _convert_constant(schema: OpSchema, arg: Arg, value: Any, line: str) -> Any:
                 f"`{arg.name}=fn.random.uniform(range=[{low}, {high}])`."
             )
         raise ConversionError(f"{place}: {error}.{hint}") from error
-    if arg.choices and converted not in arg.choices:
-        allowed = ", ".join(repr(c) for c in arg.choices)
-        raise ArgumentChoiceError(f"{place}: {converted!r} is not one of {allowed}.")
     if arg.unsupported is not None and converted != arg.default:
         raise NotYetSupportedError(f"{place}: {arg.unsupported}.")
     return converted

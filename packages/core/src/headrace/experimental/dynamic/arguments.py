@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import (
-    ArgumentChoiceError,
     ArgumentTypeError,
     ArgumentValueError,
     ConversionError,
@@ -21,6 +20,7 @@ from headrace.experimental.dynamic.invariants import plain
 from headrace.experimental.dynamic.operations import Operation
 from headrace.graph.user_line import stack_level
 from headrace.operators.support.argument_types import DataTypeArg
+from headrace.operators.support.rules import check_choice
 from headrace.types import DALIDataType, DALIImageType, DALIInterpType, as_data_type
 
 if TYPE_CHECKING:
@@ -135,9 +135,7 @@ def converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
         converted = arg.type.constant(value)
     except (TypeError, ValueError) as error:
         raise ConversionError(f"{place}: {error}.") from error
-    if arg.choices and converted not in arg.choices:
-        allowed = ", ".join(repr(c) for c in arg.choices)
-        raise ArgumentChoiceError(f"{place}: {converted!r} is not one of {allowed}.")
+    check_choice(arg, converted, f"{place}: ")
     if arg.unsupported is not None and converted != arg.default:
         raise NotYetSupportedError(f"{place}: {arg.unsupported}.")
     if arg.deprecated is not None:

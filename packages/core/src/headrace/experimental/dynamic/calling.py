@@ -29,6 +29,7 @@ from headrace.experimental.dynamic.sizes import checked_size
 from headrace.experimental.dynamic.values import ValueReference
 from headrace.graph.capture import wanted_device
 from headrace.graph.on_cpu import check_on_cpu
+from headrace.operators.support.operator import BatchOperator
 from headrace.operators.support.registry import find
 
 if TYPE_CHECKING:
@@ -175,6 +176,10 @@ def call(
     else:
         constants = arguments
         key = [schema.cls, schema.name, len(references)]
+    if size is None and not schema.inputs and issubclass(schema.cls, BatchOperator):
+        raise ArgumentValueError(
+            f"`batch_size` must be specified: `ndd.{schema.name}` has no inputs that tell it."
+        )
     where = "cpu" if device is None and not on_gpu else _device(schema, device)
     key.append(where)
     operation = None

@@ -124,7 +124,7 @@ class Operation:
             check_argument(schema.args[name], spec)
         cls = schema.cls.for_arguments(self.args)
         op: Any = cls(self.args, tensors)
-        op.check_constants()
+        op.check_known(len(inputs))
         if is_for_frames(schema, inputs, tensors):
             op = _frame_loop(self.device)(op, inputs, {k: s.layout for k, s in tensors.items()})
         else:

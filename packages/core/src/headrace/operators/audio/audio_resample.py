@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.errors import DataTypeError, MisusedArgumentError, ShapeError
+from headrace.errors import ShapeError
 from headrace.kernels.cpu.audio.resample import resample
 from headrace.kernels.cpu.audio.sinc_window import sinc_window
 from headrace.kernels.gpu import audio_resample as _gpu
@@ -24,6 +24,7 @@ from headrace.operators.support.planning import (
     Samples,
     plan_batch,
 )
+from headrace.operators.support.rules import exactly_one, together
 from headrace.operators.support.schema import Arg, Input, Spec, data_types
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.types import to_numpy_type
@@ -72,8 +73,10 @@ _DTYPES = data_types("FLOAT INT8 UINT8 INT16 UINT16 INT32 UINT32")
             "Element type of the output; by default that of the input. Another one has its own "
             "range: floating point numbers are loudness from -1 to 1, the largest integer is 1, "
             "and silence is 0, or the middle of the range of unsigned types.",
+            choices=_DTYPES,
         ),
     ),
+    rules=(together("in_rate", "out_rate"), exactly_one("in_rate out_rate", "scale", "out_length")),
     output_docs=("The resampled signals, in the layout of the input.",),
 )
 class AudioResample(SampleOperator):
@@ -93,43 +96,19 @@ class AudioResample(SampleOperator):
 
     def check_constants(self) -> None:
         check_quality(self.args.quality)
-        self._check_given()
 
     def infer(self, audio: Spec) -> Spec:
         args = self.args
         _check_axes(audio.ndim)
         self._is_checked = audio.ndim is not None
         dtype = audio.dtype if args.dtype is None else args.dtype
-        if dtype not in _DTYPES:
-            allowed = ", ".join(t.name for t in _DTYPES)
-            raise DataTypeError(f"`dtype` must be one of {allowed}, got {dtype.name}.")
+        (self._by,) = filter(self.given, ("scale", "out_length", "out_rate"))
         self._rates = NumberTable(self, {"in_rate": 1.0, self._by: 1.0})
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._scaled = dtype != audio.dtype
         self._window = sinc_window(args.quality)
         self._on_gpu: _gpu.AudioResampling | None = None
         return audio._replace(dtype=dtype)
-
-    def _check_given(self) -> None:
-        rates = self.given("in_rate"), self.given("out_rate")
-        ways = [name for name in ("scale", "out_length") if self.given(name)]
-        ways += ["out_rate"] * any(rates)
-        if len(ways) > 1:
-            raise MisusedArgumentError(
-                "`in_rate` with `out_rate`, `scale` and `out_length` each say how audio is "
-                "resampled; give one of the three."
-            )
-        if rates[0] != rates[1]:
-            missing = "out_rate" if rates[0] else "in_rate"
-            raise MisusedArgumentError(
-                f"`{missing}` is missing: `in_rate` and `out_rate` are given together."
-            )
-        if not ways:
-            raise MisusedArgumentError(
-                "Nothing says how audio is resampled: give `in_rate` and `out_rate`, `scale`, or "
-                "`out_length`."
-            )
-        (self._by,) = ways
 
     def plan(self, c: PlanContext, audio: Samples) -> Planned:
         if not self._is_checked:

@@ -76,7 +76,7 @@ class MelFilterBank(SampleOperator):
             raise ArgumentValueError(f"`sample_rate` is {rate}; it has to be above 0.")
         if not low >= 0:
             raise ArgumentValueError(f"`freq_low` is {low}; it has to be at least 0.")
-        high = high if high > 0 else rate / 2
+        high = rate / 2 if high <= 0 else high
         if not low < high <= rate:
             raise ArgumentValueError(
                 f"`freq_high` is {high}; it has to be above `freq_low`, which is {low}, and at "

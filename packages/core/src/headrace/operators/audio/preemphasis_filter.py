@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.errors import ArgumentChoiceError, DataTypeError
 from headrace.kernels.cpu.audio.border import Border
 from headrace.kernels.gpu import preemphasis as _gpu
 from headrace.operators.support.argument_types import DataTypeArg, FloatArg, StringArg
@@ -41,8 +40,13 @@ _BORDERS = {border.name.lower(): border for border in Border}
             "clamp",
             'Number before the first one: ``"clamp"``, itself; ``"zero"``, 0; '
             '``"reflect"``, the second number, and 0 where there is none.',
+            choices=tuple(_BORDERS),
         ),
-        Arg("dtype", DataTypeArg, DALIDataType.FLOAT, "Element type of the output."),
+        Arg(
+            *("dtype", DataTypeArg, DALIDataType.FLOAT, "Element type of the output."),
+            choices=_DTYPES,
+            late=True,
+        ),
     ),
     output_docs=("The filtered signal, in the shape and layout of the input.",),
 )
@@ -57,16 +61,6 @@ class PreemphasisFilter(SampleOperator):
     --------
     >>> emphasised = fn.preemphasis_filter(audio, preemph_coeff=0.95)
     """
-
-    def check_constants(self) -> None:
-        args = self.args
-        if args.dtype not in _DTYPES:
-            allowed = ", ".join(t.name for t in _DTYPES)
-            raise DataTypeError(f"`dtype` must be one of {allowed}, got {args.dtype.name}.")
-        if args.border not in _BORDERS:
-            raise ArgumentChoiceError(
-                f"`border` is {args.border!r}, but must be one of {', '.join(map(repr, _BORDERS))}."
-            )
 
     def infer(self, data: Spec) -> Spec:
         from headrace.kernels.cpu.audio.preemphasis import preemphasize

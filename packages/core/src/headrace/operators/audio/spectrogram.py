@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ POWER = Arg(
             "given: windows are continued by zeros. Any length is taken; products of 2, 3 and 5 "
             "are the fastest.",
         ),
-        POWER,
+        replace(POWER, late=True),
         Arg(
             "reflect_padding",
             BoolArg,

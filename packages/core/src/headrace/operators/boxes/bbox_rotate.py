@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import (
-    ArgumentChoiceError,
     ArgumentValueError,
     LayoutError,
     MisusedArgumentError,
@@ -55,7 +54,10 @@ former.
             shape_of="(axes,)",
         ),
         Arg("shape_layout", LayoutArg, "HW", "Meaning of the numbers of `input_shape`."),
-        Arg("bbox_layout", LayoutArg, "xyXY", 'What the numbers of a box are: "xyXY" or "xyWH".'),
+        Arg(
+            *("bbox_layout", LayoutArg, "xyXY", "Meaning of the numbers of a box."),
+            choices=("xyXY", "xyWH"),
+        ),
         Arg(
             "bbox_normalized",
             BoolArg,
@@ -77,6 +79,7 @@ former.
             "expand",
             'Extents of a rotated box: those of its outline ("expand"), its own ("fixed", with '
             'width and height exchanged where it lies down), or what is between ("halfway").',
+            choices=tuple(_MODES),
         ),
         Arg(
             "remove_threshold",
@@ -98,16 +101,8 @@ class BBoxRotate(SampleOperator):
     >>> images = fn.rotate(images, angle=angle)
     """
 
-    def infer(self, boxes: Spec, labels: Spec | None = None) -> tuple[Spec, ...]:
+    def check_constants(self) -> None:
         args = self.args
-        if args.mode not in _MODES:
-            raise ArgumentChoiceError(
-                f"Unknown mode: {args.mode}. Supported modes are: {', '.join(_MODES)}."
-            )
-        if args.bbox_layout not in ("xyXY", "xyWH"):
-            raise LayoutError(
-                f"Unknown bbox_layout: {args.bbox_layout}. Supported layouts are: xyWH, xyXY."
-            )
         if "H" not in args.shape_layout or "W" not in args.shape_layout:
             raise LayoutError(
                 f"`shape_layout` does not contain 'W' and/or 'H': it is \"{args.shape_layout}\"."
@@ -119,6 +114,8 @@ class BBoxRotate(SampleOperator):
             )
         if args.keep_size and self.given("size"):
             raise MisusedArgumentError("`keep_size` is mutually exclusive with `size`.")
+
+    def infer(self, boxes: Spec, labels: Spec | None = None) -> tuple[Spec, ...]:
         return (boxes,) if labels is None else (boxes, labels)
 
     def cpu(self, c: SampleContext, boxes: np.ndarray, labels: np.ndarray | None = None) -> Any:

@@ -36,7 +36,7 @@ class ExpandDims(AxesOperator):
     >>> grey_images = fn.expand_dims(planes, axes=[2], new_axis_names="C")
     """
 
-    def infer(self, data: Spec) -> Spec:
+    def check_constants(self) -> None:
         axes, names = self.args.axes, self.args.new_axis_names
         if any(axis < 0 for axis in axes):
             raise OutOfRangeError(f"Axis value can't be negative: `axes` is {list(axes)}.")
@@ -47,6 +47,9 @@ class ExpandDims(AxesOperator):
             )
         if len(set(axes)) != len(axes):
             raise ArgumentValueError(f"`axes` has an axis more than once: {list(axes)}.")
+
+    def infer(self, data: Spec) -> Spec:
+        axes, names = self.args.axes, self.args.new_axis_names
         if data.ndim is None:
             return Spec(data.dtype, None)
         self._checked_axes(data.ndim)

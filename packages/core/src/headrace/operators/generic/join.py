@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace.errors import DataTypeError, LayoutError, MisusedArgumentError, ShapeError
+from headrace.errors import DataTypeError, LayoutError, ShapeError
 from headrace.kernels.cpu import join as _cpu
 from headrace.kernels.gpu import join as _gpu
 from headrace.operators.support.argument_types import IntArg, StringArg
@@ -25,6 +25,7 @@ from headrace.operators.support.planning import (
     Samples,
     plan_batch,
 )
+from headrace.operators.support.rules import at_most_one
 from headrace.operators.support.schema import Arg, Input, Spec
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ class Join(SampleOperator):
         ),
         Arg("axis_name", StringArg, None, "The same axis by its letter in the input's layout."),
     ),
+    rules=(at_most_one("axis", "axis_name"),),
     output_docs=("The joined data, in the layout of the first input.",),
     variadic=True,
 )
@@ -162,10 +164,6 @@ class Cat(Join):
     def layout(self, first: Spec) -> str:
         name = self.args.axis_name
         if name is not None:
-            if self.args.axis is not None:
-                raise MisusedArgumentError(
-                    "Arguments `axis` and `axis_name` cannot be used together."
-                )
             self._axis = first.layout.find(name)
             if self._axis < 0:
                 raise LayoutError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace._lazy_module import lazy_module
-from headrace.errors import ArgumentValueError, DataTypeError, ShapeError
+from headrace.errors import ArgumentValueError, ShapeError
 from headrace.kernels.cpu.normalize import (
     needs_double,
     normalize,
@@ -41,6 +41,7 @@ from headrace.operators.support.operator import (
     operator,
 )
 from headrace.operators.support.planning import PlanContext, Planned, Samples
+from headrace.operators.support.rules import AXES_OR_NAMES
 from headrace.operators.support.schema import Arg, Input, Spec, data_types
 from headrace.operators.support.shape_memo import ShapeMemo
 from headrace.tensors.rows import Rows
@@ -89,6 +90,8 @@ _PARAMETERS = ("mean", "stddev")
             DALIDataType.FLOAT,
             "Element type of the output. Integers are rounded and saturate; make use of their "
             "range with `scale` and `shift`.",
+            choices=_TYPES,
+            late=True,
         ),
         Arg("epsilon", FloatArg, 0.0, "Number added to variances, given ones as well."),
         Arg(
@@ -112,6 +115,7 @@ _PARAMETERS = ("mean", "stddev")
             shape_of="() or the input's with 1 in reduced axes",
         ),
     ),
+    rules=(AXES_OR_NAMES,),
     output_docs=("The normalised data, in the layout of the input.",),
 )
 class Normalize(SampleOperator):
@@ -150,12 +154,6 @@ class Normalize(SampleOperator):
     def infer(self, *inputs: Spec) -> Spec:
         data = inputs[0]
         args = self.args
-        if args.dtype not in _TYPES:
-            allowed = ", ".join(t.name for t in _TYPES)
-            raise DataTypeError(
-                f"`dtype` is {args.dtype.name}; allowed are {allowed}. Use `fn.cast` after the "
-                "operator for others."
-            )
         self._dtype = np.dtype(to_numpy_type(args.dtype))
         arrays = [name for name in _PARAMETERS if self._is_array(name)]
         if args.batch and arrays:
@@ -187,10 +185,6 @@ class Normalize(SampleOperator):
 
     def _given_axes(self, data: Spec) -> tuple[int, ...] | None:
         axes, names = self.args.axes, self.args.axis_names
-        if axes is not None and names is not None:
-            raise ArgumentValueError(
-                f"`axes`={axes} and `axis_names`={names!r} are both given; give one of them."
-            )
         if names is not None:
             return tuple(sorted(set(axes_of(data.layout, names))))
         if axes is None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from headrace.errors import (
     ArgumentValueError,
-    DataTypeError,
     LayoutError,
     NotYetSupportedError,
     ShapeError,
@@ -55,7 +54,11 @@ _TYPES = data_types("UINT8 UINT16 UINT32 UINT64 INT8 INT16 INT32 INT64 FLOAT FLO
             None,
             "Letter of the new axis in the output's layout, which has none without it.",
         ),
-        Arg("dtype", DataTypeArg, DALIDataType.FLOAT, "Element type of the output."),
+        Arg(
+            *("dtype", DataTypeArg, DALIDataType.FLOAT, "Element type of the output."),
+            choices=_TYPES,
+            late=True,
+        ),
         Arg("on_value", FloatArg, 1.0, "Value for the class of a label."),
         Arg("off_value", FloatArg, 0.0, "Value for all other classes."),
     ),
@@ -79,18 +82,17 @@ class OneHot(SampleOperator):
 
     chunked = True
 
-    def infer(self, labels: Spec) -> Spec:
-        args = self.args
-        if args.dtype not in _TYPES:
-            allowed = ", ".join(each.name for each in _TYPES)
-            raise DataTypeError(f"Unsupported output type: {args.dtype.name}; it may be {allowed}.")
-        if args.num_classes < 0:
-            raise ArgumentValueError(f"`num_classes` must not be negative, got {args.num_classes}.")
-        name = args.axis_name
+    def check_constants(self) -> None:
+        name = self.args.axis_name
         if name is not None and len(name) != 1:
             raise LayoutError(
                 f'Unsupported axis_name value: it must be a single character, got "{name}".'
             )
+
+    def infer(self, labels: Spec) -> Spec:
+        args = self.args
+        if args.num_classes < 0:
+            raise ArgumentValueError(f"`num_classes` must not be negative, got {args.num_classes}.")
         self.dtype = np.dtype(to_numpy_type(args.dtype))
         self.off = fill_of_type([args.off_value], self.dtype)
         self.on = fill_of_type([args.on_value], self.dtype)
@@ -98,6 +100,7 @@ class OneHot(SampleOperator):
         if labels.ndim is None:
             return Spec(args.dtype, None)
         axis = self.axis_of(labels.ndim)
+        name = args.axis_name
         self.layout, self._named = labels.layout, name is not None and labels.ndim > 0
         if self._named and args.axis is not None:
             self._check_layout(single=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError, ShapeError, UsageError
+from headrace.errors import ArgumentValueError, ShapeError
 from headrace.kernels.cpu.fill import fill_of_type
 from headrace.kernels.cpu.pad import pad_window
 from headrace.kernels.gpu import window as _window_kernels
@@ -23,6 +23,7 @@ from headrace.operators.support.operator import (
     operator,
 )
 from headrace.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from headrace.operators.support.rules import AXES_OR_NAMES
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.operators.support.windows.partial_batch import strided_batch
 from headrace.tensors.gpu.batch import LazyBatch
@@ -62,6 +63,7 @@ from headrace.types import to_numpy_type
             per_sample=True,
         ),
     ),
+    rules=(AXES_OR_NAMES,),
     output_docs=("The padded data, in the layout of the input.",),
 )
 class Pad(SampleOperator):
@@ -94,8 +96,6 @@ class Pad(SampleOperator):
     def infer(self, data: Spec) -> Spec:
         if data.ndim == 0:
             raise ShapeError("Single numbers have no axes to be padded.")
-        if self.given("axes") and self.given("axis_names"):
-            raise UsageError("`axes` and `axis_names` exclude each other; give one of them.")
         self._names = self.args.axis_names
         self._layout = data.layout
         self._numpy_type = np.dtype(to_numpy_type(data.dtype))

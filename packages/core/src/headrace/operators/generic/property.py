@@ -51,12 +51,15 @@ class GetProperty(SampleOperator):
     >>> path = fn.get_property(data, key="source_info")
     """
 
-    def infer(self, data: Spec) -> Spec:
-        key = self.args.key
-        if key not in _KEYS:
+    def check_constants(self) -> None:
+        if self.args.key not in _KEYS:
             allowed = " and ".join(f'"{k}"' for k in _KEYS)
-            raise ArgumentValueError(f'Unsupported property key: "{key}"; there are {allowed}.')
-        self._layout = _characters(data.layout) if key == "layout" else None
+            raise ArgumentValueError(
+                f'Unsupported property key: "{self.args.key}"; there are {allowed}.'
+            )
+
+    def infer(self, data: Spec) -> Spec:
+        self._layout = _characters(data.layout) if self.args.key == "layout" else None
         return Spec(DALIDataType.UINT8, 1)
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:

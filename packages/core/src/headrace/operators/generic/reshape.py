@@ -13,7 +13,6 @@ from headrace.errors import (
     LayoutError,
     OutOfRangeError,
     ShapeError,
-    UsageError,
 )
 from headrace.operators.support.argument_types import (
     DataTypeArg,
@@ -30,6 +29,7 @@ from headrace.operators.support.operator import (
     operator,
 )
 from headrace.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from headrace.operators.support.rules import at_least_one, at_most_one
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.tensors.gpu.batch import StridedBatch, volumes
 from headrace.types import DALIDataType, storage_dtype, to_numpy_type
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 _INTEGERS = frozenset(t for t in DALIDataType if DALIDataType.UINT8 <= t <= DALIDataType.INT64)
 
 _LARGEST = 2.0**62
+
+_SHAPES = ("shape_input", "shape", "rel_shape")
+_NOTHING = "There is nothing to do."
 
 _INPUTS = (
     Input("data", "Data of any rank and layout."),
@@ -92,6 +95,19 @@ class Reshaping(SampleOperator):
 
     _dtype: DALIDataType
 
+    def check_constants(self) -> None:
+        args = self.args
+        if args.rel_shape == ():
+            raise ArgumentValueError("`rel_shape` is empty; give a factor for each axis.")
+        for name in ("shape", "rel_shape"):
+            values = getattr(args, name)
+            if values is not None:
+                if 0 in values:
+                    raise ArgumentValueError(
+                        f"`{name}` must not have extents of 0, got {list(values)}."
+                    )
+                _check_wildcards(np.array([values]), name)
+
     def infer(self, data: Spec, shape_input: Spec | None = None) -> Spec:
         self._dtype = self._output_type(data)
         self.source_size = storage_dtype(data.dtype).itemsize
@@ -100,25 +116,12 @@ class Reshaping(SampleOperator):
         self.relative = self.given("rel_shape")
         self.absolute = self.given("shape")
         self.mapped = self.given("src_dims") and not (self.by_input or self.absolute)
-        ways = [
-            name
-            for name, given in (
-                ("the shape input", self.by_input),
-                ("`shape`", self.absolute),
-                ("`rel_shape`", self.relative),
-            )
-            if given
-        ]
-        if len(ways) > 1:
-            raise UsageError(f"{' and '.join(ways)} exclude each other; give one of them.")
-        if not ways and not self.mapped and self.args.layout is None and not self._retypes():
-            raise UsageError(self._nothing_to_do)
         if shape_input is not None and shape_input.dtype not in _INTEGERS:
             raise DataTypeError(
                 f"The shape input must hold integers, got {shape_input.dtype.name}; `cast` it "
                 "first."
             )
-        self._check_constants(data.ndim)
+        self._check_axes(data.ndim)
         ndim = self._output_rank(data.ndim)
         layout = self.args.layout
         if layout is None and ndim is None and data.layout:
@@ -132,11 +135,6 @@ class Reshaping(SampleOperator):
             raise LayoutError(f'The layout "{layout}" does not fit a {ndim}-dimensional shape.')
         self.rank = ndim
         return Spec(self._dtype, ndim, layout)
-
-    _nothing_to_do = ""
-
-    def _retypes(self) -> bool:
-        return False
 
     def _output_type(self, data: Spec) -> DALIDataType:
         return data.dtype
@@ -153,19 +151,8 @@ class Reshaping(SampleOperator):
             return None if args.rel_shape is None else len(args.rel_shape)
         return None if self.mapped else ndim
 
-    def _check_constants(self, ndim: int | None) -> None:
+    def _check_axes(self, ndim: int | None) -> None:
         args = self.args
-        for name in ("shape", "rel_shape"):
-            values = getattr(args, name)
-            if values is None:
-                continue
-            if name == "rel_shape" and not values:
-                raise ArgumentValueError("`rel_shape` is empty; give a factor for each axis.")
-            if 0 in values:
-                raise ArgumentValueError(
-                    f"`{name}` must not have extents of 0, got {list(values)}."
-                )
-            _check_wildcards(np.array([values]), name)
         if ndim is None:
             return
         if args.src_dims is not None:  # which counts for nothing beside `shape`
@@ -328,6 +315,10 @@ def _check_factor_count(factors: np.ndarray, ndim: int) -> None:
     "reshape",
     inputs=_INPUTS,
     args=_ARGS,
+    rules=(
+        at_most_one(*_SHAPES),
+        at_least_one(*_SHAPES, "src_dims", "layout", said=_NOTHING),
+    ),
     output_docs=("The same elements in the same order, in another shape.",),
 )
 class Reshape(Reshaping):
@@ -340,11 +331,6 @@ class Reshape(Reshaping):
     >>> flat = fn.reshape(masks, src_dims=[0, 1])
     >>> named = fn.reshape(arrays, layout="HWC")
     """
-
-    _nothing_to_do = (
-        "There is nothing to do: give a new shape (`shape`, `rel_shape`, `src_dims` or a second "
-        "input) or a new `layout`."
-    )
 
 
 @operator(
@@ -360,6 +346,10 @@ class Reshape(Reshaping):
             "the size of the new elements.",
         ),
     ),
+    rules=(
+        at_most_one(*_SHAPES),
+        at_least_one(*_SHAPES, "src_dims", "layout", "dtype", said=_NOTHING),
+    ),
     output_docs=("The same bytes, seen as another type or in another shape.",),
 )
 class Reinterpret(Reshaping):
@@ -369,14 +359,6 @@ class Reinterpret(Reshaping):
     --------
     >>> floats = fn.reinterpret(raw_bytes, dtype=types.FLOAT)
     """
-
-    _nothing_to_do = (
-        "There is nothing to do: give a new `dtype`, a new shape (`shape`, `rel_shape`, `src_dims` "
-        "or a second input) or a new `layout`."
-    )
-
-    def _retypes(self) -> bool:
-        return self.args.dtype is not None
 
     def _output_type(self, data: Spec) -> DALIDataType:
         wanted: DALIDataType | None = self.args.dtype

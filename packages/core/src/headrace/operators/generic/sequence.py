@@ -121,6 +121,13 @@ class SequenceRearrange(SampleOperator):
     >>> backwards = fn.sequence_rearrange(videos, new_order=[3, 2, 1, 0])
     """
 
+    def check_constants(self) -> None:
+        if self.args.new_order == ():
+            raise ArgumentValueError(
+                "`new_order` is empty; it needs at least one number: Empty result sequences are "
+                "not allowed."
+            )
+
     def infer(self, data: Spec) -> Spec:
         if data.layout and data.layout[0] != "F":
             raise LayoutError(

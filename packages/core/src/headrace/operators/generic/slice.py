@@ -17,7 +17,12 @@ from headrace.operators.support.operator import (
 )
 from headrace.operators.support.planning import PlanContext, Planned, plan_batch
 from headrace.operators.support.schema import Input, Spec
-from headrace.operators.support.windows.arguments import OUT_OF_BOUNDS_ARGS, SLICE_ARGS, SliceWindow
+from headrace.operators.support.windows.arguments import (
+    OUT_OF_BOUNDS_ARGS,
+    SLICE_ARGS,
+    SLICE_RULES,
+    SliceWindow,
+)
 from headrace.operators.support.windows.cut import CUT_DTYPE_ARGS, Cutter
 from headrace.tensors.gpu.batch import LazyBatch
 from headrace.tensors.rows import Rows
@@ -42,6 +47,7 @@ from headrace.tensors.rows import Rows
         ),
     ),
     args=(*SLICE_ARGS, *OUT_OF_BOUNDS_ARGS, *CUT_DTYPE_ARGS),
+    rules=SLICE_RULES,
     output_docs=("The window, in the layout of the input.",),
 )
 class Slice(SampleOperator):

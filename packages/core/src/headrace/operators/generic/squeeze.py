@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError, OutOfRangeError, ShapeError, UsageError
+from headrace.errors import ArgumentValueError, OutOfRangeError, ShapeError
 from headrace.operators.support.argument_types import IntListArg, LayoutArg
 from headrace.operators.support.arguments import rows_of
 from headrace.operators.support.axes import named_axes
 from headrace.operators.support.axes_operator import AxesOperator
 from headrace.operators.support.operator import operator
 from headrace.operators.support.planning import PlanContext
+from headrace.operators.support.rules import at_least_one, at_most_one
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.tensors.gpu.batch import volumes
 
@@ -30,6 +31,12 @@ from headrace.tensors.gpu.batch import volumes
         ),
         Arg("axis_names", LayoutArg, None, "The axes to remove, as letters of the layout."),
     ),
+    rules=(
+        at_most_one(
+            *("axes", "axis_names"), said="Provided both ``axes`` and ``axis_names`` arguments."
+        ),
+        at_least_one("axes", "axis_names"),
+    ),
     output_docs=("The same elements, without the axes.",),
 )
 class Squeeze(AxesOperator):
@@ -44,9 +51,6 @@ class Squeeze(AxesOperator):
 
     def infer(self, data: Spec) -> Spec:
         names = self.args.axis_names
-        if self.given("axes") == (names is not None):
-            how = "Provided both" if names is not None else "Provided neither of the"
-            raise UsageError(f"{how} ``axes`` and ``axis_names`` arguments; one is needed.")
         if "axes" in self.tensor_args:
             # How many axes remain is told by the data.
             self._axes = None

@@ -28,6 +28,7 @@ from headrace.operators.support.resize.resampling import (
 )
 from headrace.operators.support.resize.resized_batch import ResizedBatch
 from headrace.operators.support.resize.sample import SampleResampler
+from headrace.operators.support.rules import AXES_OR_NAMES, exactly_one, together
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.tensors.gpu.batch import as_shapes
 
@@ -86,6 +87,7 @@ _SHARED = ("mode", "max_size", "subpixel_scale", "roi_start", "roi_end", "roi_re
         *(arg for arg in RESIZE_ARGS if arg.name in _SHARED),
         *RESAMPLING_ARGS,
     ),
+    rules=(exactly_one("sizes", "scales"), AXES_OR_NAMES, together("roi_start", "roi_end")),
     output_docs=("The resized tensors, in the layout of the input.",),
     old_names=("experimental.tensor_resize",),
 )
@@ -102,12 +104,6 @@ class TensorResize(SampleOperator):
 
     def infer(self, data: Spec) -> Spec:
         args = self.args
-        if self.given("sizes") == self.given("scales"):
-            raise UsageError("Give either `sizes` or `scales`.")
-        if self.given("axes") and args.axis_names is not None:
-            raise UsageError("`axes` and `axis_names` exclude one another.")
-        if self.given("roi_start") != self.given("roi_end"):
-            raise UsageError("`roi_start` and `roi_end` must be given together.")
         mode = args.mode or MODES[0]
         self._mode = MODES.index(mode)
         if self._mode > 1 and self.given("scales"):

@@ -31,13 +31,18 @@ _SPACES = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageTy
         dtypes=(DALIDataType.UINT8,),
     ),
     args=(
-        Arg("image_type", ImageTypeArg, REQUIRED, "Colour space of the input.", choices=_SPACES),
+        Arg(
+            *("image_type", ImageTypeArg, REQUIRED, "Colour space of the input."),
+            choices=_SPACES,
+            late=True,
+        ),
         Arg(
             "output_type",
             ImageTypeArg,
             REQUIRED,
             "Another one: that of the output.",
             choices=_SPACES,
+            late=True,
         ),
     ),
     output_docs=("The converted data, in the layout of the input.",),

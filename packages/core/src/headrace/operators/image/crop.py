@@ -16,8 +16,10 @@ from headrace.operators.support.schema import Input, Spec
 from headrace.operators.support.windows.arguments import (
     CROP_ARGS,
     CROP_LAYOUTS,
+    CROP_RULES,
     OUT_OF_BOUNDS_ARGS,
     CropWindow,
+    check_crop,
 )
 from headrace.operators.support.windows.cut import CUT_DTYPE_ARGS, Cutter
 from headrace.tensors.gpu.batch import LazyBatch
@@ -27,6 +29,7 @@ from headrace.tensors.gpu.batch import LazyBatch
     "crop",
     inputs=Input("data", "Images, volumes or sequences of them.", layouts=CROP_LAYOUTS),
     args=(*CROP_ARGS, *OUT_OF_BOUNDS_ARGS, *CUT_DTYPE_ARGS),
+    rules=CROP_RULES,
     output_docs=("The window, in the layout of the input.",),
 )
 class Crop(SampleOperator):
@@ -47,6 +50,9 @@ class Crop(SampleOperator):
     >>> centre = fn.crop(images, crop=(224, 224))
     >>> corner = fn.crop(images, crop=(224, 224), crop_pos_x=0.0, crop_pos_y=0.0)
     """
+
+    def check_constants(self) -> None:
+        check_crop(self.args)
 
     def infer(self, data: Spec) -> Spec:
         self._cutter = Cutter(self, data)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError, DataTypeError, LayoutError
+from headrace.errors import ArgumentValueError, LayoutError
 from headrace.operators.support.argument_types import (
     BoolArg,
     DataTypeArg,
@@ -44,8 +44,10 @@ from headrace.operators.support.warp.warped_batch import WarpedBatch
 from headrace.operators.support.windows.arguments import (
     CROP_ARGS,
     CROP_LAYOUTS,
+    CROP_RULES,
     CropWindow,
     OutOfBounds,
+    check_crop,
 )
 from headrace.tensors.gpu.batch import (
     DeviceBatch,
@@ -84,8 +86,14 @@ _OUT_TYPES = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALI
             DALIDataType.FLOAT,
             "Element type of the output. Integers are rounded, halves away from zero, and clamped.",
             choices=_OUT_TYPES,
+            late=True,
         ),
-        Arg("output_dtype", DataTypeArg, None, "Former name of `dtype`.", deprecated="dtype"),
+        Arg(
+            *("output_dtype", DataTypeArg, None, "Former name of `dtype`."),
+            choices=_OUT_TYPES,
+            late=True,
+            deprecated="dtype",
+        ),
         Arg(
             "output_layout",
             LayoutArg,
@@ -117,6 +125,7 @@ _OUT_TYPES = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALI
         ),
         Arg("image_type", ImageTypeArg, None, "Has had no effect for long.", deprecated=""),
     ),
+    rules=CROP_RULES,
     output_docs=("The normalised window in `output_layout`.",),
 )
 class CropMirrorNormalize(SampleOperator):
@@ -140,15 +149,15 @@ class CropMirrorNormalize(SampleOperator):
     ... )
     """
 
+    def check_constants(self) -> None:
+        check_crop(self.args)
+
     def infer(self, data: Spec) -> Spec:
         from headrace.kernels.cpu import normalize_pixels
 
         args = self.args
         self._kernel = normalize_pixels.normalize_pixels
         dtype = args.output_dtype if args.output_dtype is not None else args.dtype
-        if dtype not in _OUT_TYPES:
-            allowed = ", ".join(t.name for t in _OUT_TYPES)
-            raise DataTypeError(f"`dtype` must be one of {allowed}, got {dtype.name}.")
         self._dtype = np.dtype(to_numpy_type(dtype))
         self._limits = normalize_pixels.LIMITS.get(self._dtype)
         layout = args.output_layout or data.layout

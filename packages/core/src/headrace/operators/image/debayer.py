@@ -62,20 +62,24 @@ class Debayer(SampleOperator):
     >>> colors = fn.debayer(sensors, blue_position=[0, 0])
     """
 
-    def infer(self, images: Spec) -> Spec:
+    def check_constants(self) -> None:
         given = self.args.algorithm
-        name = None if given is None else given.lower()
+        self._algorithm = name = None if given is None else given.lower()
         if name is not None and name != _NPP and name not in _cpu.ALGORITHMS:
             raise ArgumentChoiceError(
                 f"Unsupported debayer algorithm was specified: `{given}`. `algorithm` may be "
                 f'{_ON_CPU} on the CPU, "{_NPP}" on the GPU.'
             )
+        if self.args.blue_position is not None:
+            _check_position(np.array(self.args.blue_position, np.int64)[np.newaxis])
+
+    def infer(self, images: Spec) -> Spec:
+        name = self._algorithm
         if name == "vng_ocv" and images.dtype != DALIDataType.UINT8:
             raise DataTypeError(
                 "VNG debayering is only supported with UINT8, got "
                 f'{images.dtype.name}. `algorithm="edgeaware_ocv"` takes UINT16.'
             )
-        self._algorithm = name
         self._channels = 1 if name == "gray_ocv" else 3
         return Spec(images.dtype, 3, "HWC")
 
@@ -96,19 +100,7 @@ class Debayer(SampleOperator):
             )
         positions = c.array("blue_position", np.dtype(np.int64))
         assert positions is not None  # it is required
-        if positions.shape[1:] not in ((1,), (2,)):
-            raise ArgumentValueError(
-                'Argument "blue_position" expects either a single value or a list of 2 elements, '
-                f"row and column, got {positions.shape[1]}."
-            )
-        positions = np.broadcast_to(positions, (len(positions), 2))
-        wrong = ((positions < 0) | (positions > 1)).any(axis=1)
-        if wrong.any():
-            row, column = positions[wrong][0]
-            raise ArgumentValueError(
-                "The `blue_position` position must lie within 2x2 tile, 0 or 1 each, got: "
-                f"{row} x {column}."
-            )
+        positions = _check_position(positions)
         found = np.empty((c.size, 3), np.int64)
         found[:, :2], found[:, 2] = shapes[:, :2], self._channels
         return Planned(found, (repeated(positions, c.size),))
@@ -133,3 +125,21 @@ class Debayer(SampleOperator):
         out = c.empty(planned.shapes[0], images.dtype)
         _gpu.debayer(c.queue, images, planned.table[0], out)
         return out
+
+
+def _check_position(positions: np.ndarray) -> np.ndarray:
+    """The rows and columns of blue, ``(samples, 2)``, or an error."""
+    if positions.shape[1:] not in ((1,), (2,)):
+        raise ArgumentValueError(
+            'Argument "blue_position" expects either a single value or a list of 2 elements, '
+            f"row and column, got {positions.shape[1]}."
+        )
+    positions = np.broadcast_to(positions, (len(positions), 2))
+    wrong = ((positions < 0) | (positions > 1)).any(axis=1)
+    if wrong.any():
+        row, column = positions[wrong][0]
+        raise ArgumentValueError(
+            "The `blue_position` position must lie within 2x2 tile, 0 or 1 each, got: "
+            f"{row} x {column}."
+        )
+    return positions

@@ -16,7 +16,12 @@ from headrace.operators.support.decode.window_decoder import WindowDecoder
 from headrace.operators.support.operator import operator
 from headrace.operators.support.planning import PlanContext
 from headrace.operators.support.schema import OldName, Spec
-from headrace.operators.support.windows.arguments import CROP_ARGS, CropWindow
+from headrace.operators.support.windows.arguments import (
+    CROP_ARGS,
+    CROP_RULES,
+    CropWindow,
+    check_crop,
+)
 from headrace.operators.support.windows.arithmetic import Windows
 
 
@@ -25,6 +30,7 @@ from headrace.operators.support.windows.arithmetic import Windows
     old_names=("image_decoder_crop", OldName("experimental.decoders.image_crop", dynamic=True)),
     inputs=ENCODED,
     args=(*DECODE_ARGS, *CROP_ARGS),
+    rules=CROP_RULES,
     output_docs=OUTPUT_DOCS,
     devices=DEVICES,
 )
@@ -38,6 +44,9 @@ class DecodeImageCrop(WindowDecoder):
     --------
     >>> centre = fn.decoders.image_crop(encoded, crop=(224, 224))
     """
+
+    def check_constants(self) -> None:
+        check_crop(self.args)
 
     def infer(self, encoded: Spec) -> Spec:
         self._crop = CropWindow(self, "HW")

@@ -17,7 +17,11 @@ from headrace.operators.support.decode.window_decoder import WindowDecoder
 from headrace.operators.support.operator import operator
 from headrace.operators.support.planning import PlanContext
 from headrace.operators.support.schema import Input, OldName, Spec
-from headrace.operators.support.windows.arguments import SLICE_ARGS, SliceWindow
+from headrace.operators.support.windows.arguments import (
+    SLICE_ARGS,
+    SLICE_RULES,
+    SliceWindow,
+)
 from headrace.operators.support.windows.arithmetic import Windows
 from headrace.types import DALIDataType
 
@@ -45,6 +49,7 @@ _COORDINATE_TYPES = (DALIDataType.FLOAT, DALIDataType.INT32, DALIDataType.INT64)
         ),
     ),
     args=(*DECODE_ARGS, *SLICE_ARGS),
+    rules=SLICE_RULES,
     output_docs=OUTPUT_DOCS,
     devices=DEVICES,
 )

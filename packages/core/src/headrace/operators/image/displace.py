@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError
 from headrace.kernels.cpu import displace as _cpu
 from headrace.kernels.cpu.cast import converter
 from headrace.kernels.cpu.fill import fill_of_type
@@ -32,7 +31,10 @@ _INPUT = Input(
 )
 _ARGS = (
     Arg("mask", IntArg, 1, "Whether an image is changed; 0 leaves it as it is.", per_sample=True),
-    Arg("interp_type", InterpTypeArg, DALIInterpType.INTERP_NN, "INTERP_NN or INTERP_LINEAR."),
+    Arg(
+        *("interp_type", InterpTypeArg, DALIInterpType.INTERP_NN, "How values come about."),
+        choices=(DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR),
+    ),
     Arg("fill_value", FloatArg, 0.0, "Value of pixels from outside; fractions are dropped."),
 )
 
@@ -47,12 +49,7 @@ class _Displacement(SampleOperator):
         raise NotImplementedError
 
     def infer(self, images: Spec) -> Spec:
-        kind = self.args.interp_type
-        if kind not in (DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR):
-            raise ArgumentValueError(
-                f"`interp_type` must be INTERP_NN or INTERP_LINEAR, got {kind.name}."
-            )
-        self._linear = kind == DALIInterpType.INTERP_LINEAR
+        self._linear = self.args.interp_type == DALIInterpType.INTERP_LINEAR
         dtype = np.dtype(to_numpy_type(images.dtype))
         self._fill = np.float32(fill_of_type([self.args.fill_value], dtype)[0])
         self._store = converter(np.dtype(np.float32), dtype, rounded=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.errors import LayoutError, ShapeError
+from headrace.errors import ShapeError
 from headrace.operators.support.argument_types import LayoutArg, StringArg
 from headrace.operators.support.operator import SampleContext, SampleOperator, operator
 from headrace.operators.support.schema import Arg, Input, Spec
@@ -16,7 +16,7 @@ from headrace.types import DALIDataType
     inputs=Input("images", "Images.", dtypes=(DALIDataType.UINT8,)),
     args=(
         Arg("suffix", StringArg, "", "Part of the names of files."),
-        Arg("input_layout", LayoutArg, "HWC", "Layout of the images: HWC."),
+        Arg("input_layout", LayoutArg, "HWC", "Layout of the images.", choices=("HWC",)),
     ),
     output_docs=("The images.",),
 )
@@ -33,11 +33,6 @@ class DumpImage(SampleOperator):
     """
 
     def infer(self, images: Spec) -> Spec:
-        if self.args.input_layout != "HWC":
-            raise LayoutError(
-                f"`input_layout` is {self.args.input_layout!r}; only HWC is supported. "
-                "`fn.transpose` moves axes."
-            )
         if images.ndim not in (3, None):
             raise ShapeError(f"The images must have three dimensions, got {images.ndim}.")
         return images

@@ -77,6 +77,7 @@ _MODES = ("same", "valid")
             '``"clamp"`` (or ``"edge"``) repeats that; ``"wrap"`` begins on the other side; '
             '``"constant"`` (or ``"fill"``) is `fill_value`.',
             choices=tuple(_BORDERS),
+            late=True,
         ),
         FILTERED_DTYPE,
         Arg(

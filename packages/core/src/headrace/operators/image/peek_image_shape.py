@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.errors import DataTypeError
 from headrace.kernels.cpu.decode.pixels import PixelFormat
 from headrace.operators.support.argument_types import BoolArg, DataTypeArg, ImageTypeArg
 from headrace.operators.support.decode.encoded import check_encoded, open_encoded
@@ -25,7 +24,8 @@ _DTYPES = data_types("INT64 INT32 UINT64 UINT32 FLOAT FLOAT64")
             "dtype",
             DataTypeArg,
             DALIDataType.INT64,
-            f"Element type of the shapes: {', '.join(f'`{t.name}`' for t in _DTYPES)}.",
+            "Element type of the shapes.",
+            choices=_DTYPES,
         ),
         Arg(
             "image_type",
@@ -58,9 +58,6 @@ class PeekImageShape(SampleOperator):
     def infer(self, encoded: Spec) -> Spec:
         args = self.args
         check_encoded(encoded.ndim)
-        if args.dtype not in _DTYPES:
-            allowed = ", ".join(t.name for t in _DTYPES)
-            raise DataTypeError(f"`dtype` must be one of {allowed}, got {args.dtype.name}.")
         self._dtype = np.dtype(to_numpy_type(args.dtype))
         self._wanted = PixelFormat(args.image_type.name, self._dtype, args.adjust_orientation)
         return Spec(args.dtype, 1)

@@ -36,6 +36,9 @@ class RandomCropGenerator(SampleOperator):
 
     plans_values = True
 
+    def check_constants(self) -> None:
+        random_crop_ranges(self.args)
+
     def infer(self, shapes: Spec) -> tuple[Spec, Spec]:
         self._area, self._ratio = random_crop_ranges(self.args)
         if shapes.ndim not in (1, None):

@@ -20,7 +20,12 @@ from headrace.operators.support.resize.resampling import (
 )
 from headrace.operators.support.resize.resizing_operator import ResizingOperator
 from headrace.operators.support.schema import Arg, Input, Spec
-from headrace.operators.support.windows.arguments import CROP_ARGS, CropWindow
+from headrace.operators.support.windows.arguments import (
+    CROP_ARGS,
+    CROP_RULES,
+    CropWindow,
+    check_crop,
+)
 from headrace.tensors.gpu.batch import LazyBatch
 
 if TYPE_CHECKING:
@@ -48,6 +53,7 @@ _ARGS = (
     ),
 )
 _TRAITS: dict[str, Any] = {
+    "rules": CROP_RULES,
     "inputs": _INPUT,
     "output_docs": ("The mirrored window of the resized data, in the layout of the input.",),
 }
@@ -66,6 +72,9 @@ class ResizeCropMirror(ResizingOperator):
     ...     images, resize_shorter=256, crop=(224, 224), mirror=fn.random.coin_flip()
     ... )
     """
+
+    def check_constants(self) -> None:
+        check_crop(self.args)
 
     def infer(self, data: Spec) -> Spec:
         out = self.prepare(data)

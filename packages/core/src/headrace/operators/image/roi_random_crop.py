@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError, MisusedArgumentError, OutOfRangeError, ShapeError
+from headrace.errors import ArgumentValueError, OutOfRangeError, ShapeError
 from headrace.kernels.cpu.philox_state import is_of_pipeline
 from headrace.kernels.cpu.random import draw_below, sample_uniforms
 from headrace.operators.support.argument_types import IntListArg
 from headrace.operators.support.arguments import rows_of
 from headrace.operators.support.operator import SampleOperator, operator
 from headrace.operators.support.planning import PlanContext, Planned, Samples
+from headrace.operators.support.rules import at_most_one, exactly_one
 from headrace.operators.support.schema import REQUIRED, Arg, Input, Spec
 from headrace.types import DALIDataType
 
@@ -33,6 +34,16 @@ def _extents(name: str, default: object, doc: str) -> Arg:
             "Shape of the data, in place of the input. Without either, windows may lie outside.",
         ),
     ),
+    rules=(
+        exactly_one(
+            *("roi_end", "roi_shape"),
+            said="Either ROI end or ROI shape should be defined, but not both.",
+        ),
+        at_most_one(
+            *("data", "in_shape"),
+            said="``in_shape`` argument is incompatible with providing an input.",
+        ),
+    ),
     output_docs=("Where the window begins, int64, shape (axes,).",),
     random=True,
     devices=("cpu",),
@@ -52,16 +63,6 @@ class ROIRandomCrop(SampleOperator):
     """
 
     def infer(self, data: Spec | None = None) -> Spec:
-        if self.given("roi_end") == self.given("roi_shape"):
-            raise MisusedArgumentError(
-                "Either ROI end or ROI shape should be defined, but not both: give one of "
-                "`roi_end` and `roi_shape`."
-            )
-        if data is not None and self.given("in_shape"):
-            raise MisusedArgumentError(
-                "``in_shape`` argument is incompatible with providing an input. The input has its "
-                "own shape."
-            )
         return Spec(DALIDataType.INT64, 1)
 
     plans_values = True

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.errors import ArgumentChoiceError, MisusedArgumentError, ShapeError
+from headrace.errors import ArgumentValueError, MisusedArgumentError, ShapeError
 from headrace.kernels.cpu.perspective import from_corners, warp_perspective
 from headrace.kernels.gpu import perspective as _gpu
 from headrace.operators.support.argument_types import (
@@ -85,19 +85,22 @@ _MOST_CHANNELS = 4
             "pixel_origin",
             StringArg,
             "corner",
-            'Where coordinates are (0, 0): in the "corner" or the "center" of the first pixel.',
+            "Where coordinates are (0, 0): in the corner or the centre of the first pixel.",
+            choices=("corner", "center"),
         ),
         Arg(
             "interp_type",
             InterpTypeArg,
             DALIInterpType.INTERP_LINEAR,
-            "INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.",
+            "How values between pixels come about.",
+            choices=tuple(_INTERPOLATIONS),
         ),
         Arg(
             "border_mode",
             StringArg,
             "constant",
-            f"What is outside of the image: {', '.join(_BORDERS)}.",
+            "What is outside of the image.",
+            choices=_BORDERS,
         ),
         Arg(
             "fill_value",
@@ -129,21 +132,6 @@ class WarpPerspective(SampleOperator):
             )
         if transform is None and not self._has_argument:
             raise ShapeError(_expected(0))
-        if args.border_mode not in _BORDERS:
-            raise ArgumentChoiceError(
-                f'Invalid border_mode argument: "{args.border_mode}". It may be '
-                f"{', '.join(_BORDERS)}."
-            )
-        if args.pixel_origin not in ("corner", "center"):
-            raise ArgumentChoiceError(
-                f'Invalid pixel_origin argument: "{args.pixel_origin}". It may be "corner" or '
-                '"center".'
-            )
-        if args.interp_type not in _INTERPOLATIONS:
-            raise ArgumentChoiceError(
-                f"Unknown interpolation type: {args.interp_type.name}. It may be "
-                f"{', '.join(kind.name for kind in _INTERPOLATIONS)}."
-            )
         layout = images.layout or {2: "HW", 3: "HWC"}.get(images.ndim or 0, "")
         self._planar = layout == "CHW"
         if self._planar and len(args.fill_value) > 1:
@@ -185,6 +173,8 @@ class WarpPerspective(SampleOperator):
                     f'Argument "size" expected shape 2 but got {sizes.shape[1]} values: give '
                     "height and width."
                 )
+            if not np.isfinite(sizes).all():
+                raise ArgumentValueError(f"`size` must be finite, got {sizes[0].tolist()}.")
             sizes = np.maximum(np.floor(sizes + 0.5), 1).astype(np.int64)
             if not images.shapes[:, first : first + 2].all():
                 raise ShapeError("An image without pixels cannot have another size.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,13 @@ from headrace.types import DALIDataType
     old_names=("coin_flip",),
     inputs=SHAPE_LIKE,
     args=(
-        Arg("probability", FloatArg, 0.5, "Probability of a one, from 0 to 1.", per_sample=True),
+        Arg(
+            "probability",
+            FloatArg,
+            0.5,
+            "Probability of a one. Below 0 there is none, above 1 nothing else.",
+            per_sample=True,
+        ),
         SHAPE,
         DTYPE_ARG,
     ),
@@ -49,12 +56,13 @@ class CoinFlip(BatchDraw):
 
     def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:
         probability = numbers_of(c, "probability", np.float64)
-        good = (probability >= 0.0) & (probability <= 1.0)
-        check_each(c, good, _checked, lambda i: float(probability[i]))
+        check_each(c, ~np.isnan(probability), _checked, lambda i: float(probability[i]))
+        probability = probability.clip(0.0, 1.0)
         _gpu_random.fill_bernoulli(c.queue, out, c.seed, c.iteration, c.indices, probability)
 
 
 def _checked(probability: float) -> float:
-    if not 0.0 <= probability <= 1.0:
+    """Clamp a probability to 0 and 1, as DALI does."""
+    if math.isnan(probability):
         raise ArgumentValueError(f"`probability`={probability} is not a number from 0 to 1.")
-    return probability
+    return min(max(probability, 0.0), 1.0)

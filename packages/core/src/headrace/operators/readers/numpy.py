@@ -25,6 +25,7 @@ from headrace.operators.support.argument_types import (
 )
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.planning import PlanContext, Planned, Samples
+from headrace.operators.support.rules import at_most_one
 from headrace.operators.support.schema import Arg, Spec
 from headrace.operators.support.windows.arguments import OutOfBounds, SliceWindow, slices
 
@@ -88,6 +89,7 @@ def _window_arg(name: str, what: str) -> Arg:
         Arg("register_buffers", BoolArg, True, "Register memory with the driver.", hint=True),
         Arg("use_o_direct", BoolArg, False, "Bypass the cache of the system.", hint=True),
     ),
+    rules=(at_most_one("roi_start", "rel_roi_start"), at_most_one(*map(_named, _WINDOW[2:]))),
     output_docs=("The array, or its region, without a layout.",),
 )
 class NumpyReader(Reader):

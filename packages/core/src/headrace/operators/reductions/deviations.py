@@ -11,6 +11,7 @@ from headrace.kernels.gpu import reduce as _gpu
 from headrace.operators.support.argument_types import IntArg
 from headrace.operators.support.operator import operator
 from headrace.operators.support.reduction import AXES, DATA, Reduction
+from headrace.operators.support.rules import AXES_OR_NAMES
 from headrace.operators.support.schema import Arg, Input
 from headrace.types import DALIDataType
 
@@ -53,7 +54,11 @@ class _Deviation(Reduction):
 
 
 @operator(
-    "reductions.variance", inputs=_INPUTS, args=(*AXES, _DDOF), output_docs=("The variances.",)
+    "reductions.variance",
+    inputs=_INPUTS,
+    args=(*AXES, _DDOF),
+    rules=(AXES_OR_NAMES,),
+    output_docs=("The variances.",),
 )
 class Variance(_Deviation):
     """Takes the mean squared distance to a given mean along axes.
@@ -71,6 +76,7 @@ class Variance(_Deviation):
     "reductions.std_dev",
     inputs=_INPUTS,
     args=(*AXES, _DDOF),
+    rules=(AXES_OR_NAMES,),
     output_docs=("The standard deviations.",),
 )
 class StdDev(_Deviation):

@@ -10,6 +10,7 @@ from headrace.kernels.cpu import reduce as _cpu
 from headrace.kernels.gpu import reduce as _gpu
 from headrace.operators.support.operator import operator
 from headrace.operators.support.reduction import AXES, DATA, Reduction
+from headrace.operators.support.rules import AXES_OR_NAMES
 
 
 class _Extreme(Reduction):
@@ -28,6 +29,7 @@ class _Extreme(Reduction):
     "reductions.max",
     inputs=DATA,
     args=AXES,
+    rules=(AXES_OR_NAMES,),
     output_docs=("The largest elements, in the type of the input.",),
 )
 class Max(_Extreme):
@@ -47,6 +49,7 @@ class Max(_Extreme):
     "reductions.min",
     inputs=DATA,
     args=AXES,
+    rules=(AXES_OR_NAMES,),
     output_docs=("The smallest elements, in the type of the input.",),
 )
 class Min(_Extreme):

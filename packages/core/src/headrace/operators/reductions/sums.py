@@ -9,6 +9,7 @@ from headrace.kernels.gpu import reduce as _gpu
 from headrace.operators.support.argument_types import DataTypeArg
 from headrace.operators.support.operator import operator
 from headrace.operators.support.reduction import AXES, DATA, Reduction, count_of, widest
+from headrace.operators.support.rules import AXES_OR_NAMES
 from headrace.operators.support.schema import Arg
 from headrace.types import DALIDataType
 
@@ -30,6 +31,7 @@ def _dtype(allowed: str) -> Arg:
             "FLOAT for those of up to 32 bits; for floats FLOAT"
         ),
     ),
+    rules=(AXES_OR_NAMES,),
     output_docs=("The sums.",),
 )
 class Sum(Reduction):
@@ -62,6 +64,7 @@ def _exact(dtype: np.dtype) -> np.dtype:
     "reductions.mean",
     inputs=DATA,
     args=(*AXES, _dtype("FLOAT, or the type of the input, without fractions")),
+    rules=(AXES_OR_NAMES,),
     output_docs=("The means.",),
 )
 class Mean(Reduction):
@@ -91,6 +94,7 @@ class Mean(Reduction):
     "reductions.mean_square",
     inputs=DATA,
     args=(*AXES, _dtype("FLOAT, or for integers INT64 or UINT64, without fractions")),
+    rules=(AXES_OR_NAMES,),
     output_docs=("The means of squares.",),
 )
 class MeanSquare(Reduction):
@@ -120,6 +124,7 @@ class MeanSquare(Reduction):
     "reductions.rms",
     inputs=DATA,
     args=(*AXES, _dtype("FLOAT, or the type of the input, without fractions")),
+    rules=(AXES_OR_NAMES,),
     output_docs=("The roots.",),
     class_name="RMS",
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.errors import MisusedArgumentError, ShapeError
+from headrace.errors import ShapeError
 from headrace.kernels.cpu.random import sample_uniforms
 from headrace.operators.support.argument_types import FloatArg, IntArg
 from headrace.operators.support.operator import SampleContext, SampleOperator, operator
+from headrace.operators.support.rules import at_most_one
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.types import DALIDataType
 from headrace.types.dtypes import INTEGERS
@@ -43,6 +44,12 @@ from headrace.types.dtypes import INTEGERS
             per_sample=True,
         ),
     ),
+    rules=(
+        at_most_one(
+            *("value", "threshold"),
+            said="Arguments ``value`` and ``threshold`` can not be provided together.",
+        ),
+    ),
     output_docs=("The place of the pixel, int64, one number for each axis.",),
     random=True,
     devices=("cpu",),
@@ -56,10 +63,6 @@ class RandomMaskPixel(SampleOperator):
     """
 
     def infer(self, mask: Spec) -> Spec:
-        if self.given("value") and self.given("threshold"):
-            raise MisusedArgumentError(
-                "Arguments ``value`` and ``threshold`` can not be provided together."
-            )
         return Spec(DALIDataType.INT64, 1)
 
     def cpu(self, c: SampleContext, mask: np.ndarray) -> np.ndarray:

@@ -128,12 +128,8 @@ class RandomObjectBBox(SampleOperator):
     >>> window = fn.slice(image, start, shape, axes=(0, 1))
     """
 
-    def infer(self, mask: Spec) -> tuple[Spec, ...]:
+    def check_constants(self) -> None:
         args = self.args
-        if mask.ndim is not None and not 1 <= mask.ndim <= _MOST_AXES:
-            raise ShapeError(
-                f"Unsupported number of dimensions {mask.ndim}; a mask has 1 to {_MOST_AXES}."
-            )
         classes = self.given("classes") or self.given("class_weights") or args.output_class
         if args.ignore_class and classes:
             raise MisusedArgumentError(
@@ -142,6 +138,13 @@ class RandomObjectBBox(SampleOperator):
             )
         if args.k_largest is not None and args.k_largest < 1:
             raise ArgumentChoiceError(f"``k_largest`` must be at least 1; got {args.k_largest}.")
+
+    def infer(self, mask: Spec) -> tuple[Spec, ...]:
+        args = self.args
+        if mask.ndim is not None and not 1 <= mask.ndim <= _MOST_AXES:
+            raise ShapeError(
+                f"Unsupported number of dimensions {mask.ndim}; a mask has 1 to {_MOST_AXES}."
+            )
         self._boxes: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
         """Objects of masks by digest; threads put whole entries into it, and take none out."""
         found = [Spec(DALIDataType.INT32, 1)] * (1 if args.format == "box" else 2)

@@ -67,9 +67,7 @@ def _float(value: Any) -> float:
 
 def _bool(value: Any) -> bool:
     value = _unwrap(value)
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, numbers.Integral) and value in (0, 1):
+    if isinstance(value, (numbers.Integral, np.bool_)):
         return bool(value)
     raise _not(value, "a boolean")
 

@@ -194,6 +194,8 @@ def _returns(schema: OpSchema, api: Api) -> list[str]:
 
 def _notes(schema: OpSchema, api: Api) -> list[str]:
     notes = []
+    if schema.rules:
+        notes.append(" ".join(rule.text() for rule in schema.rules))
     if schema.random and api == "dynamic":
         notes.append(
             "The random numbers depend on the state of the generator, which each call moves on, "

@@ -17,6 +17,7 @@ from headrace.operators.support.contexts import ChunkContext as ChunkContext
 from headrace.operators.support.contexts import SampleContext as SampleContext
 from headrace.operators.support.lazy_value import LazyValue
 from headrace.operators.support.registry import register
+from headrace.operators.support.rules import check_declared
 from headrace.operators.support.schema import Arg, Input, OldName, OpSchema, Spec
 from headrace.operators.support.shape_memo import ShapeMemo
 from headrace.tensors.rows import Rows
@@ -100,6 +101,11 @@ class Operator:
     def given(self, name: str) -> bool:
         """True if the user gave argument `name`, as a constant or as a tensor."""
         return getattr(self.args, name) is not None or name in self.tensor_args
+
+    def check_known(self, inputs: int) -> None:
+        """Check what is known before there are data: constants and the number of inputs."""
+        check_declared(self.schema, vars(self.args), self.tensor_args, inputs)
+        self.check_constants()
 
     def check_constants(self) -> None:
         """Raise what can be said of the constants alone, when the pipeline is built."""

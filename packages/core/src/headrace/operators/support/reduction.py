@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.errors import DataTypeError, MisusedArgumentError, ShapeError
+from headrace.errors import DataTypeError, ShapeError
 from headrace.kernels.gpu import reduce as _gpu
 from headrace.operators.support.argument_types import BoolArg, IntListArg, LayoutArg
 from headrace.operators.support.axes import checked_axes, named_axes
@@ -66,8 +66,6 @@ class Reduction(SampleOperator):
 
     def infer(self, *inputs: Spec) -> Spec:
         data, args = inputs[0], self.args
-        if args.axes is not None and args.axis_names is not None:
-            raise MisusedArgumentError("`axes` and `axis_names` are both given; give one of them.")
         allowed = self.dtypes(data.dtype)
         dtype = getattr(args, "dtype", None) or allowed[0]
         if dtype not in allowed:

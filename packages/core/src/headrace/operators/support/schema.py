@@ -15,6 +15,7 @@ from headrace.types import DALIDataType, as_data_type
 if TYPE_CHECKING:
     from headrace.operators.support.argument_types import ArgType
     from headrace.operators.support.operator import Operator
+    from headrace.operators.support.rules import Rule
 
 
 class _Required:
@@ -63,6 +64,9 @@ class Arg:
     per_frame: bool = False
     """May differ from sample to sample, and from frame to frame of a sequence."""
     choices: tuple[Any, ...] = ()
+    """The only values; others are refused when the pipeline is built, or `late`."""
+    late: bool = False
+    """Other values than `choices` are refused with the first data, as in DALI."""
     hint: bool = False
     """Tunes memory or scheduling in DALI; it never changes a result and Headrace needs no such
     hint.
@@ -137,6 +141,8 @@ class OpSchema:
     optional_adds_output: bool = False
     """Each optional input that is given adds an output."""
     output_docs: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    """Arguments and optional inputs that go together, or do not."""
     frames: bool = False
     """Sequences (layouts with ``F``) are taken and each frame goes through `cpu` by itself."""
     frames_of_args: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError, DataTypeError, ShapeError, UsageError
+from headrace.errors import ArgumentValueError, DataTypeError, ShapeError
 from headrace.kernels.cpu import points as _cpu
 from headrace.kernels.gpu import points as _gpu
 from headrace.kernels.plan import affine_maps
@@ -16,6 +16,7 @@ from headrace.operators.support.operator import (
     operator,
 )
 from headrace.operators.support.planning import PlanContext, Planned, Samples, plan_batch
+from headrace.operators.support.rules import at_most_one
 from headrace.operators.support.schema import Arg, Input, Spec, data_types
 from headrace.operators.support.transform import MOST_AXES
 from headrace.tensors.gpu.batch import DeviceBatch, as_contiguous
@@ -67,6 +68,7 @@ _TYPES = data_types("FLOAT FLOAT64 UINT8 INT16 UINT16 INT32")
             "rounded, halves away from zero, and saturate.",
         ),
     ),
+    rules=(at_most_one("MT", "M T"),),
     output_docs=("The mapped points, in the layout of the input.",),
     frames=True,
     frames_of_args=True,
@@ -89,8 +91,6 @@ class CoordTransform(SampleOperator):
                 f"`dtype` is {dtype.name}; allowed are FLOAT and the input's {data.dtype.name}. "
                 "Use `fn.cast` after the operator for others."
             )
-        if self.given("MT") and (self.given("M") or self.given("T")):
-            raise UsageError("`MT` is `M` and `T` in one; give it, or these.")
         if data.ndim is not None and data.ndim < 2:
             raise ShapeError(
                 f"The input has {data.ndim} axes; points are at least ``(points, coordinates)``."

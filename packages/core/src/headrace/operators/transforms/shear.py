@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError, ShapeError, UsageError
+from headrace.errors import ArgumentValueError, ShapeError
 from headrace.kernels.cpu import affine
 from headrace.operators.support.argument_types import FrameFloatListArg
-from headrace.operators.support.schema import Arg, Spec
+from headrace.operators.support.rules import exactly_one
+from headrace.operators.support.schema import Arg
 from headrace.operators.support.transform import (
     CENTER,
     Parts,
@@ -42,6 +43,7 @@ _ORDER = "(xy, yx), or in space (xy, xz, yx, yz, zx, zy): of the first axis by t
         ),
         CENTER,
     ),
+    rules=(exactly_one("shear", "angles"),),
 )
 class Shear(Transform):
     """Makes an affine transform that shears, or puts it after another transform.
@@ -52,11 +54,6 @@ class Shear(Transform):
     """
 
     numbers = ("shear", "angles", "center")
-
-    def infer(self, transform: Spec | None = None) -> Spec:
-        if self.given("shear") == self.given("angles"):
-            raise UsageError("Give exactly one of `shear` and `angles`.")
-        return super().infer(transform)
 
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
         if name != "center" and len(shape) > 1 and shape[-1] != shape[-2] - 1:

@@ -48,6 +48,7 @@ WARP_ARGS: tuple[Arg, ...] = (
         DALIInterpType.INTERP_LINEAR,
         "Interpolation between elements.",
         choices=(DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR),
+        late=True,
     ),
     Arg(
         "size",

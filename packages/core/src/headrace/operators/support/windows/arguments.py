@@ -35,18 +35,32 @@ from __future__ import annotations
 
 from headrace.operators.support.windows.arithmetic import Windows, slices
 from headrace.operators.support.windows.bounds import OUT_OF_BOUNDS_ARGS, OutOfBounds
-from headrace.operators.support.windows.crop import CROP_ARGS, CROP_LAYOUTS, CropWindow
-from headrace.operators.support.windows.slice import NAMED_SLICE_ARGS, SLICE_ARGS, SliceWindow
+from headrace.operators.support.windows.crop import (
+    CROP_ARGS,
+    CROP_LAYOUTS,
+    CROP_RULES,
+    CropWindow,
+    check_crop,
+)
+from headrace.operators.support.windows.slice import (
+    NAMED_SLICE_ARGS,
+    SLICE_ARGS,
+    SLICE_RULES,
+    SliceWindow,
+)
 
 __all__ = [
     "CROP_ARGS",
     "CROP_LAYOUTS",
+    "CROP_RULES",
     "NAMED_SLICE_ARGS",
     "OUT_OF_BOUNDS_ARGS",
     "SLICE_ARGS",
+    "SLICE_RULES",
     "CropWindow",
     "OutOfBounds",
     "SliceWindow",
     "Windows",
+    "check_crop",
     "slices",
 ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError, UsageError
+from headrace.errors import ArgumentValueError
 from headrace.kernels.plan import windows as _windows
 from headrace.operators.support.argument_types import FloatArg, FloatListArg, StringArg
 from headrace.operators.support.arguments import numbers_of, rows_of
+from headrace.operators.support.rules import at_most_one, needs, together
 from headrace.operators.support.schema import Arg
 from headrace.operators.support.windows.arithmetic import FARTHEST, Windows, as_float32, whole_each
 from headrace.tensors.gpu.batch import as_contiguous
@@ -84,6 +85,19 @@ CROP_ARGS: tuple[Arg, ...] = (
 )
 
 
+CROP_RULES = (
+    together("crop_h", "crop_w"),
+    needs("crop_d", "crop_h", "crop_w"),
+    at_most_one("crop", "crop_h crop_w crop_d"),
+)
+
+
+def check_crop(args: Any) -> None:
+    """Raise what is wrong with the constant `crop`, whatever the data are."""
+    if args.crop is not None:
+        _three_extents(args.crop)
+
+
 class CutAxis(NamedTuple):
     """Arguments that cut one axis."""
 
@@ -109,16 +123,7 @@ class CropWindow:
 
     def __init__(self, op: Operator, layout: str) -> None:
         args = op.args
-        has_crop, has_h, has_w = op.given("crop"), op.given("crop_h"), op.given("crop_w")
-        has_d = op.given("crop_d")
-        if has_h != has_w:
-            raise UsageError("`crop_h` and `crop_w` must be given together.")
-        if has_d and not has_w:
-            raise UsageError("`crop_d` must be given together with `crop_h` and `crop_w`.")
-        if has_crop and has_h:
-            raise UsageError(
-                "`crop` excludes `crop_h`, `crop_w` and `crop_d`; give the one or the others."
-            )
+        has_crop = op.given("crop")
         self.truncates = args.rounding == "truncate"
         depth = layout.find("D")
         spatial = (depth if depth >= 0 else layout.find("F"), layout.find("H"), layout.find("W"))
@@ -169,7 +174,7 @@ class CropWindow:
                     else:
                         found = numbers_of(c, size_name, np.float64)
                     _check_extents(found, size_name)
-                    sizes[k] = whole_each(found)
+                    sizes[k] = whole_each(np.maximum(found, 0.0))
                 if place is None:
                     places[k] = numbers_of(c, place_name, np.float64)
         extents = as_contiguous(extents)
@@ -201,7 +206,7 @@ class CropWindow:
 
 
 def _check_extents(values: np.ndarray, name: str) -> None:
-    good = np.isfinite(values) & (values >= 0)
+    good = np.isfinite(values)
     if not good.all():
         _extent(float(values[int(good.argmin())]), name)
 
@@ -209,12 +214,7 @@ def _check_extents(values: np.ndarray, name: str) -> None:
 def _extent(value: float, name: str) -> int:
     if not math.isfinite(value):
         raise ArgumentValueError(f"`{name}` must be finite, got {value}.")
-    if value < 0:
-        raise ArgumentValueError(
-            f"`{name}` has the extent {value:g}, which is negative; give pixels, or 0 to keep an "
-            "axis whole."
-        )
-    return int(value)
+    return max(int(value), 0)
 
 
 def _three_extents(crop: Sequence[float]) -> tuple[int, ...]:

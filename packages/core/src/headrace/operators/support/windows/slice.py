@@ -15,6 +15,7 @@ from headrace.kernels.plan import windows as _windows
 from headrace.operators.support.argument_types import BoolArg, FloatListArg, IntListArg, LayoutArg
 from headrace.operators.support.arguments import rows_of
 from headrace.operators.support.axes import checked_axes, named_axes
+from headrace.operators.support.rules import AXES_OR_NAMES, at_most_one
 from headrace.operators.support.schema import Arg
 from headrace.operators.support.windows.arithmetic import FARTHEST, Windows, as_float32, round_each
 from headrace.tensors.gpu.batch import as_contiguous
@@ -95,6 +96,19 @@ SLICE_ARGS: tuple[Arg, ...] = (
 )
 
 
+SLICE_RULES = (
+    at_most_one(
+        *("start", "rel_start"),
+        said='"start" and "rel_start" arguments are mutually exclusive.',
+    ),
+    at_most_one(
+        *("end", "rel_end", "shape", "rel_shape"),
+        said='"end", "rel_end", "shape", and "rel_shape" arguments are mutually exclusive.',
+    ),
+    AXES_OR_NAMES,
+)
+
+
 class SliceWindow:
     """The window that the arguments of `SLICE_ARGS` and the positional inputs describe."""
 
@@ -114,15 +128,6 @@ class SliceWindow:
     def __init__(self, op: Operator, data: Spec, *positional: Spec) -> None:
         starts = [name for name in ("start", "rel_start") if op.given(name)]
         ends = [name for name in ("end", "rel_end", "shape", "rel_shape") if op.given(name)]
-        for group, quoted in (
-            (starts, '"start" and "rel_start"'),
-            (ends, '"end", "rel_end", "shape", and "rel_shape"'),
-        ):
-            if len(group) > 1:
-                listed = " and ".join(f"`{name}`" for name in group)
-                raise UsageError(
-                    f"{quoted} arguments are mutually exclusive, got {listed}; give one of them."
-                )
         named = starts + ends
         if named and positional:
             raise UsageError(
@@ -136,8 +141,6 @@ class SliceWindow:
             )
         self.axes_by_sample = "axes" in op.tensor_args
         """True if `axes` may be others from sample to sample."""
-        if self.axes_by_sample and op.given("axis_names"):
-            raise UsageError("`axes` and `axis_names` exclude each other; give one of them.")
         axes = () if self.axes_by_sample else _asked_axes(op)
         if isinstance(axes, str) and (data.layout or data.ndim is not None):
             axes = named_axes(axes, data.layout or _implied_layout(data.ndim))
@@ -319,8 +322,6 @@ def _asked_axes(op: Operator) -> tuple[int, ...] | str:
     """The sliced axes as the user counts or names them; empty for all of them."""
     axes, names = op.args.axes, op.args.axis_names
     if axes is not None:
-        if names is not None:
-            raise UsageError("`axes` and `axis_names` exclude each other; give one of them.")
         return tuple(axes)
     return "WH" if names is None else str(names)
 
