@@ -87,9 +87,7 @@ def test_negative_extents_keep_axes_whole(extents):
 
 def test_negative_extents_of_samples_keep_axes_whole():
     def graph(lib, x):
-        extents = lib.fn.cast(
-            lib.fn.random.uniform(range=[-9.0, -1.0], shape=2), dtype=lib.types.INT32
-        )
+        extents = lib.fn.random.uniform(range=[-9.0, -1.0], shape=2)
         return lib.fn.crop(x, crop=extents)
 
     exact(graph, [numbered(5, 6, 3)] * 2, layouts="HWC")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import ArgumentValueError, OutOfRangeError, ShapeError, UsageError
+from headrace.errors import ArgumentValueError, OutOfRangeError, ShapeError
 from headrace.operators.support.operator import Operator
 from headrace.operators.support.planning import PlanContext
 from headrace.operators.support.schema import Spec
@@ -142,11 +142,6 @@ def test_fractions_that_add_up_to_one_reach_the_end():
             window = SliceWindow(operator(rel_start=(part,), rel_shape=(1 - part,)), IMAGE)
             (start, *_), (size, *_) = window_of(window, (extent, extent, 3))
             assert start + size == extent
-
-
-def test_axes_of_each_sample_exclude_names():
-    with pytest.raises(UsageError, match="axis_names"):
-        SliceWindow(operator(("axes",), start=(1,), axis_names="H"), IMAGE)
 
 
 @pytest.mark.parametrize(
