@@ -19,5 +19,6 @@ def lazy(name: str, encoded: np.ndarray, **args: Any) -> Any:
     for key, value in args.items():
         values[key] = schema.args[key].type.constant(value)
     op = schema.cls(values, {})
+    op.check_known(1)
     specs = op.infer(Spec(DALIDataType.UINT8, 1))
     return call(op, specs, PlainContext(op.args), encoded, lazy=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headrace import types
-from headrace.errors import ArgumentValueError, DataTypeError, LayoutError, OutOfRangeError
+from headrace.errors import ArgumentChoiceError, ArgumentValueError, LayoutError, OutOfRangeError
 from tests.support.run_operator import run_operator
 
 NAME = "crop_mirror_normalize"
@@ -124,7 +124,7 @@ def test_strided_inputs():
         ({"mean": (1, 2)}, ArgumentValueError, "3 channels"),
         ({"mean": (1, 2, 3), "std": (1, 2)}, ArgumentValueError, "`mean` has 3 values and `std` 2"),
         ({"mean": ()}, ArgumentValueError, "`mean` has 0"),
-        ({"dtype": types.INT32}, DataTypeError, "INT32"),
+        ({"dtype": types.INT32}, ArgumentChoiceError, "INT32"),
         ({"output_layout": "CHWD"}, LayoutError, "CHWD"),
         ({"crop": (9, 5)}, OutOfRangeError, "out_of_bounds_policy"),
         (

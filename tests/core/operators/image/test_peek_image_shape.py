@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from headrace.errors import BadSampleError, DataTypeError, ShapeError
+from headrace.errors import ArgumentChoiceError, BadSampleError, ShapeError
 from headrace.types import DALIDataType, DALIImageType
 from tests.support.encoded_images import everything, jpegs, unsupported
 from tests.support.run_operator import run_operator
@@ -52,7 +52,7 @@ def test_types(dtype):
 
 @pytest.mark.parametrize("dtype", ["UINT8", "INT16", "FLOAT16", "BOOL"])
 def test_other_types_are_refused(dtype):
-    with pytest.raises(DataTypeError, match=dtype):
+    with pytest.raises(ArgumentChoiceError, match=dtype):
         peek(jpegs()["jpeg-200x300"], dtype=DALIDataType[dtype])
 
 
