@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from itertools import repeat
 
 import numpy as np
 import pytest
 
 from headrace.errors import HeadraceError
-from tests.parity.support import LIBRARIES
+from tests.parity.support import LIBRARIES, assert_parity
 
 IMAGE = np.zeros((8, 9, 3), np.uint8)
 SIGNAL = np.ones(400, np.float32)
@@ -139,3 +140,20 @@ def test_with_the_first_data(library, name, data, arguments):
     pipe.build()
     with pytest.raises(HeadraceError if library == "headrace" else RuntimeError, match=name):
         pipe.run()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_permutation_of_a_batch_needs_its_size(library):
+    ndd = importlib.import_module(f"{LIBRARIES[library].__name__}.experimental.dynamic")
+    with pytest.raises(ValueError, match="`batch_size` must be specified"):
+        ndd.batch_permutation()
+    assert sorted(int(np.asarray(x)) for x in ndd.batch_permutation(batch_size=3)) == [0, 1, 2]
+
+
+def test_any_integer_is_a_flag_and_any_number_a_probability():
+    def graph(lib):
+        boxes = lib.types.Constant(BOXES, device="cpu")
+        flips = [lib.fn.random.coin_flip(probability=p, shape=9) for p in (3.0, -1.0)]
+        return lib.fn.bb_flip(boxes, ltrb=3), lib.fn.bb_flip(boxes, ltrb=-1), *flips
+
+    assert_parity(graph)
