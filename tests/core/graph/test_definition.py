@@ -268,5 +268,8 @@ def test_seeds():
 
 
 def test_unbuilt_argument_errors_are_the_librarys():
-    with Pipeline(2, 1), pytest.raises(errors.HeadraceError, match="dtype"):
-        fn.cast(feed())
+    pipe = Pipeline(2, 1)
+    with pipe:
+        pipe.set_outputs(fn.cast(feed()))
+    with pytest.raises(errors.HeadraceError, match="`dtype` is missing"):
+        pipe.build()

@@ -205,8 +205,16 @@ def test_coin_flip():
     assert run_operator("random.coin_flip", shape=[9], dtype=T.BOOL).dtype == bool
 
 
-@pytest.mark.parametrize("probability", [-0.1, 1.1, float("nan")])
-def test_coin_flip_errors(probability):
+@pytest.mark.parametrize(("probability", "value"), [(-0.1, 0), (1.1, 1)])
+def test_coin_flips_that_never_or_always_succeed(probability, value):
+    for given in (probability, np.asarray(probability)):
+        assert (
+            run_operator("random.coin_flip", probability=given, shape=[9]).tolist() == [value] * 9
+        )
+
+
+def test_coin_flip_errors():
+    probability = float("nan")
     with pytest.raises(ArgumentValueError, match="probability"):
         run_operator("random.coin_flip", probability=probability)
     with pytest.raises(ArgumentValueError, match="probability"):

@@ -89,7 +89,10 @@ def _window_arg(name: str, what: str) -> Arg:
         Arg("register_buffers", BoolArg, True, "Register memory with the driver.", hint=True),
         Arg("use_o_direct", BoolArg, False, "Bypass the cache of the system.", hint=True),
     ),
-    rules=(at_most_one("roi_start", "rel_roi_start"), at_most_one(*map(_named, _WINDOW[2:]))),
+    rules=tuple(
+        at_most_one(*map(_named, names), said="These arguments are mutually exclusive.")
+        for names in (_WINDOW[:2], _WINDOW[2:])
+    ),
     output_docs=("The array, or its region, without a layout.",),
 )
 class NumpyReader(Reader):
