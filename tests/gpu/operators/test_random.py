@@ -159,7 +159,7 @@ def test_narrow_ranges_leave_out_their_end():
         ("uniform", {"range": [np.array([1.0, 2.0]), np.array([2.0, np.nan])]}, "is empty"),
         ("uniform", {"range": [np.array([1.0, 2.0]), np.array([2.0])]}, "1 elements"),
         ("uniform", {"values": [np.array([1.0]), np.array([])]}, "nothing to choose"),
-        ("coin_flip", {"probability": [np.array(1.0), np.array(1.5)]}, "from 0 to 1"),
+        ("coin_flip", {"probability": [np.array(1.0), np.array(np.nan)]}, "from 0 to 1"),
     ],
 )
 def test_bad_parameters_name_the_sample(name, args, message):

@@ -208,9 +208,7 @@ def test_coin_flip():
 @pytest.mark.parametrize(("probability", "value"), [(-0.1, 0), (1.1, 1)])
 def test_coin_flips_that_never_or_always_succeed(probability, value):
     for given in (probability, np.asarray(probability)):
-        assert (
-            run_operator("random.coin_flip", probability=given, shape=[9]).tolist() == [value] * 9
-        )
+        assert run_operator("random.coin_flip", probability=given, shape=[9]).min() == value
 
 
 def test_coin_flip_errors():
