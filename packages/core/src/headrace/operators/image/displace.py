@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from headrace.errors import ArgumentValueError
 from headrace.kernels.cpu import displace as _cpu
 from headrace.kernels.cpu.cast import converter
 from headrace.kernels.cpu.fill import fill_of_type
