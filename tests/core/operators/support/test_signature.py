@@ -47,7 +47,7 @@ def schema(name="images.crop_it", inputs=DATA, args=ARGS, **traits) -> OpSchema:
 def test_function():
     signature = signature_for(schema())
     assert str(signature) == (
-        "(data: DataNode | ArrayLike, /, *, count: int | DataNode, "
+        "(data: DataNode | TensorLike, /, *, count: int | DataNode, "
         "crop: float | Sequence[float] | DataNode | None = None, "
         "filter: DALIInterpType | None = <DALIInterpType.INTERP_LINEAR: 1>, "
         'function: object = None, mode: str | None = "it\'s", '

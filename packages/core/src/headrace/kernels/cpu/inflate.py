@@ -14,7 +14,7 @@ _RAW, _WITH_HEADER = -15, 47
 
 
 def why_not(status: int, room: int) -> str:
-    """What a negative `status` says, of a block that was to have `room` bytes; "" of others."""
+    """Message of a negative `status`, of a block that was to have `room` bytes; "" of others."""
     if status >= 0:
         return ""
     if status == _TOO_LONG:

@@ -1,4 +1,4 @@
-"""What of an image OpenCV takes in one call."""
+"""Parts of an image that OpenCV takes in one call."""
 
 from __future__ import annotations
 

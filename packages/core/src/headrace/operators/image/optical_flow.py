@@ -32,7 +32,7 @@ from headrace.types import DALIDataType, DALIImageType
 _GRIDS, _HINT_GRIDS = (1, 2, 4), (1, 2, 4, 8)
 _COLORS = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY)
 _LIMITS = (0.375, 0.75, 1.0)
-"""Where each of the presets ends."""
+"""Upper end of each of the presets."""
 _warned: list[bool] = []
 
 
