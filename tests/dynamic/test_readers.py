@@ -393,7 +393,7 @@ def test_a_reader_goes_on_in_a_forked_process(root):
 
 def test_operators_that_are_to_come():
     with pytest.raises(NotYetSupportedError):
-        _ = ndd.optical_flow
+        _ = ndd.experimental.inputs.Video
     assert "Video" in dir(ndd.readers)
     with pytest.raises(AttributeError):
         _ = ndd.readers.Nonsense

@@ -40,7 +40,8 @@ def assert_same(pairs):
     assert not all(np.array_equal(one, later) for one, later in again)
 
 
-@pytest.mark.parametrize("name", drawing())
+# DALI has `jitter` on the GPU only.
+@pytest.mark.parametrize("name", sorted({*drawing()} - {"jitter"}))
 def test_sets_of_one_call_draw_alike(name):
     theirs = drawn(LIBRARIES["dali"], name)
     assert_same(theirs)

@@ -49,6 +49,7 @@ _CALLS: dict[str, tuple[Sequence[Fed], dict[str, Any]]] = {
     "segmentation.random_object_bbox": ([_MASKS], {"ignore_class": True}),
     "ssd_random_crop": ([_IMAGES, _BOXES, _LABELS], {}),
     **{f"noise.{name}": ([_IMAGES], {}) for name in ("salt_and_pepper", "shot")},
+    "jitter": ([_IMAGES], {}),
     "noise.gaussian": ([_IMAGES], {"stddev": 9.0}),
 }
 
