@@ -15,6 +15,8 @@ def test_every_operator_has_a_case_wherever_it_runs():
     for case in all_cases():
         for device in case.devices:
             on[device].add(case.name)
+    on["cpu"].add("experimental.inputs.video")  # fed while it runs: tests/parity/test_video.py
+    on["gpu"].add("experimental.inputs.video")
     if not HAS_VIDEO:
         for names in on.values():
             names |= {case.name for case in VIDEO}

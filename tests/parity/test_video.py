@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.parity.support import assert_both_raise, run_graph
+from tests.parity.support import LIBRARIES, Output, assert_both_raise, run_graph
 from tests.support.videos import write_video
 
 pytest.importorskip("av")
@@ -230,3 +230,38 @@ def test_what_reading_refuses(files, args):
     if args.get("filenames"):
         args = {**args, "filenames": [names(files)[0]]}
     assert_both_raise(read(**{"sequence_length": 9, **args}))
+
+
+def fed(library, name, batches, batch_size, device="cpu", **args):
+    lib = LIBRARIES[library]
+    pipe = lib.pipeline.Pipeline(
+        batch_size=batch_size, num_threads=1, device_id=None, prefetch_queue_depth=1
+    )
+    with pipe:
+        pipe.set_outputs(lib.fn.experimental.inputs.video(name="in", device=device, **args))
+    pipe.build()
+    for _ in range(2):
+        pipe.feed_input("in", np.fromfile(name, np.uint8)[np.newaxis])
+    return [Output(pipe.run()[0]) for _ in range(batches)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "batch_size", "args"),
+    [
+        (4, 2, {"sequence_length": 6}),
+        (4, 2, {"sequence_length": 6, "last_sequence_policy": "pad"}),
+        (3, 3, {"sequence_length": 4}),
+        (2, 40, {"sequence_length": 1}),
+    ],
+    ids=str,
+)
+def test_videos_that_are_fed(files, batches, batch_size, args):
+    want, got = (
+        fed(library, names(files)[0], batches, batch_size, **args)
+        for library in ("dali", "headrace")
+    )
+    for a, b in zip(want, got, strict=True):
+        assert (a.layout, a.dtype, len(a.samples)) == (b.layout, b.dtype, len(b.samples))
+        for x, y in zip(a.samples, b.samples, strict=True):
+            assert x.shape == y.shape
+            assert np.abs(x.astype(int) - y).max() <= 1

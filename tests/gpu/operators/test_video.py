@@ -62,3 +62,34 @@ def test_bad_samples():
 
     with pytest.raises(errors.BadSampleError, match=r"(?s)cannot be opened.*sample 0"):
         run(graph, 0)
+
+
+def test_a_video_that_is_fed():
+    def frames(device_id, device):
+        @pipeline_def(batch_size=2, num_threads=1, device_id=device_id, prefetch_queue_depth=1)
+        def p():
+            return fn.experimental.inputs.video(name="in", device=device, sequence_length=2)
+
+        pipe = p()
+        pipe.feed_input("in", [np.fromfile(NAMES[0], np.uint8)])
+        return [np.array(s.as_cpu()) for _ in range(2) for s in pipe.run()[0]]
+
+    want, got = frames(None, "cpu"), frames(0, "mixed")
+    assert [len(frames) for frames in want] == [2, 2, 2, 1]
+    for a, b in zip(want, got, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_is_fed_is_one_video():
+    @pipeline_def(batch_size=2, num_threads=1, device_id=None)
+    def p():
+        return fn.experimental.inputs.video(name="in", sequence_length=2)
+
+    pipe = p()
+    with pytest.raises(errors.ShapeError, match="one video at a time"):
+        pipe.feed_input("in", [np.zeros(4, np.uint8)] * 2)
+    with pytest.raises(errors.DataTypeError, match="uint8"):
+        pipe.feed_input("in", [np.zeros(4, np.float32)])
+    pipe.feed_input("in", [np.zeros(4, np.uint8)])
+    with pytest.raises(errors.BadSampleError, match="cannot be opened"):
+        pipe.run()

@@ -99,7 +99,7 @@ class FunctionInstance(OperatorInstance):
 
 def base_of(schema: OpSchema) -> type[OperatorInstance]:
     """Return the base class for the class of operator `schema`."""
-    if schema.fed:
+    if schema.fed and schema.positional:
         return ExternalSourceInstance
     return FunctionInstance if schema.calls_user else OperatorInstance
 

@@ -20,7 +20,8 @@ from headrace.tracebacks import public
 def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
     """The function that adds operator `schema` to the pipeline under definition."""
     if schema.fed:
-        return _finish(external_source_of(schema), schema, module)
+        made = external_source_of if schema.positional else input_of
+        return _finish(made(schema), schema, module)
 
     @public
     def function(*inputs: Any, **arguments: Any) -> Any:
@@ -76,6 +77,22 @@ def external_source_of(schema: OpSchema) -> Callable[..., Any]:
         node = make_node(schema, (), arguments, input_queue=queue)
         queue.name = node.name
         return node.outputs[0] if converted["num_outputs"] is None else list(node.outputs)
+
+    return function
+
+
+def input_of(schema: OpSchema) -> Callable[..., Any]:
+    """The function behind an input that is fed and has no source."""
+    from headrace.operators.external.external_source import make_input_queue
+
+    @public
+    def function(**arguments: Any) -> Any:
+        known = {k: v for k, v in arguments.items() if k not in ("name", "device")}
+        converted, _ = convert_arguments(schema, known, user_line())
+        queue = make_input_queue(converted, arguments.get("name"))
+        node = make_node(schema, (), arguments, input_queue=queue)
+        queue.name = node.name
+        return node.outputs[0]
 
     return function
 

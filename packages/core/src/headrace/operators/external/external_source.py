@@ -171,6 +171,10 @@ _OF_PARALLEL = ("prefetch_queue_depth", "bytes_per_sample_hint")
 
 def make_input_queue(args: dict[str, Any], name: str | None) -> InputQueue:
     """The supply line for a call with the converted arguments `args`."""
+    if "source" not in args:
+        from headrace.operators.video.input_video import VideoInputQueue
+
+        return VideoInputQueue(args)
     source, count = args["source"], args["num_outputs"]
     _check_parallel_only(args)
     if count is not None:
