@@ -96,6 +96,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("experimental.erode", "image.morphology"),
         old("experimental.filter", "image.filter", "filter"),
         old("experimental.inflate", "io.inflate", "decoders.inflate"),
+        Listed("experimental.inputs.video", "video.input_video", dynamic=False),
         Listed("experimental.median_blur", "image.median_blur"),
         old(
             "experimental.peek_image_shape",

@@ -16,10 +16,10 @@ from headrace.errors import (
 from headrace.operators.support.argument_types import BoolArg, IntArg, StringArg
 from headrace.operators.support.external.data import samples_of
 from headrace.operators.support.external.input_queue import (
-    AnyDelivery,
+    AnyOutputBatch,
     Declared,
-    Delivery,
     InputQueue,
+    OutputBatch,
 )
 from headrace.operators.support.operator import SampleOperator, operator
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
@@ -55,7 +55,7 @@ class VideoInputQueue(InputQueue):
         self._begin = 0
 
     def ready(self) -> bool:
-        """Whether a batch can be had now."""
+        """Tell if a batch can be had now."""
         return self._encoded is not None or super().ready()
 
     def clear(self) -> None:
@@ -70,7 +70,7 @@ class VideoInputQueue(InputQueue):
 
     def prepare(
         self, data: Any, layout: str | None = None, cuda_stream: Any = None
-    ) -> list[AnyDelivery]:
+    ) -> list[AnyOutputBatch]:
         """Check a video to be fed: a batch of one."""
         samples = list(samples_of(data, None)[0])
         if len(samples) != 1:
@@ -83,9 +83,9 @@ class VideoInputQueue(InputQueue):
                 f'"{self.name}" takes the bytes of a video, a flat array of uint8, and got '
                 f"{samples[0].dtype} of {samples[0].ndim} dimensions."
             )
-        return [Delivery([samples[0].copy()], None, _BYTES)]
+        return [OutputBatch([samples[0].copy()], None, _BYTES)]
 
-    def collect(self, size: int, iteration: int, epoch: int) -> list[AnyDelivery]:
+    def collect(self, size: int, iteration: int, epoch: int) -> list[AnyOutputBatch]:
         """The next sequences of the video at hand, `size` at most."""
         from headrace.kernels.cpu.video.colors import Colors
         from headrace.kernels.cpu.video.pool import opened
@@ -97,7 +97,7 @@ class VideoInputQueue(InputQueue):
                     "video."
                 )
             (fed,) = self._queue.popleft()
-            assert isinstance(fed, Delivery)
+            assert isinstance(fed, OutputBatch)
             assert fed.samples is not None
             self._encoded, self._begin = fed.samples[0], 0
         sequences: list[np.ndarray] = []
@@ -117,7 +117,7 @@ class VideoInputQueue(InputQueue):
             raise
         if self._begin >= count:
             self._encoded = None
-        return [Delivery(sequences, None, _FRAMES)]
+        return [OutputBatch(sequences, None, _FRAMES)]
 
 
 @operator(
