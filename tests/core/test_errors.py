@@ -33,6 +33,12 @@ def test_memory_that_cannot_be_had():
     assert "allocate" in str(found)
 
 
+def built_with_crop(pipe, arguments):
+    with pipe:
+        pipe.set_outputs(fn.crop(np.ones((3, 3, 1), np.uint8), **arguments))
+    pipe.build()
+
+
 @pytest.mark.parametrize(
     ("arguments", "classes"),
     [
@@ -43,11 +49,9 @@ def test_memory_that_cannot_be_had():
 )
 def test_classes_of_refused_constants(arguments, classes):
     for kind in (*classes, errors.HeadraceError):
-        with (
-            Pipeline(batch_size=1, num_threads=1, device_id=None),
-            pytest.raises(kind, match=next(iter(arguments))),
-        ):
-            fn.crop(np.ones((3, 3, 1), np.uint8), **arguments)
+        pipe = Pipeline(batch_size=1, num_threads=1, device_id=None)
+        with pytest.raises(kind, match=next(iter(arguments))):
+            built_with_crop(pipe, arguments)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from headrace.errors import MisusedArgumentError, SuspectDataWarning, located
+from headrace.errors import MisusedArgumentError, OperatorError, SuspectDataWarning, located
 from headrace.executor.cpu.batch import ShapeStatistics
 from headrace.graph.data_node import DataNode
 from headrace.graph.guards import Term
@@ -183,6 +183,8 @@ def check_constants(nodes: list[OpNode]) -> None:
             cls = class_of(node)
             if cls.check_constants is not Operator.check_constants:
                 cls(node.args, dict.fromkeys(node.tensor_args)).check_constants()  # type: ignore[arg-type]
+        except OperatorError:  # of `class_of`, which says where
+            raise
         except Exception as error:
             raise located(error, node.where()) from error
 

@@ -147,7 +147,9 @@ class Join(SampleOperator):
         ),
         Arg("axis_name", StringArg, None, "The same axis by its letter in the input's layout."),
     ),
-    rules=(at_most_one("axis", "axis_name"),),
+    rules=(
+        at_most_one("axis", "axis_name", said="`axis` and `axis_name` cannot be used together."),
+    ),
     output_docs=("The joined data, in the layout of the first input.",),
     variadic=True,
 )
