@@ -258,8 +258,9 @@ class EmulatedRuntime:
         """Forget it; no queued work may name it any more."""
         self._free(address, "registered")
 
-    def _free(self, address: int, kind: str) -> None:
-        with LOCK:
+    # At the interpreter's end a finalizer may come here after the module's names are gone.
+    def _free(self, address: int, kind: str, _lock: threading.RLock = LOCK) -> None:
+        with _lock:
             try:
                 for stream in self._streams.values():
                     for work in stream.work:

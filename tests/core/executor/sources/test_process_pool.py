@@ -195,6 +195,13 @@ def test_a_worker_that_is_stopped():
 def test_a_source_that_hangs(monkeypatch):
     monkeypatch.setattr(process_pool, "_ASKS_AFTER_SECONDS", 0.1)
     monkeypatch.setattr(process_pool, "_WARN_AFTER_SECONDS", 1.0)
+    hear = process_pool.ProcessPool._hear
+
+    def warn_first(pool, awaited, report):
+        pool._timeout = 3.0 if pool._warned else 1000.0  # a busy machine may be late with both
+        hear(pool, awaited, report)
+
+    monkeypatch.setattr(process_pool.ProcessPool, "_hear", warn_first)
     pipe = pipeline(sources.hanging, batch=False, options={"py_worker_timeout_seconds": 3.0})
     with (
         pytest.warns(RuntimeWarning, match="has not returned for") as warned,

@@ -74,6 +74,7 @@ _DTYPES = data_types("FLOAT INT8 UINT8 INT16 UINT16 INT32 UINT32")
             "range: floating point numbers are loudness from -1 to 1, the largest integer is 1, "
             "and silence is 0, or the middle of the range of unsigned types.",
             choices=_DTYPES,
+            said="Unsupported output type: {}",
         ),
     ),
     rules=(together("in_rate", "out_rate"), exactly_one("in_rate out_rate", "scale", "out_length")),

@@ -57,6 +57,7 @@ former.
         Arg(
             *("bbox_layout", LayoutArg, "xyXY", "Meaning of the numbers of a box."),
             choices=("xyXY", "xyWH"),
+            said="Unknown bbox_layout: {}. Supported layouts are: xyWH, xyXY",
         ),
         Arg(
             "bbox_normalized",
@@ -80,6 +81,7 @@ former.
             'Extents of a rotated box: those of its outline ("expand"), its own ("fixed", with '
             'width and height exchanged where it lies down), or what is between ("halfway").',
             choices=tuple(_MODES),
+            said=f"Unknown mode: {{}}. Supported modes are: {', '.join(_MODES)}",
         ),
         Arg(
             "remove_threshold",

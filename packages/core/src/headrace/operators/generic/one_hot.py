@@ -57,6 +57,7 @@ _TYPES = data_types("UINT8 UINT16 UINT32 UINT64 INT8 INT16 INT32 INT64 FLOAT FLO
         Arg(
             *("dtype", DataTypeArg, DALIDataType.FLOAT, "Element type of the output."),
             choices=_TYPES,
+            said="Unsupported output type: {}",
             late=True,
         ),
         Arg("on_value", FloatArg, 1.0, "Value for the class of a label."),

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from headrace.errors import ArgumentChoiceError, ArgumentValueError
+from headrace.errors import ArgumentValueError
 from headrace.kernels.cpu import morphology as _cpu
 from headrace.kernels.gpu import morphology as _gpu
 from headrace.operators.support.argument_types import IntArg, IntListArg, StringArg
@@ -60,6 +60,8 @@ _DECLARED: dict[str, Any] = {
             "constant",
             f"What is outside of the image: {', '.join(_BORDERS)}. The first of these leaves it "
             "out of the window.",
+            choices=_BORDERS,
+            said="Invalid border_mode argument: {}",
         ),
     ),
     "output_docs": ("The images, in the layout of the input.",),
@@ -77,11 +79,6 @@ class _Morphology(SampleOperator):
         args = self.args
         if args.iterations < 1:
             raise ArgumentValueError(f"`iterations` must be at least 1, got {args.iterations}.")
-        if args.border_mode not in _BORDERS:
-            raise ArgumentChoiceError(
-                f'Invalid border_mode argument: "{args.border_mode}". It may be '
-                f"{', '.join(_BORDERS)}."
-            )
 
     def infer(self, images: Spec) -> Spec:
         layout = images.layout or {2: "HW", 3: "HWC"}.get(images.ndim or 0, "")

@@ -87,6 +87,7 @@ _MOST_CHANNELS = 4
             "corner",
             "Where coordinates are (0, 0): in the corner or the centre of the first pixel.",
             choices=("corner", "center"),
+            said="Invalid pixel_origin argument: {}",
         ),
         Arg(
             "interp_type",
@@ -94,6 +95,7 @@ _MOST_CHANNELS = 4
             DALIInterpType.INTERP_LINEAR,
             "How values between pixels come about.",
             choices=tuple(_INTERPOLATIONS),
+            said="Unknown interpolation type: {}",
         ),
         Arg(
             "border_mode",
@@ -101,6 +103,7 @@ _MOST_CHANNELS = 4
             "constant",
             "What is outside of the image.",
             choices=_BORDERS,
+            said="Invalid border_mode argument: {}",
         ),
         Arg(
             "fill_value",

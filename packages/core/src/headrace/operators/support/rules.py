@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from headrace.errors import ArgumentChoiceError, MissingArgumentError, MisusedArgumentError
@@ -81,13 +82,16 @@ def needs(*names: str, said: str = "") -> Rule:
 def check_choice(arg: Arg, value: Any, place: str = "") -> None:
     """Raise `ArgumentChoiceError`, which begins with `place`, if `arg` may not have `value`."""
     if arg.choices and value is not None and value not in arg.choices:
-        real = arg.type is DataTypeArg
-        allowed = ", ".join(c.name if real else repr(c) for c in arg.choices)
-        hint = " Use `fn.cast` for other types." if real else ""
-        shown = value.name if real else repr(value)
+        allowed = ", ".join(map(_shown, arg.choices))
+        hint = " Use `fn.cast` for other types." if arg.type is DataTypeArg else ""
+        said = arg.said and arg.said.format(getattr(value, "name", value)) + ". "
         raise ArgumentChoiceError(
-            f"{place}`{arg.name}` is {shown}, which is not one of {allowed}.{hint}"
+            f"{place}{said}`{arg.name}` is {_shown(value)}, which is not one of {allowed}.{hint}"
         )
+
+
+def _shown(value: Any) -> str:
+    return value.name if isinstance(value, Enum) else repr(value)
 
 
 def check_required(

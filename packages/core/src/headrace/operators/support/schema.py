@@ -67,6 +67,8 @@ class Arg:
     """The only values; others are refused when the pipeline is built, or `late`."""
     late: bool = False
     """Other values than `choices` are refused with the first data, as in DALI."""
+    said: str = ""
+    """Said in front where a value is none of `choices`: the words of DALI, ``{}`` the value."""
     hint: bool = False
     """Tunes memory or scheduling in DALI; it never changes a result and Headrace needs no such
     hint.
