@@ -12,7 +12,7 @@ import pytest
 
 ELSEWHERE = "See `|[Pp]arameters are those of|^To come:"
 """What a docstring says whose parameters are explained in another one."""
-TOOLS = Path(__file__).parents[2] / "tools"
+TOOLS = Path(__file__).parents[2] / "tools/website"
 
 pytest.importorskip("jax")
 pytest.importorskip("torch")
