@@ -116,10 +116,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         ``HEADRACE_WORKERS`` decides, and else the engine: processes from two threads and
         processors on, where all operators are the library's. Given here, ``"processes"`` call the
         functions of `fn.python_function`, too, where these can be pickled.
-    random_numbers : {"headrace", "dali"}, optional
-        Numbers that random operators draw: those of Headrace, or those that DALI draws for the
-        same seeds, for comparisons with it. ``HEADRACE_RANDOM_NUMBERS`` decides where it is not
-        given, and Headrace's are the default.
+    random_numbers : {"dali"}, optional
+        Random operators draw the numbers that DALI draws for the same seeds, given or not.
     profile : path or headrace.profiling.Profile, optional
         Record what the pipeline spends its time on, and when it ends, write a page of HTML to this
         path, and a timeline beside it; see `headrace.profile`.
