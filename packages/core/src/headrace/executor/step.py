@@ -56,6 +56,9 @@ class Step:
     """True if samples go through `function` several at a time."""
     takes_lazy: bool = False
     """True if it takes lists of lazy values."""
+    light_function: Callable[..., Any] | None = None
+    """The function for several samples of few bytes, where samples go through `function` one by
+    one."""
     read: tuple[bool, ...] = ()
     """Of each output, True if it is read."""
     is_lazy: bool = False
