@@ -57,7 +57,8 @@ def test_plugins_that_are_not_installed(name, monkeypatch):
     assert importlib.util.find_spec(name) is None
 
 
-@pytest.mark.parametrize("name", PLUGINS)
+# Ray is in an environment of its own.
+@pytest.mark.parametrize("name", [name for name in PLUGINS if name != "headrace.plugin.ray"])
 def test_plugins_that_are_installed_are_found_first(name):
     spec = importlib.util.find_spec(name)
     assert spec is not None

@@ -29,12 +29,14 @@ DISTRIBUTIONS = {
     "jax-plugin": "headrace_jax",
     "tf-plugin": "headrace_tf",
     "squirrel-source": "headrace_squirrel",
+    "ray-plugin": "headrace_ray",
 }
 LEAF = {
     "headrace_torch": ("headrace/plugin/pytorch/", "headrace/experimental/torchvision/"),
     "headrace_jax": ("headrace/plugin/jax/",),
     "headrace_tf": ("headrace/plugin/tf/",),
     "headrace_squirrel": ("headrace/plugin/squirrel/",),
+    "headrace_ray": ("headrace/plugin/ray/",),
 }
 
 

@@ -30,6 +30,7 @@ PLUGINS = {
     "headrace.experimental.torchvision": ("headrace-torch", "torchvision's transforms"),
     "headrace.plugin.jax": ("headrace-jax", "JAX and Flax iterators"),
     "headrace.plugin.pytorch": ("headrace-torch", "PyTorch iterators"),
+    "headrace.plugin.ray": ("headrace-ray", "pipelines on a Ray cluster"),
     "headrace.plugin.squirrel": ("headrace-squirrel", "Squirrel data sets as sources"),
     "headrace.plugin.tf": ("headrace-tf", "TensorFlow datasets"),
 }

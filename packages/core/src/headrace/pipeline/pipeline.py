@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import os
 
     from headrace.executor.checkpoint import PipelineCheckpoint
+    from headrace.executor.elsewhere import Elsewhere
     from headrace.executor.executor import Executor
     from headrace.pipeline.engine import Batch
     from headrace.profiling.profile import Profile
@@ -174,6 +175,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         self._source_workers = SourceWorkers(self._settings)
         self._engine: Engine | None = None
         """Engine it runs on, once it is built."""
+        self._elsewhere: Elsewhere | None = None
+        """Other processes or machines to carry samples; set before it is built."""
         self._in_use: deque[tuple[Batch, ...]] = deque()
         """Outputs that were shared and not released, oldest first."""
 
@@ -274,6 +277,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
             outputs,
             self._source_workers,
             reads_ahead=type(self).iter_setup is Pipeline.iter_setup,
+            elsewhere=self._elsewhere,
         )
 
     def _built(self) -> Engine:
