@@ -1,6 +1,6 @@
 """Parallel external sources: what a second worker brings, and what handing over a batch costs.
 
-    hatch run bench:sources
+    hatch run bench:parallel-sources
 
 Every figure is the best of several rounds, in which the cases take turns: other programs that get
 in the way of one round are not in the way of all.

@@ -64,6 +64,12 @@ def test_links_lead_somewhere():
     assert not broken
 
 
+def test_columns(run_page):
+    names = run_page("columns.md")
+    assert names["images"].shape() == [(8, 8, 3)] * 5
+    assert names["labels"].as_array().tolist() == [0, 1, 2, 3, 4]
+
+
 def test_profiling(run_page, tmp_path, capsys):
     names = run_page("profiling.md")
     assert "fn.resize" in (tmp_path / "profile.html").read_text()

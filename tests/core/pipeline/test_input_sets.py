@@ -40,12 +40,13 @@ def assert_alike(found, expected):
 
 
 @pytest.mark.parametrize("settings", [{}, {"debug": True}, {"workers": "processes"}])
-def test_wherever_they_run(settings):
-    expected = batches(definition())
+@pytest.mark.parametrize("numbers", ["headrace", "dali"])
+def test_wherever_they_run(settings, numbers):
+    expected = batches(definition(random_numbers=numbers))
     for first, second, image, mask in expected:
         np.testing.assert_array_equal(first, second)
         np.testing.assert_array_equal(image, mask)
-    assert_alike(batches(definition(**settings)), expected)
+    assert_alike(batches(definition(random_numbers=numbers, **settings)), expected)
 
 
 def test_without_a_seed():

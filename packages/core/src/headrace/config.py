@@ -104,6 +104,14 @@ WORKERS = Switch(
     "processes where there are two threads and processors or more, and nothing forbids them.",
 )
 
+RANDOM_NUMBERS = Switch(
+    "HEADRACE_RANDOM_NUMBERS",
+    "headrace",
+    ("headrace", "dali"),
+    "Whose numbers random operators draw in pipelines that are made without `random_numbers`: "
+    "`dali` gives the numbers that DALI draws for the same seed.",
+)
+
 GPU = Switch(
     "HEADRACE_GPU",
     "auto",
@@ -111,7 +119,7 @@ GPU = Switch(
     "`never` runs programs that were written for a GPU on the CPU.",
 )
 
-SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, GPU, WORKERS)
+SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, GPU, WORKERS, RANDOM_NUMBERS)
 
 
 AFFINITY_MASKS = ("HEADRACE_AFFINITY_MASK", "DALI_AFFINITY_MASK")

@@ -48,7 +48,6 @@ _PLUGINS = {
     "jax": ("JAX", "headrace-jax"),
     "tensorflow": ("TensorFlow", "headrace-tf"),
     "squirrel-core": ("Squirrel", "headrace-squirrel"),
-    "ray": ("Ray", "headrace-ray"),
 }
 
 

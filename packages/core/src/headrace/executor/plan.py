@@ -9,7 +9,7 @@ decoders), which thus runs ahead of ``"gpu"``, the stream of everything else.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -199,6 +199,7 @@ def make_plan(
     outputs: list[DataNode],
     seeds: dict[int, int],
     parsers: Mapping[int, int] = MappingProxyType({}),
+    apart: Collection[int] = (),
     bytes_per_sample: int = 0,
 ) -> Plan:
     """Divide a graph, whose nodes are in topological order, into a plan. `seeds` and `parsers` are
@@ -229,7 +230,7 @@ def make_plan(
     ready: dict[int, int] = {}  # register -> first stage in which it can be read
     written: dict[int, int] = {}  # register -> stage that writes it; -1: fed
     stages: list[Stage] = [Stage(0)]
-    for device, group in _phases(nodes):
+    for device, group in _phases(nodes, apart):
         first = len(stages) if device != "cpu" or stages[-1].device != "cpu" else len(stages) - 1
         for node in group:
             reads = [register(e) for e in node.sources]
@@ -324,20 +325,21 @@ def _guards(edges: list[DataNode]) -> list[Term]:
     return [term for edge in edges if edge.source is not None for term in edge.source.guard]
 
 
-def _phases(nodes: list[OpNode]) -> list[tuple[str, list[OpNode]]]:
+def _phases(nodes: list[OpNode], apart: Collection[int]) -> list[tuple[str, list[OpNode]]]:
     """Groups of nodes of one device that can run one after the other, in topological order.
 
     The CPU does everything as soon as it can. What the GPU does waits for other work of its stream
-    as long as no other node waits for it, so that there are few groups.
+    as long as no other node waits for it, so that there are few groups. What reads the nodes
+    `apart` is in a later one.
     """
     level: dict[int, int] = {}
     for node in nodes:
-        device = device_of(node)
-        found = 0
+        found = int(bool(apart) and node.device == "cpu" and id(node) not in apart)
         for edge in node.sources:
             source = edge.source
             assert source is not None
-            found = max(found, level[id(source)] + _waits(node, source))
+            waits = _waits(node, source) or id(source) in apart
+            found = max(found, level[id(source)] + waits)
         level[id(node)] = found
     last: dict[str, int] = {}
     for node in nodes:

@@ -43,6 +43,10 @@ class OpenReaders:
         """By ``id(node)``, how much the parser of a reader is handed, where it has one."""
         return {k: len(r.parser_inputs()) for k, r in self.by_node.items() if r.parses}
 
+    def apart(self) -> set[int]:
+        """The ``id(node)`` of readers whose entries are brought in in a stage of its own."""
+        return {k for k, r in self.by_node.items() if r.index.reads_apart}
+
     def meta(self, name: str | None = None) -> dict[str, Any]:
         """Sizes and shards of reader `name`, or of all readers by name."""
         named = {node.name: self.by_node[id(node)].meta() for node in self.nodes}

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     import os
 
     from headrace.executor.checkpoint import PipelineCheckpoint
-    from headrace.executor.elsewhere import Elsewhere
     from headrace.executor.executor import Executor
     from headrace.pipeline.engine import Batch
     from headrace.profiling.profile import Profile
@@ -117,8 +116,10 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         ``HEADRACE_WORKERS`` decides, and else the engine: processes from two threads and
         processors on, where all operators are the library's. Given here, ``"processes"`` call the
         functions of `fn.python_function`, too, where these can be pickled.
-    random_numbers : {"dali"}, optional
-        Random operators draw the numbers that DALI draws for the same seeds, given or not.
+    random_numbers : {"headrace", "dali"}, optional
+        Numbers that random operators draw: those of Headrace, or those that DALI draws for the
+        same seeds, for comparisons with it. ``HEADRACE_RANDOM_NUMBERS`` decides where it is not
+        given, and Headrace's are the default.
     profile : path or headrace.profiling.Profile, optional
         Record what the pipeline spends its time on, and when it ends, write a page of HTML to this
         path, and a timeline beside it; see `headrace.profile`.
@@ -175,8 +176,6 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         self._source_workers = SourceWorkers(self._settings)
         self._engine: Engine | None = None
         """Engine it runs on, once it is built."""
-        self._elsewhere: Elsewhere | None = None
-        """Other processes or machines to carry samples; set before it is built."""
         self._in_use: deque[tuple[Batch, ...]] = deque()
         """Outputs that were shared and not released, oldest first."""
 
@@ -277,7 +276,6 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
             outputs,
             self._source_workers,
             reads_ahead=type(self).iter_setup is Pipeline.iter_setup,
-            elsewhere=self._elsewhere,
         )
 
     def _built(self) -> Engine:

@@ -122,6 +122,8 @@ class Program:
             len(self.steps) == 1 and self.steps[0].is_reader and not (self.batch_steps or self.late)
         )
         """True if the program only reads samples."""
+        self.reads_apart = any(s.is_reader and s.op.index.reads_apart for s in self.steps)
+        """True if it reads what threads of this process are to bring in."""
         self.has_work = bool(self.steps or self.batch_steps or self.late)
         """True if there is more than draws and constants for whole batches."""
         self.concurrency = Concurrency(
@@ -166,8 +168,6 @@ class Program:
         chunked = isinstance(op, SampleOperator) and op.chunked
         function = op.cpu_chunk if chunked else op.cpu
         step = self._maker.step(node, op, specs, function, chunked=chunked)
-        if isinstance(op, SampleOperator) and op.chunks_light and not chunked:
-            step.light_function = op.cpu_chunk
         reduced = self.plan.reduced.get(id(node))
         if reduced is not None:
             step.function, step.inputs = op.apply, (*step.inputs, *reduced)

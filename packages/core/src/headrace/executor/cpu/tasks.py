@@ -206,7 +206,8 @@ class CpuTasks:
 
     def _is_carried_elsewhere(self, program: Program) -> bool:
         """Return True if worker processes carry the samples of a program."""
-        return self._processes is not None and not (program.is_light and self._plan.streams)
+        here = program.reads_apart or (program.is_light and self._plan.streams)
+        return self._processes is not None and not here
 
     def end(self, run: ChunkRun, following: ChunkRun | None) -> None:
         """Record the results of a chunk; the thread waits for `following` next, if any."""

@@ -282,7 +282,9 @@ class Reader(Operator):
         refill
             They replace bad samples of a batch that was drawn before.
         """
-        return self._order.draw(count, refill=refill)
+        drawn = self._order.draw(count, refill=refill)
+        self.index.expect(drawn)
+        return drawn
 
     def before(self, entry: int) -> int:
         """The entry to try in place of one that turned out to be bad."""

@@ -108,6 +108,12 @@ class Index:
     """True if entries without a byte are samples."""
     own_sources = False
     """True if pieces are identified by their source: `piece_sources`."""
+    reads_apart = False
+    """True if entries are brought in by threads of this process in a stage of its own, as what is
+    read for one is kept for others.
+    """
+    lends = False
+    """True if pieces may be views of memory that others use, too, and that nobody may write to."""
     local: FileExtents | None = None
     """The extents, if all are in local files that can be read without the interpreter."""
 
@@ -158,6 +164,9 @@ class Index:
     def known_bytes(self, numbers: np.ndarray) -> int:
         """Bytes of memory that pieces take, each at a multiple of 64 bytes; -1 if unknown."""
         return -1
+
+    def expect(self, entries: Sequence[int]) -> None:
+        """Take note that entries were drawn, and will be wanted soon."""
 
     def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
         """The pieces of several entries where not all are in local files, in memory of `empty`.

@@ -381,3 +381,18 @@ def _to_python(pattern: str) -> str:
     """A POSIX pattern in Python's notation, which has ``[!...]`` only and no backslash."""
     pattern = re.sub(r"\\(.)", lambda m: f"[{m[1]}]" if m[1] not in "^!" else m[1], pattern)
     return pattern.replace("[^", "[!")
+
+
+def within(path: str, ending: str) -> list[str]:
+    """The files in a folder, at any depth, whose names end so, sorted; else `path` itself."""
+    is_folder = os.path.isdir(path.removeprefix("file://"))
+    if is_remote(path) and not path.endswith(ending):
+        system, inside = file_system(path)
+        is_folder = system.isdir(inside)
+    if not is_folder:
+        return [path]
+    pattern = f"{glob.escape(path.rstrip('/'))}/**/*{ending}"
+    matches = _glob(pattern)
+    if not matches:
+        raise ArgumentValueError(f"The folder {path!r} has no files whose names end in {ending!r}.")
+    return matches
