@@ -16,7 +16,7 @@ from pathlib import Path
 from generated import ROOT, write_or_check
 from headrace.operators.support.docs import devices_with_code
 from headrace.operators.support.registry import all_schemas
-from headrace.to_come import DOCUMENTS, MODULES, NO_COUNTERPART, PLUGINS, PRIVATE_NAMES
+from headrace.to_come import DOCUMENTS, NO_COUNTERPART, PLUGINS, PRIVATE_NAMES
 from website.operator_pages import is_private, public_schemas
 
 DOCS = ROOT / "docs"
@@ -120,20 +120,12 @@ def to_come() -> str:
     lines = [
         _HEAD,
         "",
-        "# To come, besides operators",
+        "# Modules of DALI, and where they are",
         "",
         "[Support matrix](support-matrix.md): operators, and their arguments, that are to come.",
         "",
-        "| to come | what it is | meanwhile |",
-        "|---|---|---|",
-    ]
-    for name, absent in MODULES.items():
-        lines.append(f"| `{name}` | {absent.what} | {_linked(absent.instead)} |")
-    lines += [
-        "",
         "Using them raises `headrace.errors.NotYetSupportedError`, a `NotImplementedError`.",
-        "For modules, and those below them, it is `ModuleNotReleasedError`, a",
-        "`ModuleNotFoundError` as well.",
+        "For modules of operators it is `ModuleNotReleasedError`, a `ModuleNotFoundError` as well.",
         "",
         "## Modules in distributions of their own",
         "",
@@ -174,11 +166,6 @@ def _private_names() -> str:
     )
 
 
-def compact_to_come() -> str:
-    """The same in a line each, for the README."""
-    return "\n".join(f"- `{name}`: {a.what}" for name, a in MODULES.items())
-
-
 def _linked(text: str) -> str:
     """Markdown, with addresses of documents as links beside this one."""
     return re.sub(rf"{re.escape(DOCUMENTS)}/([\w-]+\.md)", r"[\1](\1)", text)
@@ -189,14 +176,12 @@ def readme() -> dict[Path, str]:
     if not README.exists():
         return {}
     text = README.read_text()
-    for name, part in (("support-matrix", compact_matrix()), ("to-come", compact_to_come())):
-        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-        head, found, rest = text.partition(start)
-        _, closed, tail = rest.partition(end)
-        if not found or not closed:
-            raise SystemExit(f"README.md has no pair of markers {start} ... {end}.")
-        text = f"{head}{start}\n{part}\n{end}{tail}"
-    return {README: text}
+    start, end = "<!-- support-matrix -->", "<!-- /support-matrix -->"
+    head, found, rest = text.partition(start)
+    _, closed, tail = rest.partition(end)
+    if not found or not closed:
+        raise SystemExit(f"README.md has no pair of markers {start} ... {end}.")
+    return {README: f"{head}{start}\n{compact_matrix()}\n{end}{tail}"}
 
 
 def main() -> int:

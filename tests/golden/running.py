@@ -22,7 +22,6 @@ MODES: dict[str, dict[str, Any]] = {
     "threads": {"num_threads": 4},
     "processes": {"num_threads": 2, "workers": "processes"},
     "sequences": {"num_threads": 2},
-    "DALI's numbers": {"num_threads": 2, "random_numbers": "dali"},
     "dynamic": {},
 }
 """Ways to run a case, and options of the pipelines that do."""
@@ -46,8 +45,6 @@ def run(
 ) -> Iterator[tuple[str, Outputs | str]]:
     """For each case that runs so its key and what comes out; the error where that is one."""
     found = [c for c in cases if device in c.devices]
-    if mode == "DALI's numbers":
-        found = [c for c in found if c.schema.random]
     if mode == "sequences":
         # A case keeps its key.
         found = [replace(s, key_of=c.key) for c in found if (s := c.as_sequence()) is not None]
@@ -87,7 +84,7 @@ def _or_error(function: Callable[[], Any]) -> Any:
 
 
 def _in_pipeline(cases: list[Case], device: str, mode: str, root: str) -> list[Outputs]:
-    options = {"workers": "threads", "random_numbers": None} | MODES[mode]
+    options = {"workers": "threads"} | MODES[mode]
     pipe = Pipeline(cases[0].size, device_id=0 if device == "gpu" else None, seed=SEED, **options)
     counts = []
     outputs: list[Any] = []

@@ -11,10 +11,9 @@ from tests.support.drawing import BATCH, draw_twice, drawing
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-@pytest.mark.parametrize("numbers", ["headrace", "dali"])
 @pytest.mark.parametrize("name", drawing("gpu"))
-def test_sets_of_one_call_draw_alike(name, numbers):
-    pipe = headrace.Pipeline(BATCH, 2, 0, seed=7, random_numbers=numbers)
+def test_sets_of_one_call_draw_alike(name):
+    pipe = headrace.Pipeline(BATCH, 2, 0, seed=7)
     with pipe:
         outputs = draw_twice(headrace, name, device="gpu")
         pipe.set_outputs(*(node for pair in outputs for node in pair))

@@ -29,12 +29,14 @@ DISTRIBUTIONS = {
     "jax-plugin": "headrace_jax",
     "tf-plugin": "headrace_tf",
     "squirrel-source": "headrace_squirrel",
+    "ray-plugin": "headrace_ray",
 }
 LEAF = {
-    "headrace_torch": "headrace/plugin/pytorch/",
-    "headrace_jax": "headrace/plugin/jax/",
-    "headrace_tf": "headrace/plugin/tf/",
-    "headrace_squirrel": "headrace/plugin/squirrel/",
+    "headrace_torch": ("headrace/plugin/pytorch/", "headrace/experimental/torchvision/"),
+    "headrace_jax": ("headrace/plugin/jax/",),
+    "headrace_tf": ("headrace/plugin/tf/",),
+    "headrace_squirrel": ("headrace/plugin/squirrel/",),
+    "headrace_ray": ("headrace/plugin/ray/",),
 }
 
 
@@ -92,9 +94,9 @@ class TestContents:
     def test_wheel_brings_its_own_folder_only(self, dist, name):
         names = zipfile.ZipFile(wheel_of(dist, name)).namelist()
         files = [n for n in names if ".dist-info/" not in n]
-        assert all(n.startswith(LEAF.get(name, "headrace/")) for n in files)
-        assert f"{LEAF.get(name, 'headrace/')}__init__.py" in files
-        assert f"{LEAF.get(name, 'headrace/')}py.typed" in files
+        folders = LEAF.get(name, ("headrace/",))
+        assert all(n.startswith(folders) for n in files)
+        assert {f"{f}{n}" for f in folders for n in ("__init__.py", "py.typed")} <= {*files}
         assert all(n.endswith((".py", ".pyi", "py.typed", ".cu", ".cuh")) for n in files)
 
     def test_wheel_and_sdist_bring_licence_and_readme(self, dist, name):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from headrace.executor.planning import Planner
+from headrace.kernels.cpu.philox_state import DrawSeed
 from headrace.operators.support.contexts import SampleContext
 from headrace.operators.support.lazy_value import LazyValue
 from headrace.operators.support.planning import Samples
@@ -18,13 +19,18 @@ _MOST_OUTPUTS = 8
 _DALI_OF = {np.dtype(to_numpy_type(t)): t for t in list(DALIDataType)[1:13]}
 
 
+def draw_seed(seed: int) -> DrawSeed:
+    """What a pipeline makes of the seed of an operator."""
+    return seed if isinstance(seed, DrawSeed) else DrawSeed.of_pipeline(seed, 8)
+
+
 class PlainContext(SampleContext):
     """One whose memory is ordinary NumPy memory, outside of any graph."""
 
     def __init__(self, args: Any, index: int = 0, seed: int = 0) -> None:
         arena: Any = np  # has `empty`
         node: Any = None
-        super().__init__(node, args, arena, seed, [None] * _MOST_OUTPUTS, (index,))
+        super().__init__(node, args, arena, draw_seed(seed), [None] * _MOST_OUTPUTS, (index,))
 
     def located(self, error: Exception) -> Exception:
         return error

@@ -37,7 +37,7 @@ def test_back_and_forth(iteration: int, sources, state) -> None:
 def test_small_and_readable() -> None:
     data = example().packed()
     assert len(data) < 300
-    assert data.startswith(b'{"headrace checkpoint": 2, "written by": "')
+    assert data.startswith(b'{"headrace checkpoint": 3, "written by": "')
     assert data == example().packed()
 
 
@@ -70,8 +70,8 @@ def test_damage_is_found(data: st.DataObject) -> None:
         (pickle.dumps({"a": 1}), "no checkpoint of Headrace"),
         (example().packed()[:-20], "cannot be read to the end"),
         (example().packed().replace(b'"epoch":3', b'"epoch":4'), "checksum"),
-        (b'{"headrace checkpoint": 1}', "checksum"),
-        (b'{"headrace checkpoint": 1, "state": [], "checksum": 223132457}', "checksum|damaged"),
+        (b'{"headrace checkpoint": 3}', "checksum"),
+        (b'{"headrace checkpoint": 3, "state": [], "checksum": 223132457}', "checksum|damaged"),
     ],
 )
 def test_what_is_no_checkpoint(data: bytes, what: str) -> None:
@@ -80,11 +80,12 @@ def test_what_is_no_checkpoint(data: bytes, what: str) -> None:
 
 
 def test_other_versions() -> None:
-    mark = b'checkpoint": 2'
-    older, newer = (example().packed().replace(mark, mark[:-1] + k) for k in (b"1", b"3"))
-    assert PipelineCheckpoint.unpacked(older) == example()
-    with pytest.raises(CheckpointError, match=rf"format 3.*Headrace {__version__}.*format 2"):
-        PipelineCheckpoint.unpacked(newer)
+    mark = b'checkpoint": 3'
+    for other in (1, 2, 4):
+        data = example().packed().replace(mark, mark[:-1] + b"%d" % other)
+        message = rf"format {other}.*Headrace {__version__}.*format 3"
+        with pytest.raises(CheckpointError, match=message):
+            PipelineCheckpoint.unpacked(data)
 
 
 @pytest.mark.parametrize("value", [1, None, 1.5, ["a"], object()])

@@ -17,7 +17,7 @@ from headrace.tensors.rows import Rows
 from headrace.types import storage_dtype
 from tests.support.gpu.prepared import Prepared
 from tests.support.gpu.session import GpuSession, gpu_session
-from tests.support.run_operator import PlainContext, call
+from tests.support.run_operator import PlainContext, call, draw_seed
 
 Batch = list[np.ndarray]
 
@@ -85,7 +85,7 @@ def run_gpu_operator(
             prepared.tensors,
             session.queue,
             range(prepared.size),
-            seed,
+            draw_seed(seed),
             iteration,
             sources,
         )
@@ -167,7 +167,7 @@ class _BatchContext(PlanContext):
 
     def __init__(self, prepared: Prepared, seed: int, iteration: int) -> None:
         places = range(prepared.size)
-        super().__init__(prepared.constants, prepared.tensors, places, seed, iteration)
+        super().__init__(prepared.constants, prepared.tensors, places, draw_seed(seed), iteration)
 
     def empty(self, index: int, shape: tuple[int, ...], dtype: Any, output: int = 0) -> np.ndarray:
         return np.empty(shape, dtype)

@@ -104,14 +104,6 @@ WORKERS = Switch(
     "processes where there are two threads and processors or more, and nothing forbids them.",
 )
 
-RANDOM_NUMBERS = Switch(
-    "HEADRACE_RANDOM_NUMBERS",
-    "headrace",
-    ("headrace", "dali"),
-    "Whose numbers random operators draw in pipelines that are made without `random_numbers`: "
-    "`dali` gives the numbers that DALI draws for the same seed.",
-)
-
 GPU = Switch(
     "HEADRACE_GPU",
     "auto",
@@ -119,7 +111,7 @@ GPU = Switch(
     "`never` runs programs that were written for a GPU on the CPU.",
 )
 
-SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, GPU, WORKERS, RANDOM_NUMBERS)
+SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, GPU, WORKERS)
 
 
 AFFINITY_MASKS = ("HEADRACE_AFFINITY_MASK", "DALI_AFFINITY_MASK")

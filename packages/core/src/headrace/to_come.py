@@ -27,20 +27,14 @@ class MissingFeature(NamedTuple):
 
 
 PLUGINS = {
+    "headrace.experimental.torchvision": ("headrace-torch", "torchvision's transforms"),
     "headrace.plugin.jax": ("headrace-jax", "JAX and Flax iterators"),
     "headrace.plugin.pytorch": ("headrace-torch", "PyTorch iterators"),
+    "headrace.plugin.ray": ("headrace-ray", "pipelines on a Ray cluster"),
     "headrace.plugin.squirrel": ("headrace-squirrel", "Squirrel data sets as sources"),
     "headrace.plugin.tf": ("headrace-tf", "TensorFlow datasets"),
 }
 """Modules that distributions of their own bring: their names, and what is in them."""
-
-MODULES = {
-    "headrace.experimental.torchvision": MissingFeature(
-        "transforms with the interface of torchvision",
-        "The operators below `fn` and dynamic mode do the same work.",
-    ),
-}
-"""Modules that are to come; those below them come with them."""
 
 _COMPILED = (
     "It is a part of DALI's compiled library. `headrace.backend` and `headrace.tensors` have the "
@@ -159,7 +153,7 @@ def missing_module(name: str) -> MissingModuleError | None:
             f"See {DOCUMENTS}/to-come.md",
             name=name,
         )
-    absent = MODULES.get(name) or _operators_to_come(name)
+    absent = _operators_to_come(name)
     if absent is None:
         return None
     return ModuleNotReleasedError(_text(name, absent), name=name)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from headrace.kernels.cpu.philox_draws import words_around
 from headrace.kernels.cpu.philox_state import DrawSeed, PhiloxState, words_of
 from headrace.kernels.cpu.random import (
     fill_bernoulli,
@@ -34,9 +35,10 @@ KNOWN_ANSWERS = [
 
 @pytest.mark.parametrize(("counter", "key", "words"), KNOWN_ANSWERS)
 def test_known_answers(counter, key, words):
-    from headrace.kernels.cpu.philox import block
-
-    assert tuple(int(w) for w in block(*counter, *key)) == words
+    low, high, key = (a | b << 32 for a, b in (counter[:2], counter[2:], key))
+    assert tuple(words_of(PhiloxState(key, high, low), 1)) == words
+    state = [np.uint64(v) for v in (key, high, low, 0)]
+    assert tuple(int(w) for w in words_around(*state)) == words
 
 
 FILLS = {
@@ -50,10 +52,14 @@ FILLS = {
 }
 
 
+def of(seed):
+    return DrawSeed.of_pipeline(seed, 8)
+
+
 def drawn(name, samples, count, seed=7, iteration=3, first=0):
     dtype, fill = FILLS[name]
     out = np.empty((samples, count), dtype)
-    fill(out, seed, iteration, first)
+    fill(out, of(seed), iteration, first)
     return out
 
 
@@ -87,17 +93,15 @@ def test_negative_and_large_seeds_are_64_bit_keys():
 
 
 def test_uniforms_of_a_sample():
-    numbers = sample_uniforms(5, 2, 1, 9)
+    numbers = sample_uniforms(of(5), 2, 1, 9)
     assert numbers.dtype == np.float64
     assert ((numbers >= 0) & (numbers < 1)).all()
-    for offset in range(5):
-        np.testing.assert_array_equal(
-            sample_uniforms(5, 2, 1, 9 - offset, offset=offset), numbers[offset:]
-        )
-    out = np.empty((1, 9))
-    fill_uniform(out, 5, 2, 1, 0.0, 1.0)
-    np.testing.assert_array_equal(out[0], numbers)
-    assert sample_uniforms(5, 2, 1, 0).shape == (0,)
+    np.testing.assert_array_equal(sample_uniforms(of(5), 2, 1, 4), numbers[:4])
+    words = np.array(words_of(PhiloxState(5, 2 * 8 + 65537), 5), np.uint64)
+    packed = sample_uniforms(of(5), 2, 1, 9, packed=True)
+    expected = (words[:18:2] | words[1:18:2] << np.uint64(32)) * 2.0**-64
+    np.testing.assert_allclose(packed, expected, rtol=0, atol=1e-15)
+    assert sample_uniforms(of(5), 2, 1, 0).shape == (0,)
 
 
 DISTRIBUTIONS = {
@@ -119,7 +123,7 @@ def test_distribution(name):
 @pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (0.3, 0.2), (5, 2), (0.7, 30), (500, 900)])
 def test_beta_distribution(alpha, beta):
     out = np.empty((1, 20000))
-    fill_beta(out, 11, 0, 0, alpha, beta)
+    fill_beta(out, of(11), 0, 0, alpha, beta)
     assert stats.kstest(out[0], stats.beta(alpha, beta).cdf).pvalue > 0.01
 
 
@@ -138,9 +142,9 @@ def test_indices_and_coins_are_fair():
 
 def test_certain_coins():
     out = np.empty((1, 1000), np.uint8)
-    fill_bernoulli(out, 1, 0, 0, 0.0)
+    fill_bernoulli(out, of(1), 0, 0, 0.0)
     assert not out.any()
-    fill_bernoulli(out, 1, 0, 0, 1.0)
+    fill_bernoulli(out, of(1), 0, 0, 1.0)
     assert out.all()
 
 
@@ -150,7 +154,7 @@ def test_upper_end_is_never_drawn(dtype):
     low = dtype(1.0)
     high = np.nextafter(low, dtype(2.0))
     out = np.empty((1, 1000), dtype)
-    fill_uniform(out, 1, 0, 0, low, high)
+    fill_uniform(out, of(1), 0, 0, low, high)
     assert (out == low).all()
 
 

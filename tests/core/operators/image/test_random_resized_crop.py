@@ -7,8 +7,8 @@ import pytest
 
 from headrace import fn, pipeline_def, types
 from headrace.errors import ArgumentValueError, ShapeError
-from headrace.kernels.cpu.random_crop import crop_window
-from tests.support.run_operator import PlainContext, run_operator
+from headrace.kernels.plan.random_crop import random_windows
+from tests.support.run_operator import draw_seed, run_operator
 
 
 def picture(*shape):
@@ -18,9 +18,9 @@ def picture(*shape):
 def test_it_is_resize_of_the_chosen_window():
     data = picture(50, 70, 3)
     out = run_operator("random_resized_crop", data, layout="HWC", size=(20, 24))
-    uniforms = PlainContext(None).uniforms(22)
-    window = crop_window(50, 70, (0.08, 1.0), (3 / 4, 4 / 3), 10, 0, (0, 0, 0, 0), uniforms)
-    y, x, h, w = window
+    ranges = (0.08, 1.0), (3 / 4, 4 / 3)
+    windows = random_windows(np.array([[50, 70]]), *ranges, 10, draw_seed(0), 0, [0])
+    y, x, h, w = windows[0].tolist()
     want = run_operator(
         "resize", data, layout="HWC", size=(20, 24), roi_start=(y, x), roi_end=(y + h, x + w)
     )

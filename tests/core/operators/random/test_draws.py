@@ -10,7 +10,7 @@ from headrace.operators.support.planning import PlanContext
 from headrace.operators.support.registry import find
 from headrace.types import DALIDataType as T
 from headrace.types import to_numpy_type
-from tests.support.run_operator import PlainContext, run_operator
+from tests.support.run_operator import PlainContext, draw_seed, run_operator
 
 REALS = [T.FLOAT16, T.FLOAT, T.FLOAT64]
 INTEGERS = [T.UINT8, T.UINT16, T.UINT32, T.UINT64, T.INT8, T.INT16, T.INT32, T.INT64]
@@ -29,7 +29,7 @@ def made(name, **args):
 def drawn(op, seed, iteration, size, first=0):
     """The draws of samples that are planned at once; `None` where each is drawn alone."""
     places = range(first, first + size)
-    planned = op.plan(PlanContext(op.args, {}, places, seed, iteration))
+    planned = op.plan(PlanContext(op.args, {}, places, draw_seed(seed), iteration))
     return None if planned is None else planned.values[0]
 
 
@@ -72,7 +72,7 @@ def test_large_samples_are_drawn_one_by_one():
     assert drawn(made("random.normal", shape=[100, 100]), 1, 0, 4) is None
 
 
-def test_batch_size_changes_nothing():
+def test_other_samples_of_a_batch_change_nothing():
     op = made("random.normal", shape=[3])
     whole = drawn(op, 1, 2, 9)
     np.testing.assert_array_equal(whole[:4], drawn(op, 1, 2, 4))

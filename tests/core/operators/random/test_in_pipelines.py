@@ -47,7 +47,6 @@ def assert_equal(got, want, samples):
     [
         {"num_threads": 4},
         {"prefetch_queue_depth": 1},
-        {"batch_size": 9},
         {"num_threads": 3, "prefetch_queue_depth": 4},
     ],
     ids=str,

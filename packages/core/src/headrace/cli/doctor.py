@@ -48,6 +48,7 @@ _PLUGINS = {
     "jax": ("JAX", "headrace-jax"),
     "tensorflow": ("TensorFlow", "headrace-tf"),
     "squirrel-core": ("Squirrel", "headrace-squirrel"),
+    "ray": ("Ray", "headrace-ray"),
 }
 
 

@@ -14,12 +14,11 @@ from typing import Any
 from headrace._version import __version__
 from headrace.errors import ArgumentTypeError, CheckpointError
 
-FORMAT_VERSION = 2
-"""Raised whenever an older Headrace would misunderstand what a newer one writes.
+FORMAT_VERSION = 3
+"""Raised whenever another Headrace would misunderstand what this one writes.
 
-1 knows nothing of what was left of an epoch and is dealt anew; all else is as in 2.
+1 and 2 were of other random numbers.
 """
-_READABLE = (1, FORMAT_VERSION)
 
 _MARK = "headrace checkpoint"
 _SHOWN_BYTES = 16
@@ -71,10 +70,10 @@ class PipelineCheckpoint:
         if not isinstance(content, dict) or _MARK not in content:
             raise CheckpointError(_not_one(raw))
         version, writer = content[_MARK], content.get("written by")
-        if version not in _READABLE:
+        if version != FORMAT_VERSION:
             raise CheckpointError(
                 f"The checkpoint has format {version!r}, written by Headrace {writer}; this is "
-                f"Headrace {__version__}, which reads format {FORMAT_VERSION} and older ones. "
+                f"Headrace {__version__}, which reads format {FORMAT_VERSION}. "
                 "Resume with the version that wrote it, or start anew without `checkpoint`."
             )
         body = content.get("state")

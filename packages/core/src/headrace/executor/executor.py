@@ -61,6 +61,8 @@ class Executor:
     stages_class = Stages
     tasks_class = CpuTasks
     """Classes of the parts; replaced in a profiled pipeline."""
+    carriers: dict[str, Any] | None = None
+    """Entries of `Pipeline.counters` about who carries samples, where others than the engine do."""
 
     def __init__(
         self,

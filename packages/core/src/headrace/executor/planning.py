@@ -100,6 +100,14 @@ class SamplePlans:
             ]
         )
 
+    def records_of(self, places: Sequence[int]) -> np.ndarray:
+        """Rows of a table that is one array, for the samples at these places."""
+        table = self.planned.table
+        assert isinstance(table, np.ndarray)
+        if isinstance(places, range):
+            return table[places.start : places.stop]
+        return table[list(places)]
+
     def shapes_of(self, places: Sequence[int]) -> np.ndarray:
         """Shapes of the first output, int64 ``(samples, ndim)``, of some samples."""
         if self._planned is None and len(places) == 1:

@@ -14,6 +14,7 @@ from headrace.executor.inputs import check_argument, check_frame_arguments, chec
 from headrace.executor.loader import Loader
 from headrace.executor.planning import Planner
 from headrace.graph.nodes import OpNode
+from headrace.kernels.cpu.philox_state import EXAMPLE_SEED
 from headrace.operators.generic.merge import check_predicate
 from headrace.operators.support.schema import Spec, as_specs
 
@@ -55,6 +56,9 @@ class Step:
     """True if samples go through `function` several at a time."""
     takes_lazy: bool = False
     """True if it takes lists of lazy values."""
+    light_function: Callable[..., Any] | None = None
+    """The function for several samples of few bytes, where samples go through `function` one by
+    one."""
     read: tuple[bool, ...] = ()
     """Of each output, True if it is read."""
     is_lazy: bool = False
@@ -231,7 +235,7 @@ class StepMaker:
             outputs=outputs,
             tensor_args=tensor_args,
             args={} if op is None else vars(op.args),
-            seed=self.plan.seeds.get(id(node), 0),
+            seed=self.plan.seeds.get(id(node), EXAMPLE_SEED),
             is_reader=isinstance(op, Loader),
             is_light=isinstance(op, Loader),
             planner=planner,

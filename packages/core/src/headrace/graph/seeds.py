@@ -11,20 +11,6 @@ from headrace.operators.readers.standard_shuffle import seed_sequence
 if TYPE_CHECKING:
     from headrace.graph.nodes import OpNode
 
-_WORD = (1 << 64) - 1
-
-
-def _mixed(value: int) -> int:
-    """A bijection of 64-bit words that spreads neighbours far apart.
-
-    The finaliser of SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number
-    generators", OOPSLA 2014.
-    """
-    value = (value + 0x9E3779B97F4A7C15) & _WORD
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _WORD
-    return value ^ (value >> 31)
-
 
 @functools.lru_cache(maxsize=16)
 def _dali_words(pipeline_seed: int) -> list[int]:
@@ -32,9 +18,7 @@ def _dali_words(pipeline_seed: int) -> list[int]:
     return seed_sequence([pipeline_seed & 0xFFFFFFFF], 1024)
 
 
-def assign_seeds(
-    nodes: list[OpNode], pipeline_seed: int | None, *, as_dali: bool = False
-) -> dict[int, int]:
+def assign_seeds(nodes: list[OpNode], pipeline_seed: int | None) -> dict[int, int]:
     """The seed of every random operator, by ``id(node)``: its own, or one from the pipeline's.
 
     A pipeline without a seed gets a different one in each run.
@@ -55,11 +39,8 @@ def assign_seeds(
         if node.seed is not None:
             seeds[id(node)] = node.seed
             continue
-        if as_dali or node.schema.reader:
-            words = _dali_words(base)
-            seed = words[number % len(words)]
-        else:
-            seed = _mixed(_mixed(base & _WORD) + number) >> 1
+        words = _dali_words(base)
+        seed = words[number % len(words)]
         seeds[id(node)] = shared.setdefault(node.draws_with, seed)
         number += 1
     return seeds

@@ -93,13 +93,6 @@ class Checkpointing:
             name = names.get(node.serial)
             if name is None:
                 continue
-            drawn = restored.operators[name].get("random_numbers")
-            if drawn not in (None, self._settings.random_numbers):
-                raise CheckpointError(
-                    f"`fn.{node.schema.name}`, created at {node.user_line}, drew random numbers "
-                    f"as `random_numbers`={drawn!r} says when the checkpoint was made; the "
-                    f"pipeline has {self._settings.random_numbers!r}."
-                )
             if node.input_queue is None:
                 continue
             before = restored.operators[name]["source"]
@@ -111,20 +104,15 @@ class Checkpointing:
 
     def seeds(self, nodes: list[OpNode], seed: int | None) -> dict[int, int]:
         """The seeds of random operators, by ``id(node)``; a checkpoint has its own."""
-        as_dali = self._settings.draws_as_dali
-        seeds = assign_seeds(nodes, seed, as_dali=as_dali)
+        seeds = assign_seeds(nodes, seed)
         names, restored = self.names, self.restored
         if restored is not None and names is not None:
             for node in nodes:
                 if id(node) in seeds and node.serial in names:
                     seeds[id(node)] = restored.operators[names[node.serial]]["seed"]
-        if as_dali:
-            assert self._settings.batch_size is not None
-            seeds = {
-                key: DrawSeed.of_pipeline(seed, self._settings.batch_size)
-                for key, seed in seeds.items()
-            }
-        return seeds
+        batch_size = self._settings.batch_size
+        assert batch_size is not None
+        return {key: DrawSeed.of_pipeline(seed, batch_size) for key, seed in seeds.items()}
 
     def resume(self, readers: OpenReaders, queues: InputQueues) -> int:
         """Bring readers and sources to where they were; return the number of the next iteration."""
@@ -171,7 +159,6 @@ class Checkpointing:
             entry: dict[str, Any] = {"operator": node.schema.name}
             if id(node) in plan.seeds:
                 entry["seed"] = plan.seeds[id(node)]
-                entry["random_numbers"] = self._settings.random_numbers
             if node.input_queue is not None:
                 entry["source"] = node.input_queue.kind
             elif id(node) in states:

@@ -125,9 +125,7 @@ class PipelineDebug(Pipeline):
         """Warn where random operators are numbered in another way than without debug mode."""
         known = self._known
         assert known is not None
-        usual = assign_seeds(
-            needed_nodes(nodes, edges), known.base, as_dali=self._settings.draws_as_dali
-        )
+        usual = assign_seeds(needed_nodes(nodes, edges), known.base)
         other = [
             node
             for position, node in enumerate(nodes)

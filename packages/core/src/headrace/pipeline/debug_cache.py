@@ -20,7 +20,6 @@ class OperatorCache:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._as_dali = settings.draws_as_dali
         self.base = secrets.randbits(63) if settings.seed is None else settings.seed
         self.nodes: list[OpNode] = []
         """In the order of their calls."""
@@ -40,7 +39,7 @@ class OperatorCache:
         """Take over the traced definition: `order` is as of a normal pipeline."""
         places = {id(node): k for k, node in enumerate(nodes)}
         unused = [node for node in nodes if node not in order]
-        seeds = assign_seeds([*order, *unused], self.base, as_dali=self._as_dali)
+        seeds = assign_seeds([*order, *unused], self.base)
         self.seeds = {places[key]: seed for key, seed in seeds.items()}
         self.nodes = nodes
         self.is_complete = True
@@ -70,9 +69,7 @@ class OperatorCache:
         if not node.schema.random:
             return None
         if node.seed is None and position not in self.seeds:
-            self.seeds[position] = assign_seeds(created, self.base, as_dali=self._as_dali)[id(node)]
+            self.seeds[position] = assign_seeds(created, self.base)[id(node)]
         seed = self.seeds[position] if node.seed is None else node.seed
-        if self._as_dali:
-            assert self.settings.batch_size is not None
-            return DrawSeed.of_pipeline(seed, self.settings.batch_size)
-        return seed
+        assert self.settings.batch_size is not None
+        return DrawSeed.of_pipeline(seed, self.settings.batch_size)

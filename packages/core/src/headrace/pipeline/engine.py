@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import GpuNotAvailableError, UsageError
@@ -37,6 +38,7 @@ from headrace.tensors.tensor_list import TensorListCPU
 
 if TYPE_CHECKING:
     from headrace.executor.checkpoint import PipelineCheckpoint
+    from headrace.executor.elsewhere import Elsewhere
     from headrace.executor.plan import Plan
     from headrace.pipeline.settings import Settings
     from headrace.pipeline.source_workers import SourceWorkers
@@ -58,6 +60,7 @@ class Engine:
         workers: SourceWorkers,
         *,
         reads_ahead: bool,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         assert settings.batch_size is not None
         batch_size = settings.batch_size
@@ -90,19 +93,25 @@ class Engine:
         names = self.checkpointing.names
         self.queues = profiling.make_queues(plan, batch_size, device, names, memory.host)
         workers.start_threads()
-        processes = start_processes(
-            *(settings, plan, self.readers.by_node, run_outputs, device),
-            is_profiled=profiling.is_on,
-        )
+        processes = None
+        if elsewhere is None:
+            processes = start_processes(
+                *(settings, plan, self.readers.by_node, run_outputs, device),
+                is_profiled=profiling.is_on,
+            )
         depth = settings.depth
         if settings.works_ahead and reads_ahead:
             depth += batches_read_ahead(plan)
         scheduled = depth
         if settings.works_ahead and reads_ahead and processes is not None:
             scheduled += batches_for_processes(plan, processes.count, batch_size, depth)
+        make_executor = profiling.make_executor
+        if elsewhere is not None:
+            scheduled = max(scheduled, elsewhere.batches_ahead)
+            make_executor = partial(elsewhere.make_executor, outputs=run_outputs)
         num_threads = int(settings.num_threads or 1) if processes is None else processes.count
         profiling.describe(settings, plan, threads=num_threads, processes=processes is not None)
-        self.executor = profiling.make_executor(
+        self.executor = make_executor(
             plan,
             self.readers.by_node,
             num_threads=num_threads,

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import os
 
     from headrace.executor.checkpoint import PipelineCheckpoint
+    from headrace.executor.elsewhere import Elsewhere
     from headrace.executor.executor import Executor
     from headrace.pipeline.engine import Batch
     from headrace.profiling.profile import Profile
@@ -116,10 +117,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         ``HEADRACE_WORKERS`` decides, and else the engine: processes from two threads and
         processors on, where all operators are the library's. Given here, ``"processes"`` call the
         functions of `fn.python_function`, too, where these can be pickled.
-    random_numbers : {"headrace", "dali"}, optional
-        Numbers that random operators draw: those of Headrace, or those that DALI draws for the
-        same seeds, for comparisons with it. ``HEADRACE_RANDOM_NUMBERS`` decides where it is not
-        given, and Headrace's are the default.
+    random_numbers : {"dali"}, optional
+        Random operators draw the numbers that DALI draws for the same seeds, given or not.
     profile : path or headrace.profiling.Profile, optional
         Record what the pipeline spends its time on, and when it ends, write a page of HTML to this
         path, and a timeline beside it; see `headrace.profile`.
@@ -176,6 +175,8 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         self._source_workers = SourceWorkers(self._settings)
         self._engine: Engine | None = None
         """Engine it runs on, once it is built."""
+        self._elsewhere: Elsewhere | None = None
+        """Other processes or machines to carry samples; set before it is built."""
         self._in_use: deque[tuple[Batch, ...]] = deque()
         """Outputs that were shared and not released, oldest first."""
 
@@ -276,6 +277,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
             outputs,
             self._source_workers,
             reads_ahead=type(self).iter_setup is Pipeline.iter_setup,
+            elsewhere=self._elsewhere,
         )
 
     def _built(self) -> Engine:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.config import RANDOM_NUMBERS, warn_of_variables_without_effect
+from headrace.config import warn_of_variables_without_effect
 from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -147,13 +147,10 @@ class Settings:
             self.seed = None
 
     def _check_random_numbers(self) -> None:
-        if self.random_numbers is None:
-            self.random_numbers = RANDOM_NUMBERS.value()
-        if self.random_numbers not in RANDOM_NUMBERS.choices:
+        if self.random_numbers not in (None, "dali"):
             raise ArgumentValueError(
-                f"`random_numbers` is {self.random_numbers!r}; expected one of "
-                f"{', '.join(map(repr, RANDOM_NUMBERS.choices))}, or None for what the environment "
-                f"variable {RANDOM_NUMBERS.name} says."
+                f"`random_numbers` is {self.random_numbers!r}; expected 'dali' or None, which both "
+                "draw DALI's numbers: there are no others."
             )
 
     def _check_memory_limit(self) -> None:
@@ -192,11 +189,6 @@ class Settings:
     def is_plainly_on_cpu(self) -> bool:
         """True if there is no GPU, and the CPU does not stand in for one."""
         return self.device_id is None and not self.on_cpu_because
-
-    @property
-    def draws_as_dali(self) -> bool:
-        """True if random operators draw DALI's numbers."""
-        return self.random_numbers == "dali"
 
     def _check_depth(self) -> None:
         depth = self.prefetch_queue_depth

@@ -90,6 +90,8 @@ def start_processes(
 
 def what_carries(executor: Executor, settings: Settings) -> dict[str, Any]:
     """Return the entries of `Pipeline.counters` about workers."""
+    if executor.carriers is not None:
+        return executor.carriers
     processes = executor.processes
     why = settings.why_threads if processes is None else processes.why_threads
     functions = None if processes is None else processes.functions

@@ -13,10 +13,12 @@ import numpy as np
 from headrace.errors import DataTypeError, ShapeError
 from headrace.executor.cpu.packed_rows import PackedRows, PackedSegment
 from headrace.kernels.cpu import copy_rows
+from headrace.kernels.cpu.strided import copy_strided
 from headrace.operators.support.schema import Spec
 from headrace.tensors.gpu.runtime import Event
 from headrace.tensors.pool import HOST_POOL, HostPool
 from headrace.tensors.rows import Rows, pack_rows
+from headrace.tensors.strided_rows import StridedRows
 from headrace.tensors.tensor_list import TensorListCPU
 from headrace.types import storage_dtype
 
@@ -292,6 +294,10 @@ class BatchBuffer:
                 return
         if isinstance(values, Rows):
             rows = self.rows_for(indices, values.shapes)
+            if isinstance(values, StridedRows):
+                size = self._dtype.itemsize
+                copy_strided(values.origins, values.strides, values.shapes, rows.addresses, size)
+                return
             sizes = rows.sizes * self._dtype.itemsize
             copy_rows.copy_pieces(values.addresses, rows.addresses, sizes)
             return

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from headrace.executor.step import Step
     from headrace.operators.support.contexts import SampleContext
 
+_LIGHT_BYTES = 48 << 10
+"""Bytes of a sample above which the interpreter's way to it is small beside its pixels."""
+
 
 class Chunk:
     """Samples that a worker has taken, as columns: the data of each register.
@@ -61,6 +64,16 @@ class Chunk:
                 self.columns[r] = Samples([known.rows[k] for k in positions])
         for r, sources in self.sources.items():
             self.sources[r] = [sources[k] for k in positions]
+
+    def has_few_bytes(self) -> bool:
+        """Return True if samples that are there have few bytes, judged by the first of them."""
+        for column in self.columns:
+            if column is not None and column.are_there:
+                dense = column.dense
+                first = column.rows[0] if dense is None else dense[0]
+                if getattr(first, "nbytes", _LIGHT_BYTES) >= _LIGHT_BYTES:
+                    return False
+        return True
 
     def fail(self, error: BaseException, step: Step, context: SampleContext, position: int) -> None:
         """Note that a step has failed for a sample."""
@@ -177,6 +190,8 @@ class Group:
         if dense is not None and isinstance(positions, range) and len(positions) > 1:
             return Rows.of_array(dense[positions.start : positions.stop])
         rows = known.rows
+        if isinstance(rows, Rows) and len(positions) == len(rows):
+            return rows
         return [rows[k] for k in positions]
 
     def put(self, register: int, values: Any) -> None:

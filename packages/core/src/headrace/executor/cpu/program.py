@@ -168,6 +168,8 @@ class Program:
         chunked = isinstance(op, SampleOperator) and op.chunked
         function = op.cpu_chunk if chunked else op.cpu
         step = self._maker.step(node, op, specs, function, chunked=chunked)
+        if isinstance(op, SampleOperator) and op.chunks_light and not chunked:
+            step.light_function = op.cpu_chunk
         reduced = self.plan.reduced.get(id(node))
         if reduced is not None:
             step.function, step.inputs = op.apply, (*step.inputs, *reduced)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,12 @@ from headrace.executor.guards import chosen, spread
 from headrace.executor.loader import Loaded
 from headrace.executor.step import check_count
 from headrace.executor.step import reads as reads_of
+from headrace.kernels.cpu.strided import contiguous
 from headrace.operators.support.contexts import ChunkContext, SampleContext
 from headrace.operators.support.lazy_value import LazyValue
 from headrace.operators.support.planning import SAMPLE_ERRORS, Samples
 from headrace.tensors.rows import Rows
+from headrace.tensors.strided_rows import StridedRows
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.arena import Arena
@@ -38,6 +41,9 @@ A core's own cache holds less, but what a step on a chunk costs the interpreter 
 them."""
 _SMALL_SAMPLE_BYTES = 512 << 10
 """Scratch memory of a small sample. What the caches lose by several larger ones is more."""
+
+_FEW_SAMPLES = 12
+"""Samples of a chunk below which to describe them as columns costs more than it saves."""
 
 BoundSteps = list[tuple[BoundStep, list[list[Any]]]]
 """Steps, and for each of its outputs where samples of the chunk go."""
@@ -73,6 +79,10 @@ class SampleRunner:
         self._producers = {id(s): _lazy_producers(s, made) for s, _ in self._operators}
         """For each step the contexts that its lazy input refers to."""
         self._in_groups = any(s.chunked for s, _ in self._operators)
+        self._has_light = any(s.light_function is not None for s, _ in self._operators)
+        self._is_light = False
+        """True if the samples of the chunk have few bytes, so that they go through the steps
+        together."""
         self._is_plain = not any(s.chunked or s.guard or s.branches for s, _ in self._operators)
         """True if all samples go through the same steps, one by one."""
         self._scratch_bytes = _GROUP_BYTES
@@ -140,6 +150,9 @@ class SampleRunner:
 
         What can be worked out for all of them at once comes first, step by step.
         """
+        self._is_light = (
+            self._has_light and len(chunk.indices) >= _FEW_SAMPLES and chunk.has_few_bytes()
+        )
         left: list[tuple[Step, SampleContext]] = []
         selected: dict[Guard, Sequence[int] | None] = {(): range(len(chunk.indices))}
         for step, context in self._operators:
@@ -175,7 +188,8 @@ class SampleRunner:
         if not left:
             return
         left, positions = self._hand_on(left, chunk)
-        if self._is_plain and not any(c.plans is None and _needs_plan(s) for s, c in left):
+        one_by_one = self._is_plain and not self._is_light
+        if one_by_one and not any(c.plans is None and _needs_plan(s) for s, c in left):
             self._take_each(left, positions, chunk)
             return
         arena = self._arena
@@ -214,8 +228,11 @@ class SampleRunner:
             self._do(step, context, group, chunk)
             if not group.positions:
                 return [], ()  # all have failed
-            found = dict(zip(group.positions, group.values[step.outputs[0]], strict=True))
-            chunk.columns[step.outputs[0]] = Samples([found.get(k) for k in range(count)])
+            values = group.values[step.outputs[0]]
+            if not (isinstance(values, Rows) and len(values) == count):
+                found = dict(zip(group.positions, values, strict=True))
+                values = [found.get(k) for k in range(count)]
+            chunk.columns[step.outputs[0]] = Samples(values)
         return rest, group.positions
 
     def _take_each(
@@ -270,7 +287,7 @@ class SampleRunner:
 
     def _group_size(self) -> int:
         """Number of samples that go through the steps together."""
-        if not self._in_groups:
+        if not (self._in_groups or self._is_light):
             return 1
         scratch = max(self._scratch_bytes, 1)
         most = _GROUP_BYTES if scratch <= _SMALL_SAMPLE_BYTES else _SMALL_GROUP_BYTES
@@ -379,7 +396,12 @@ class SampleRunner:
                 context.plans = plans
                 places = range(len(positions))
             if step.chunked:
-                return self._at_once(step, context, inputs, group, chunk, places)
+                return self._at_once(step, step.function, context, inputs, group, chunk, places)
+            light = step.light_function
+            if light is not None and self._is_light and all(isinstance(i, Rows) for i in inputs):
+                done = self._at_once(step, light, context, inputs, group, chunk, places)
+                if done is not None:
+                    return done
             return self._each(step, context, inputs, group, chunk, places)
         except BaseException as error:  # of any kind: a thread waits for the batch
             if len(positions) == 1:
@@ -414,16 +436,17 @@ class SampleRunner:
     def _at_once(
         self,
         step: Step,
+        function: Callable[..., Any],
         context: SampleContext,
         inputs: list[Any],
         group: Group,
         chunk: Chunk,
         places: Sequence[int],
-    ) -> tuple[Sequence[Any], list[int]]:
-        """Run a step on a group in one call."""
+    ) -> tuple[Sequence[Any], list[int]] | None:
+        """Run a step on a group in one call; `None` if it is to be done sample by sample."""
         indices = chunk.indices_at(group.positions)
         values = {
-            name: [converted(name, convert, value) for value in group.of(r)]
+            name: (group.of(r), partial(converted, name, convert))
             for name, r, convert in step.sample_args
         }
         producers = self._producers[id(step)]
@@ -433,7 +456,11 @@ class SampleRunner:
         for k, rows in enumerate(inputs):
             if isinstance(rows, list) and not step.takes_lazy:
                 inputs[k] = Rows(rows)
-        found = step.function(several, *inputs)
+            elif type(rows) is StridedRows and StridedRows not in step.op.takes:
+                inputs[k] = contiguous(rows, self._arena.empty)
+        found = function(several, *inputs)
+        if found is NotImplemented:
+            return None
         if step.materialises and isinstance(found, LazyValue):
             found = found.materialise(several)
         results = found if isinstance(found, tuple) else (found,)

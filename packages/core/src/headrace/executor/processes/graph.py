@@ -63,7 +63,7 @@ class PackedGraph:
         buffers: list[pickle.PickleBuffer] = []
         stream = io.BytesIO()
         try:
-            _pickler()(stream, protocol=5, buffer_callback=buffers.append).dump(content)
+            graph_pickler()(stream, protocol=5, buffer_callback=buffers.append).dump(content)
         except Exception as error:
             raise ArgumentTypeError(f"the graph cannot be pickled: {error}") from error
         # A class has no module where it was declared by `exec` with names of its own.
@@ -89,7 +89,7 @@ class PackedGraph:
 def packed_object(value: Any) -> bytes:
     """`value`, pickled as part of a graph would be."""
     stream = io.BytesIO()
-    _pickler()(stream, protocol=5).dump(value)
+    graph_pickler()(stream, protocol=5).dump(value)
     return stream.getvalue()
 
 
@@ -117,8 +117,10 @@ def _called_elsewhere(*_: Any) -> None:
 
 
 @functools.cache
-def _pickler() -> type[pickle.Pickler]:
-    """Return a pickler that takes by value objects that a new process cannot import."""
+def graph_pickler(*, with_functions: bool = False) -> type[pickle.Pickler]:
+    """Return a pickler that takes by value objects that a new process cannot import; functions of
+    the user's travel with the graph only where that is asked for.
+    """
 
     class GraphPickler(code_pickler()):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
@@ -129,7 +131,7 @@ def _pickler() -> type[pickle.Pickler]:
                 state |= {"owner": None, "input_queue": value.input_queue is not None or None}
                 if value.input_queue is not None:  # they may hold anything, and all the data
                     state["args"] = {**value.args, "source": None, "cuda_stream": None}
-                if value.schema.calls_user:  # the function, which travels apart if at all
+                if value.schema.calls_user and not with_functions:
                     state["args"] = {**value.args, "function": _called_elsewhere}
                 return copyreg.__newobj__, (OpNode,), (None, state)  # type: ignore[attr-defined]
             if type(value) is OpSchema and _is_importable(value):

@@ -7,15 +7,11 @@ from typing import Any
 import numpy as np
 
 from headrace.kernels.compilation import njit
-from headrace.kernels.cpu import philox
 
 LEFT, FOUND, WHOLE, EXHAUSTED = range(4)
 """Results of some attempts: more are left, a window was found, no crop was chosen, or there are no
 more and the best window is given.
 """
-
-_AHEAD = 2
-"""Attempts whose numbers are drawn together, where they are drawn as they are needed."""
 
 
 @njit(nogil=True)
@@ -51,11 +47,9 @@ def _keep(
 
 
 @njit(nogil=True)
-def _shaped(
-    window: np.ndarray, data: np.ndarray, aspects: np.ndarray, unit: float, slack: float
-) -> bool:
+def _shaped(window: np.ndarray, data: np.ndarray, aspects: np.ndarray, unit: float) -> bool:
     """Give a window, relative extents, the aspect ratios that are single values; return whether
-    all of its ratios are allowed, but for the share `slack` of a limit.
+    all of its ratios are allowed.
 
     Of two extents whose ratio is fixed, the one stays that is first in an order that `unit` draws;
     then all are scaled to have the largest extent that was drawn. All that is DALI's, to the bit.
@@ -87,7 +81,7 @@ def _shaped(
         for other in range(one + 1, ndim):
             low, high = aspects[one + other - 1]
             ratio = window[one] / window[other] if window[other] > 0 else np.float32(np.inf)
-            allowed = allowed and low * (1 - slack) <= ratio <= high * (1 + slack)
+            allowed = allowed and low <= ratio <= high
     for d in range(ndim):
         window[d] /= data[d]
     return allowed
@@ -97,7 +91,6 @@ def _shaped(
 def _draw_window(
     boxes: np.ndarray,
     units: np.ndarray,
-    packed: bool,
     first: int,
     attempts: int,
     total: int,
@@ -135,10 +128,8 @@ def _draw_window(
             return FOUND
         if row == attempted:
             break
-        if not packed:
-            at = row * numbers
         state[-1] = at
-        if total >= 0 and first + row >= total and (chooses or not packed):
+        if total >= 0 and first + row >= total and chooses:
             window[:] = state[2:-1]
             best = state[2 : 2 + ndim]
             _keep(boxes, best, best + state[2 + ndim : -1], prune, kept)
@@ -146,8 +137,6 @@ def _draw_window(
         if chooses:
             choice = min(int(units[at] * len(options)), len(options) - 1)
             state[0] = options[choice]
-            at += 1
-        elif not packed:
             at += 1
         if state[0] < 0:
             window[:ndim], window[ndim:] = 0, 1
@@ -157,10 +146,7 @@ def _draw_window(
             for d in range(ndim):
                 gap = data[d] - crop[d]
                 size[d] = crop[d] / data[d]
-                if not packed:
-                    places = np.floor(units[at + ndim + d] * (abs(gap) + 1))
-                    low[d] = (places if gap > 0 else 0.0 - places) / data[d]
-                elif gap == 0:
+                if gap == 0:
                     low[d] = 0
                 else:
                     low[d] = (min(gap, 0) + np.floor(units[at] * (abs(gap) + 1))) / data[d]
@@ -172,7 +158,7 @@ def _draw_window(
             at += ndim
             state[-1] = at
             # Without slack, ratios that rounding moves are drawn anew, as in DALI.
-            if not _shaped(size, data, aspects, units[at], 0.0 if packed else 1e-5):
+            if not _shaped(size, data, aspects, units[at]):
                 continue
             for d in range(ndim):
                 low[d] = units[at + d] * (1 - size[d])
@@ -197,8 +183,6 @@ def _draw_window(
             is_found = good = _keep(boxes, low, high, prune, kept) > 0 or len(boxes) == 0
         if good:
             window[:ndim], window[ndim:] = low, size
-            if not packed:
-                return FOUND
         if metric > state[1]:
             state[1] = metric
             state[2 : 2 + ndim], state[2 + ndim : -1] = low, size
@@ -211,11 +195,7 @@ def draw_windows(
     boxes: np.ndarray,
     firsts: np.ndarray,
     units: np.ndarray,
-    samples: np.ndarray,
-    key: philox.Key,
-    packed: bool,
     first: int,
-    block: int,
     attempts: int,
     total: int,
     options: np.ndarray,
@@ -240,30 +220,21 @@ def draw_windows(
     for place in range(len(left)):
         k = left[place]
         begin, end = firsts[k], firsts[k + 1]
-        at, own = first, units[place]
-        found[k] = LEFT
-        while found[k] == LEFT and at < first + block:
-            tried = block
-            if not units.shape[1]:
-                tried, numbers = min(_AHEAD, first + block - at), 1 + 2 * data.shape[1]
-                own = philox.uniforms(tried * numbers, at * numbers, samples[k], key)
-            found[k] = _draw_window(
-                boxes[begin:end],
-                own,
-                packed,
-                at,
-                attempts,
-                total,
-                options,
-                states[k],
-                scaling,
-                aspects,
-                data[k],
-                crop[k],
-                overlap,
-                every,
-                prune,
-                windows[k],
-                kept[begin:end],
-            )
-            at += tried
+        found[k] = _draw_window(
+            boxes[begin:end],
+            units[place],
+            first,
+            attempts,
+            total,
+            options,
+            states[k],
+            scaling,
+            aspects,
+            data[k],
+            crop[k],
+            overlap,
+            every,
+            prune,
+            windows[k],
+            kept[begin:end],
+        )

@@ -9,6 +9,25 @@ import numpy as np
 from headrace.kernels.cpu import color_loops, half
 from headrace.kernels.cpu.cast import converter
 from headrace.kernels.cpu.normalize_pixels import LIMITS
+from headrace.tensors.rows import Rows
+
+
+def takes_rows(source: np.dtype, out: np.dtype) -> bool:
+    """Return True if `transform_rows` knows these types."""
+    return source != np.float16 and out not in (np.int32, np.float16)
+
+
+def transform_rows(data: Rows, numbers: np.ndarray, out: Rows) -> None:
+    """`transform_pixels` for several samples of three channels; nothing is subtracted first.
+
+    `numbers`: float32 ``(samples, 15)``.
+    """
+    source, target = data.dtype, out.dtype
+    low, high = LIMITS.get(target, (0.0, 0.0))
+    color_loops.transform_rows(source, target)(
+        *(data.addresses, data.sizes, np.empty(0, source), numbers, low, high),
+        *(out.addresses, np.empty(0, target)),
+    )
 
 
 def transform_pixels(

@@ -12,6 +12,7 @@ from numba.extending import overload
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.half import narrow
 from headrace.kernels.cpu.locked_cache import locked_cache
+from headrace.kernels.cpu.pointers import elements
 from headrace.kernels.cpu.saturate import saturate
 from headrace.kernels.cpu.simd import (
     LANES,
@@ -125,6 +126,7 @@ def _single(
         out[y, x, k] = _element(total + numbers[9 + k], out)
 
 
+@njit(nogil=True)
 def _transform(
     source: Any,
     numbers: np.ndarray,
@@ -149,6 +151,39 @@ def _transform(
             _single(source, y * row + x * pixel, numbers, reverses, out, y, x)
 
 
+def _transform_rows(
+    sources: np.ndarray,
+    sizes: np.ndarray,
+    like: np.ndarray,
+    numbers: np.ndarray,
+    low: np.float32,
+    high: np.float32,
+    targets: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    for k in range(len(sources)):
+        shape = (1, sizes[k] // 3, 3)
+        source = numba.carray(elements(sources[k], like), shape)
+        made = numba.carray(elements(targets[k], out), shape)
+        _transform(source, numbers[k], False, False, low, high, made)
+
+
+@locked_cache
+def transform_rows(source: np.dtype, out: np.dtype) -> Any:
+    """The loop over several contiguous samples of three channels, for these element types.
+
+    It takes ``(sources, sizes, like, numbers, low, high, targets, out)``: addresses, and how many
+    elements each sample has; empty arrays of both types; of each sample the numbers that
+    `transform` takes, of which nothing is subtracted first.
+    """
+    f, addresses = types.float32, types.uint64[::1]
+    signature = types.void(
+        *(addresses, types.int64[::1], numba.from_dtype(source)[::1], f[:, ::1], f, f),
+        *(addresses, numba.from_dtype(out)[::1]),
+    )
+    return njit(signature=signature, nogil=True)(_transform_rows)
+
+
 @locked_cache
 def transform(source: np.dtype, out: np.dtype) -> Any:
     """The loop for these element types.
@@ -165,4 +200,4 @@ def transform(source: np.dtype, out: np.dtype) -> Any:
         *(types.boolean, types.boolean, f, f),
         types.Array(numba.from_dtype(out), 3, "C"),
     )
-    return njit(signature=signature, nogil=True)(_transform)
+    return njit(signature=signature, nogil=True)(_transform.py_func)

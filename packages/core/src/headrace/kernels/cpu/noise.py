@@ -23,13 +23,16 @@ def salt_and_pepper(
     for each pixel: those below ``limits[0]`` get ``values[0]``, others below ``limits[1]`` get
     ``values[1]``.
     """
-    pixels = len(units)
+    pixels, count = len(units), 0
+    places = np.empty(pixels, np.int64)
+    for p in range(pixels):  # without a branch, which would often be mispredicted
+        places[count] = p
+        count += units[p] < limits[1]
     for first in range(0, len(elements), pixels * inner):
-        for p in range(pixels):
-            if units[p] < limits[1]:
-                value = values[0] if units[p] < limits[0] else values[1]
-                for k in range(inner):
-                    elements[first + p * inner + k] = value
+        for p in places[:count]:
+            value = values[0] if units[p] < limits[0] else values[1]
+            for k in range(inner):
+                elements[first + p * inner + k] = value
 
 
 @njit(nogil=True)

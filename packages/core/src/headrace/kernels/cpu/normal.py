@@ -1,8 +1,7 @@
-"""Normally distributed numbers from Philox, compiled.
+"""Normally distributed numbers out of uniform ones, compiled.
 
-The two elements of an even-odd pair come from one Box-Muller transform (G. Box, M. Muller, 1958)
-of the uniforms that `headrace.kernels.cpu.philox` has at their places. Logarithm, sine and cosine
-are polynomials, so that the numbers are the same wherever they are computed.
+Logarithm, sine and cosine are polynomials, so that the numbers are the same wherever they are
+computed.
 """
 
 from __future__ import annotations
@@ -12,15 +11,6 @@ import math
 import numpy as np
 
 from headrace.kernels.compilation import njit
-from headrace.kernels.cpu.philox import (
-    ELEVEN,
-    HALF,
-    TILE,
-    TWO_32,
-    TWO_53,
-    Key,
-    fill_words,
-)
 
 _EXPONENT_SHIFT = np.int64(52)
 _MANTISSA = np.int64(0x000FFFFFFFFFFFFF)
@@ -34,7 +24,8 @@ _HALF_PI = 1.5707963267948966
 def box_muller(radius: np.ndarray, angle: np.ndarray, bits: np.ndarray, pairs: int) -> None:
     """Turn uniforms into normals: `radius` from (0, 1], `angle` from [0, 1), `bits` scratch.
 
-    Afterwards `radius` holds the cosine's, `angle` the sine's normals. Logarithm, sine and cosine
+    Afterwards `radius` holds the normals, the cosine's of the transform of Box and Muller (1958).
+    Logarithm, sine and cosine
     are the polynomials of FDLIBM's kernels (Sun Microsystems, 1993: ``e_log.c``, ``k_sin.c``,
     ``k_cos.c``), accurate to about one unit in the last place, written without a branch so that
     the compiler makes vector instructions of them.
@@ -107,43 +98,5 @@ def box_muller(radius: np.ndarray, angle: np.ndarray, bits: np.ndarray, pairs: i
                 )
             )
         )
-        odd = (quadrant & 1) == 1
-        c = sine if odd else cosine
-        d = cosine if odd else sine
-        c = -c if ((quadrant + 1) & 2) == 2 else c
-        d = -d if (quadrant & 2) == 2 else d
-        radius[i] = r * c
-        angle[i] = r * d
-
-
-@njit(nogil=True)
-def normal(out: np.ndarray, mean: float, stddev: float, first_sample: int, key: Key) -> None:
-    """Fill float32 or float64 (samples, elements) with a normal distribution."""
-    samples, count = out.shape
-    words = np.empty(TILE, np.uint32)
-    radius = np.empty(TILE // 2, np.float64)
-    angle = np.empty(TILE // 2, np.float64)
-    bits = np.empty(TILE, np.int64)
-    single = out.itemsize == 4
-    each = 1 if single else 2
-    tile = TILE // each
-    for s in range(samples):
-        for start in range(0, count, tile):
-            n = min(tile, count - start)
-            fill_words(words, (n * each + 3) // 4, start * each // 4, first_sample + s, key)
-            pairs = (n + 1) // 2
-            for i in range(pairs):
-                if single:
-                    radius[i] = (np.float64(words[2 * i]) + 1.0) * TWO_32
-                    angle[i] = np.float64(words[2 * i + 1]) * TWO_32
-                else:
-                    first = (np.uint64(words[4 * i]) << HALF) | np.uint64(words[4 * i + 1])
-                    second = (np.uint64(words[4 * i + 2]) << HALF) | np.uint64(words[4 * i + 3])
-                    radius[i] = (np.float64(first >> ELEVEN) + 1.0) * TWO_53
-                    angle[i] = np.float64(second >> ELEVEN) * TWO_53
-            box_muller(radius, angle, bits, pairs)
-            for i in range(n // 2):
-                out[s, start + 2 * i] = mean + stddev * radius[i]
-                out[s, start + 2 * i + 1] = mean + stddev * angle[i]
-            if n % 2:
-                out[s, start + n - 1] = mean + stddev * radius[pairs - 1]
+        c = sine if (quadrant & 1) == 1 else cosine
+        radius[i] = r * (-c if ((quadrant + 1) & 2) == 2 else c)

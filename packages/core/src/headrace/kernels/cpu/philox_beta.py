@@ -1,4 +1,4 @@
-"""The beta distribution out of the state of one Philox generator, compiled.
+"""Numbers of a beta distribution out of the state of one Philox generator, compiled.
 
 A beta variate is ``x / (x + y)`` of two gamma variates, which are drawn by the method of
 G. Marsaglia and W. W. Tsang ("A simple method for generating gamma variables", ACM TOMS 26(3),

@@ -1,9 +1,11 @@
-"""Random tensors out of the state of one Philox generator, compiled.
+"""Random tensors out of the state of one Philox4x32-10 generator, compiled: DALI's numbers.
 
-In dynamic mode DALI hands each call of a random operator a state of seven words. Where the numbers
-of an element begin follows from its place alone: sample ``s`` of a batch uses the sequence
+Philox is from J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011): ten rounds
+of multiplication and exclusive or turn a counter of 128 bits and a key of 64 into a block of four
+words of 32 bits. A draw has a state, which is key, counter and phase; see `PhiloxState`. Where the
+numbers of an element begin follows from its place alone: sample ``s`` of a batch uses the sequence
 ``65537 s`` further on, and element ``e`` of it the words from number ``257 e`` on. These constants,
-and how words become numbers, were found by comparison with its values:
+and how words become numbers, were found by comparison with DALI's values:
 
 * a float32 is one word, rounded to 24 bits, times 2**-32;
 * a float64 is 53 bits of two words, the first of which is the lower;
@@ -24,11 +26,12 @@ import numpy as np
 
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.normal import box_muller
-from headrace.kernels.cpu.philox import ELEVEN, HALF, TWO_32, TWO_53
 
+HALF = np.uint64(32)
 SAMPLE_STRIDE = np.uint64(65537)
 ELEMENT_STRIDE = np.uint64(257)
 _LOW = np.uint64(0xFFFFFFFF)
+_ELEVEN = np.uint64(11)
 _THREE = np.uint64(3)
 _TWO = np.uint64(2)
 _ONE = np.uint64(1)
@@ -157,13 +160,13 @@ def integer_below(
 @njit(inline="always")
 def _single(word: int) -> float:
     """A float32 of [0, 1], as a float64."""
-    return np.float64(np.float32(np.float64(word))) * TWO_32
+    return np.float64(np.float32(np.float64(word))) * 2.0**-32
 
 
 @njit(inline="always")
 def _double(low: int, high: int) -> float:
     """A float64 of [0, 1) with 53 random bits."""
-    return np.float64((np.uint64(low) | (np.uint64(high) << HALF)) >> ELEVEN) * TWO_53
+    return np.float64((np.uint64(low) | (np.uint64(high) << HALF)) >> _ELEVEN) * 2.0**-53
 
 
 @njit(nogil=True)
@@ -239,7 +242,7 @@ def units_behind(out: np.ndarray, samples: np.ndarray, numbers: np.ndarray, plac
             phase_of_word = number & _THREE
             for j, drawn in enumerate(words):
                 if np.uint64(j) >= phase_of_word and i < count:
-                    out[k, i] = np.float64(drawn) * TWO_32
+                    out[k, i] = np.float64(drawn) * 2.0**-32
                     i += 1
                     number += _ONE
 

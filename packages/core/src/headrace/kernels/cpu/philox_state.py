@@ -2,7 +2,7 @@
 
 The state is a key, a position and a phase. The position is a 128-bit counter in two halves, of
 which `offset` is the lower and `sequence` the upper; one value of the counter gives four words, and
-the phase says which of them comes next. See `headrace.kernels.cpu.philox` for the generator.
+the phase says which of them comes next. See `headrace.kernels.cpu.philox_draws` for the generator.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PhiloxState(NamedTuple):
 
 
 class DrawSeed(int):
-    """Seed of a random operator whose numbers are DALI's: the state of a generator.
+    """Seed of a random operator: the state of a generator.
 
     As an integer it is the key alone, so that it serves wherever a seed does. Random operators read
     all of it. A call of dynamic mode has one, made of seven words of a generator; an operator of a
@@ -100,9 +100,8 @@ class DrawSeed(int):
         return DrawSeed._of_state, (self.state, self.batch_size)
 
 
-def is_of_pipeline(seed: Any) -> bool:
-    """True if `seed` belongs to an operator of a pipeline that draws DALI's numbers."""
-    return type(seed) is DrawSeed and seed.batch_size > 0
+EXAMPLE_SEED = DrawSeed([0] * SEED_WORDS)
+"""Of operators that get their seeds with each iteration: to try out what comes out of them."""
 
 
 def words_of(state: PhiloxState, blocks: int) -> list[int]:

@@ -42,6 +42,23 @@ class ScaleAndShift:
         flat, *rows = as_rows(source if flags.aligned else source.copy())
         _compiled(*self._types, 1)(flat, *rows, out.reshape(-1), scale, offset)
 
+    def rows(
+        self, sources: np.ndarray, sizes: np.ndarray, targets: np.ndarray, numbers: np.ndarray
+    ) -> None:
+        """Fill several contiguous arrays; see `pointwise_loops.scale_and_shift_rows`."""
+        like, out = (np.empty(0, dtype) for dtype in self._types)
+        _compiled_rows(*self._types)(sources, sizes, like, targets, out, numbers)
+
+
+@locked_cache
+def _compiled_rows(source: np.dtype, out: np.dtype) -> Any:
+    addresses, flat, f = types.uint64[::1], types.int64[::1], types.float32
+    signature = types.void(
+        *(addresses, flat, numba.from_dtype(source)[::1]),
+        *(addresses, numba.from_dtype(out)[::1], f[:, ::1]),
+    )
+    return njit(signature=signature, nogil=True)(pointwise_loops.scale_and_shift_rows)
+
 
 @locked_cache
 def _compiled(source: np.dtype, out: np.dtype, ndim: int) -> Any:

@@ -1,7 +1,9 @@
-"""Windows of random crops, compiled.
+"""Windows of random crops out of the state of a generator: DALI's, number by number.
 
-These functions do not let go of the interpreter: they take less than a microsecond, and getting it
-back from a thread that has just taken it far more.
+The key of the operator's generator is mixed with a constant, which DALI's published source names,
+and a sample takes one word after the other; the rest was found by comparison with DALI's windows.
+Each attempt takes one for the area and one for the aspect ratio; row and column of the window that
+fits take at least one each. All arithmetic is float32.
 """
 
 from __future__ import annotations
@@ -11,93 +13,113 @@ import math
 import numpy as np
 
 from headrace.kernels.compilation import njit
-from headrace.kernels.cpu.philox import ELEVEN, HALF, TWO_53, Key, block
+from headrace.kernels.cpu.philox_draws import HALF, SAMPLE_STRIDE, words_around
 
-_FAR = float(1 << 40)
-"""More than any image has; what is beyond does not fit, however far."""
+_KEY = np.uint64(0x12345678ABCDEFE)
+_ONE = np.uint64(1)
+_TWO = np.uint64(2)
+_THREE = np.uint64(3)
+_LOW = np.uint64(0xFFFFFFFF)
+_ZERO = np.uint64(0)
+_TO_UNIT = np.float32(2.0**-32)
+_BELOW_ONE = np.nextafter(np.float32(1), np.float32(0))
+
+_Words = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+"""The block that the next word is among, unless a block begins with it."""
 
 
-@njit(error_model="numpy")
-def crop_window(
-    height: int,
-    width: int,
+@njit(nogil=True, error_model="numpy")
+def crop_windows(
+    windows: np.ndarray,
+    extents: np.ndarray,
     area: tuple[float, float],
     aspect_ratio: tuple[float, float],
     num_attempts: int,
-    sample: int,
-    key: Key,
-    uniforms: np.ndarray | None,
-) -> tuple[int, int, int, int]:
-    """Row, column, height and width, in pixels, of a random window of an image.
+    indices: np.ndarray,
+    key: np.uint64,
+    sequence: np.uint64,
+) -> None:
+    """Fill int64 (samples, 4) with row, column, height and width, in pixels.
 
-    The window's area, as a fraction of the image's, is uniform in `area`, and the logarithm of
-    its aspect ratio (width / height) is uniform in the logarithms of `aspect_ratio`; its place is
-    uniform among those where it lies inside the image. Pairs that do not fit are rejected, at most
-    `num_attempts` times; then, or where the smallest area cannot be had with an allowed aspect
-    ratio, the largest window with an allowed aspect ratio is taken, shrunk to the largest area.
-
-    That is the crop of the Inception papers (Szegedy et al. 2014, section 6), with the rejection
-    rules of DALI's random crops.
+    `extents`: int64 (samples, 2): heights and widths; one that is not positive counts as 1.
+    `indices`: int64 (samples,): positions in the batch.
     """
-    rows, columns = _choose(height, width, area, aspect_ratio, num_attempts, sample, key, uniforms)
-    first, second = _two_uniforms(max(num_attempts, 0), sample, key, uniforms)
-    return int(first * (height - rows + 1)), int(second * (width - columns + 1)), rows, columns
+    areas = np.float32(area[0]), np.float32(area[1])
+    ratios = np.float32(aspect_ratio[0]), np.float32(aspect_ratio[1])
+    for i in range(len(windows)):
+        height, width = max(extents[i, 0], 1), max(extents[i, 1], 1)
+        stream = sequence + np.uint64(indices[i]) * SAMPLE_STRIDE
+        rows, columns, words, number = _choose(
+            height, width, areas, ratios, num_attempts, key ^ _KEY, stream
+        )
+        windows[i, 0], words, number = _integer_below(
+            height - rows + 1, words, key ^ _KEY, stream, number
+        )
+        windows[i, 1], words, number = _integer_below(
+            width - columns + 1, words, key ^ _KEY, stream, number
+        )
+        windows[i, 2], windows[i, 3] = rows, columns
 
 
-@njit(error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def _choose(
     height: int,
     width: int,
-    area: tuple[float, float],
-    aspect_ratio: tuple[float, float],
+    area: tuple[np.float32, np.float32],
+    ratio: tuple[np.float32, np.float32],
     num_attempts: int,
-    sample: int,
-    key: Key,
-    uniforms: np.ndarray | None,
-) -> tuple[int, int]:
-    """Height and width of a window; see `crop_window`."""
-    smallest_ratio, largest_ratio = aspect_ratio
-    whole = height * width
-    widest = _whole_pixels(height * largest_ratio)
-    tallest = _whole_pixels(width / smallest_ratio)
-    smallest_area = area[0] * whole
-    if height * widest < smallest_area:
-        return height, widest
-    if width * tallest < smallest_area:
-        return tallest, width
-    area_span = area[1] * whole - smallest_area
-    smallest_log = math.log(smallest_ratio)
-    log_span = math.log(largest_ratio) - smallest_log
-    for attempt in range(num_attempts):
-        first, second = _two_uniforms(attempt, sample, key, uniforms)
-        wanted = smallest_area + area_span * first
-        ratio = math.exp(smallest_log + log_span * second)
-        columns = _whole_pixels(math.sqrt(wanted * ratio) + 0.5)
-        rows = _whole_pixels(math.sqrt(wanted / ratio) + 0.5)
-        if columns <= width and rows <= height:
-            # Rounding to pixels moves the ratio; small crops can leave the range by it.
-            rounded_ratio = columns / rows
-            if smallest_ratio <= rounded_ratio and rounded_ratio <= largest_ratio:
-                return rows, columns
+    key: np.uint64,
+    stream: np.uint64,
+) -> tuple[int, int, _Words, np.uint64]:
+    """Height and width of a window; the words at hand, and the number of the one that is next."""
+    number = _ZERO
+    words = _ZERO, _ZERO, _ZERO, _ZERO
+    whole = np.float32(height * width)
+    widest = max(1, int(np.float32(height) * ratio[1]))
+    tallest = max(1, int(np.float32(width) / ratio[0]))
+    if np.float32(height * widest) < area[0] * whole:
+        return height, widest, words, number
+    if np.float32(width * tallest) < area[0] * whole:
+        return tallest, width, words, number
+    first = np.float32(math.log(np.float64(ratio[0])))
+    last = np.float32(math.log(np.float64(ratio[1])))
+    for _ in range(num_attempts):
+        if number & _THREE == 0:
+            words = words_around(key, stream, _ZERO, number)
+            drawn, other = words[0], words[1]
+        else:
+            drawn, other = words[2], words[3]
+        number += _TWO
+        wanted = _real(area[0], area[1], drawn) * whole
+        shape = np.float32(math.exp(np.float64(_real(first, last, other))))
+        columns = max(1, int(np.float32(math.sqrt(wanted * shape)) + np.float32(0.5)))
+        rows = max(1, int(np.float32(math.sqrt(wanted / shape)) + np.float32(0.5)))
+        rounded = np.float32(columns) / np.float32(rows)
+        if columns <= width and rows <= height and ratio[0] <= rounded and rounded <= ratio[1]:
+            return rows, columns, words, number
     rows, columns = min(height, tallest), min(width, widest)
-    shrink = math.sqrt(min(1.0, area[1] * height * width / (rows * columns)))
-    return _whole_pixels(rows * shrink), _whole_pixels(columns * shrink)
+    shrink = math.sqrt(min(1.0, np.float64(area[1]) * height * width / (rows * columns)))
+    return max(1, int(rows * shrink)), max(1, int(columns * shrink)), words, number
 
 
-@njit(error_model="numpy")
-def _two_uniforms(
-    place: int, sample: int, key: Key, uniforms: np.ndarray | None
-) -> tuple[float, float]:
-    """Numbers ``2 * place`` and ``2 * place + 1`` of a sample: those of one block."""
-    if uniforms is not None:
-        return uniforms[2 * place], uniforms[2 * place + 1]
-    w0, w1, w2, w3 = block(place, sample, *key)
-    first = (np.uint64(w0) << HALF) | np.uint64(w1)
-    second = (np.uint64(w2) << HALF) | np.uint64(w3)
-    return np.float64(first >> ELEVEN) * TWO_53, np.float64(second >> ELEVEN) * TWO_53
+@njit(nogil=True)
+def _real(low: np.float32, high: np.float32, word: np.uint64) -> np.float32:
+    """A number from `low` on, below `high`."""
+    unit = min(np.float32(np.float64(word)) * _TO_UNIT, _BELOW_ONE)
+    return np.float32(np.float32(unit * np.float32(high - low)) + low)
 
 
-@njit(error_model="numpy")
-def _whole_pixels(extent: float) -> int:
-    """An extent without its fraction, at least 1."""
-    return int(min(max(extent, 1.0), _FAR))
+@njit(nogil=True)
+def _integer_below(
+    bound: int, words: _Words, key: np.uint64, stream: np.uint64, number: np.uint64
+) -> tuple[np.int64, _Words, np.uint64]:
+    """As `headrace.kernels.cpu.philox_draws.integer_below`, out of words that are there."""
+    factor = np.uint64(bound)
+    rejected = (_ONE << HALF) % factor
+    while True:
+        if number & _THREE == 0:
+            words = words_around(key, stream, _ZERO, number)
+        product = words[np.int64(number & _THREE)] * factor
+        number += _ONE
+        if (product & _LOW) >= rejected:
+            return np.int64(product >> HALF), words, number

@@ -11,8 +11,7 @@ import numpy as np
 from headrace.errors import ArgumentValueError, MisusedArgumentError, ShapeError
 from headrace.kernels.cpu import bbox_crop as _cpu
 from headrace.kernels.cpu import bbox_rows as _rows
-from headrace.kernels.cpu.philox_state import DrawSeed, is_of_pipeline
-from headrace.kernels.cpu.random import key_of, uniforms_of, units_behind
+from headrace.kernels.cpu.random import units_behind
 from headrace.operators.support.argument_types import (
     BoolArg,
     FloatArg,
@@ -31,8 +30,6 @@ from headrace.types import DALIDataType
 
 _FIRST_BLOCK, _BLOCK = 12, 64
 """Attempts that are drawn at once, for a sample, and then for those that have no window yet."""
-_LAZY_BLOCK = 4096
-"""Attempts between checks for an interrupt, where numbers are drawn as they are needed."""
 
 
 @operator(
@@ -298,32 +295,16 @@ class RandomBBoxCrop(SampleOperator):
         windows = np.zeros((count, 2 * ndim), np.float32)
         kept, found = np.zeros(len(boxes), np.bool_), np.zeros(count, np.int64)
         indices, taken = np.array(c.indices, np.int64), np.zeros(count, np.int64)
-        packed = is_of_pipeline(c.seed)
-        # Other numbers than DALI's are drawn in the loop, as they are needed.
-        lazily = type(c.seed) is not DrawSeed
-        first, block, left = 0, _LAZY_BLOCK if lazily else _FIRST_BLOCK, np.arange(count)
+        first, block, left = 0, _FIRST_BLOCK, np.arange(count)
         while len(left):
-            if packed:
-                block = -(-block // args.num_attempts) * args.num_attempts
-                units = units_behind(
-                    c.seed, c.iteration, indices[left], taken[left], block * numbers
-                )
-            elif lazily:
-                units = np.empty((len(left), 0))
-            else:
-                units = uniforms_of(
-                    c.seed, c.iteration, indices[left], block * numbers, first * numbers
-                )
+            block = -(-block // args.num_attempts) * args.num_attempts
+            units = units_behind(c.seed, c.iteration, indices[left], taken[left], block * numbers)
             _cpu.draw_windows(
                 left,
                 boxes,
                 firsts,
                 units,
-                indices,
-                key_of(c.seed, c.iteration),
-                packed,
                 first,
-                block,
                 args.num_attempts,
                 total,
                 self._options,
@@ -339,10 +320,9 @@ class RandomBBoxCrop(SampleOperator):
                 kept,
                 found,
             )
-            if packed:
-                taken[left] += states[left, -1].astype(np.int64)
+            taken[left] += states[left, -1].astype(np.int64)
             first, left = first + block, np.flatnonzero(found == _cpu.LEFT)
-            block = _LAZY_BLOCK if lazily else _BLOCK
+            block = _BLOCK
         if not args.quiet and (found == _cpu.EXHAUSTED).any():
             warnings.warn(
                 f"Could not find a valid cropping window in {total} attempts; the best one is "

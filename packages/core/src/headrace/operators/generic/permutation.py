@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError, OutOfRangeError, ShapeError
-from headrace.kernels.cpu.philox_state import is_of_pipeline
-from headrace.kernels.cpu.random import draw_below, fill_unit, words_from
+from headrace.kernels.cpu.random import draw_below, words_from
 from headrace.operators.readers.standard_shuffle import shuffle_words, swap_in_turn
 from headrace.operators.support.argument_types import BoolArg, IntListArg
 from headrace.operators.support.operator import BatchContext, BatchOperator, operator
@@ -17,8 +16,6 @@ from headrace.operators.support.planning import PlanContext
 from headrace.operators.support.schema import REQUIRED, Arg, Input, Spec
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.types import DALIDataType
-
-_FEW_TRIES = 8
 
 
 @operator(
@@ -107,31 +104,11 @@ class BatchPermutation(BatchOperator):
         drawn = self._drawn(c.size, c.seed, c.iteration)
         return [drawn[k, ...] for k in range(c.size)]
 
-    def _drawn(self, size: int, seed: int, iteration: int) -> np.ndarray:
+    def _drawn(self, size: int, seed: Any, iteration: int) -> np.ndarray:
+        """Numbers of samples: a permutation without fixed points is of a single cycle."""
         if size == 1:
             return np.zeros(1, np.int32)
-        own = np.arange(size, dtype=np.int32)
-        distinct = self.args.no_fixed_points
-        if is_of_pipeline(seed):
-            return self._as_dali(own, seed, iteration)
-        tries = _FEW_TRIES if distinct and not self.args.allow_repetitions else 1
-        while True:
-            units = np.empty((size, tries))
-            fill_unit(units, seed, iteration, 0)
-            if self.args.allow_repetitions:
-                found: np.ndarray = (units[:, 0] * (size - distinct)).astype(np.int32)
-                found[found >= own] += distinct  # one's own number is left out
-                return found
-            # Permutations without fixed points are more than a third of all.
-            for keys in units.T:
-                found = np.argsort(keys, kind="stable").astype(np.int32)
-                if not (distinct and (found == own).any()):
-                    return found
-            tries *= 2
-
-    def _as_dali(self, own: np.ndarray, seed: Any, iteration: int) -> np.ndarray:
-        """The permutation that DALI draws: of a single cycle, if there are no fixed points."""
-        size, distinct = len(own), self.args.no_fixed_points
+        own, distinct = np.arange(size, dtype=np.int32), self.args.no_fixed_points
         if self.args.allow_repetitions:
             bounds = np.full((1, size), size - distinct)
             found: np.ndarray = draw_below(bounds, seed, iteration, 0)[0].astype(np.int32)

@@ -26,6 +26,7 @@ from headrace.operators.support.windows.arguments import (
 from headrace.operators.support.windows.cut import CUT_DTYPE_ARGS, Cutter
 from headrace.tensors.gpu.batch import LazyBatch
 from headrace.tensors.rows import Rows
+from headrace.tensors.strided_rows import StridedRows
 
 
 @operator(
@@ -77,6 +78,7 @@ class Slice(SampleOperator):
         self._window = SliceWindow(self, data, *given(anchor, shape_input))
         self.plans_values = self._window.positional
         self.chunked = self._cutter.are_signals
+        self.chunks_light = not self.chunked
         return data._replace(dtype=self._cutter.dtype)
 
     def plan(
@@ -95,11 +97,12 @@ class Slice(SampleOperator):
     ) -> np.ndarray | LazyImage:
         return self._cutter.cut(c, data)
 
-    takes = (LazyImage, LazyBatch)
+    takes = (LazyImage, LazyBatch, StridedRows)
     returns_lazy = (LazyImage, LazyBatch)
 
     def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> Rows:
-        return self._cutter.cut_signals(c, inputs[0])
+        cut = self._cutter.cut_signals if self.chunked else self._cutter.cut_rows
+        return cut(c, inputs[0])
 
     def gpu(
         self, c: BatchContext, data: LazyBatch, anchor: Any = None, shape_input: Any = None

@@ -12,6 +12,7 @@ from headrace.kernels.plan import adjustments as _adjustments
 from headrace.operators.support.argument_types import DataTypeArg, FloatArg
 from headrace.operators.support.operator import (
     BatchContext,
+    ChunkContext,
     SampleContext,
     SampleOperator,
     operator,
@@ -29,6 +30,7 @@ from headrace.operators.support.pointwise.pointwise_batch import TAKEN, pointwis
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.operators.support.windows.arithmetic import as_float32
 from headrace.tensors.gpu.batch import LazyBatch
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType, to_numpy_type
 
 _TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
@@ -124,6 +126,16 @@ class _Adjustment(SampleOperator):
             return data
         out = c.out
         self._adjust(data, out, scale, offset)
+        return out
+
+    chunks_light = True
+
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+        table = c.records
+        if table[:, 2].any():
+            return NotImplemented
+        out = c.out()
+        self._adjust.rows(data.addresses, data.sizes, out.addresses, table)
         return out
 
     takes = TAKEN

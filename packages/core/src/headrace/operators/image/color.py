@@ -13,6 +13,7 @@ from headrace.kernels.plan import color_matrices
 from headrace.operators.support.argument_types import DataTypeArg, FloatArg, ImageTypeArg
 from headrace.operators.support.operator import (
     BatchContext,
+    ChunkContext,
     SampleContext,
     SampleOperator,
     operator,
@@ -29,6 +30,7 @@ from headrace.operators.support.pointwise.color_chain import TAKEN, colored
 from headrace.operators.support.pointwise.element_type import element_type
 from headrace.operators.support.schema import Arg, Input, Spec, data_types
 from headrace.tensors.gpu.batch import LazyBatch, as_contiguous
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType, DALIImageType, to_numpy_type
 
 _TYPES = data_types("UINT8 INT16 INT32 FLOAT16 FLOAT")
@@ -104,6 +106,15 @@ class _ColorTransform(SampleOperator):
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         out = c.out
         color.transform_pixels(data, c.row[0], out)
+        return out
+
+    chunks_light = True
+
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+        if not color.takes_rows(data.dtype, self._dtype):
+            return NotImplemented
+        out = c.out()
+        color.transform_rows(data, c.column(0), out)
         return out
 
     takes = TAKEN

@@ -7,6 +7,7 @@ import numpy as np
 from headrace.operators.support.lazy_image import LazyImage
 from headrace.operators.support.operator import (
     BatchContext,
+    ChunkContext,
     SampleContext,
     SampleOperator,
     operator,
@@ -23,6 +24,8 @@ from headrace.operators.support.windows.arguments import (
 )
 from headrace.operators.support.windows.cut import CUT_DTYPE_ARGS, Cutter
 from headrace.tensors.gpu.batch import LazyBatch
+from headrace.tensors.rows import Rows
+from headrace.tensors.strided_rows import StridedRows
 
 
 @operator(
@@ -70,7 +73,12 @@ class Crop(SampleOperator):
     def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray | LazyImage:
         return self._cutter.cut(c, data)
 
-    takes = (LazyImage, LazyBatch)
+    chunks_light = True
+
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+        return self._cutter.cut_rows(c, data)
+
+    takes = (LazyImage, LazyBatch, StridedRows)
     returns_lazy = (LazyImage, LazyBatch)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:

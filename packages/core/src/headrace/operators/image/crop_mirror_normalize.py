@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,10 +55,9 @@ from headrace.tensors.gpu.batch import (
     as_contiguous,
     shape_rows,
 )
+from headrace.tensors.rows import Rows
+from headrace.tensors.strided_rows import StridedRows
 from headrace.types import DALIDataType, to_numpy_type
-
-if TYPE_CHECKING:
-    from headrace.tensors.rows import Rows
 
 _IN_TYPES = data_types("UINT8 INT16 UINT16 INT32 FLOAT FLOAT16")
 _OUT_TYPES = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
@@ -153,9 +151,10 @@ class CropMirrorNormalize(SampleOperator):
         check_crop(self.args)
 
     def infer(self, data: Spec) -> Spec:
-        from headrace.kernels.cpu import normalize_pixels
+        from headrace.kernels.cpu import normalize_pixels, normalize_rows
 
         args = self.args
+        self._kernels = normalize_rows
         self._kernel = normalize_pixels.normalize_pixels
         dtype = args.output_dtype if args.output_dtype is not None else args.dtype
         self._dtype = np.dtype(to_numpy_type(dtype))
@@ -198,7 +197,7 @@ class CropMirrorNormalize(SampleOperator):
         return Planned(outs[:, self._order.out], (anchors, shapes, outside, numbers))
 
     unplanned = ("mirror",)
-    takes = (LazyImage, StridedBatch, ResizedBatch, WarpedBatch, ColorBatch)
+    takes = (LazyImage, StridedRows, StridedBatch, ResizedBatch, WarpedBatch, ColorBatch)
 
     def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray:
         out = c.out
@@ -207,18 +206,37 @@ class CropMirrorNormalize(SampleOperator):
 
     chunks_lazy = True
 
-    def cpu_chunk(self, c: ChunkContext, data: list[LazyImage]) -> Rows:
-        out = c.out()
-        left: Iterable[int] = range(len(data))
+    chunks_light = True
+
+    def cpu_chunk(self, c: ChunkContext, data: list[LazyImage] | Rows) -> Rows:
         anchors, shapes, outside, numbers = c.table
         shapes = np.asarray(shapes, np.int64)
         channels, first = int(shapes[0, -1]), numbers[0]
-        if (
+        is_plain = (
             self._fuses
             and not (self._pad or any(outside))
             and all(each is first for each in numbers)
             and not np.count_nonzero(shapes[:, -1] != channels)
-        ):
+        )
+        if isinstance(data, Rows):
+            views = StridedRows.of(data)
+            if not is_plain or views is None or not self._kernels.takes(views.dtype, self._dtype):
+                return NotImplemented
+            views = views.windows(np.asarray(anchors, np.int64), shapes)
+            mirrored = c.flags("mirror")
+            if mirrored.any():
+                views = views.mirrored(1, mirrored)
+            out = c.out()
+            means, factors, _ = self._normalization.coefficients(first, channels)
+            self._kernels.normalize_rows(
+                *(views.origins, views.strides, views.shapes, views.dtype, means, factors),
+                *(out.addresses, self._dtype),
+                planar=not self._pixels_out,
+            )
+            return out
+        out = c.out()
+        left: Iterable[int] = range(len(data))
+        if is_plain:
             means, factors, _ = self._normalization.coefficients(first, channels)
             left = resample_group(
                 c,

@@ -10,6 +10,7 @@ from headrace.operators.support.arguments import numbers_of
 from headrace.operators.support.lazy_image import LazyImage, LazyMirror
 from headrace.operators.support.operator import (
     BatchContext,
+    ChunkContext,
     SampleContext,
     SampleOperator,
     operator,
@@ -18,6 +19,8 @@ from headrace.operators.support.planning import PlanContext, Planned, Samples
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.operators.support.windows.partial_batch import partial_batch
 from headrace.tensors.gpu.batch import LazyBatch
+from headrace.tensors.rows import Rows
+from headrace.tensors.strided_rows import StridedRows
 
 _LAYOUTS = ("FDHWC", "FHWC", "DHWC", "HWC", "FCDHW", "FCHW", "CDHW", "CHW")
 _AXES = (("depthwise", "D"), ("vertical", "H"), ("horizontal", "W"))
@@ -74,7 +77,7 @@ class Flip(SampleOperator):
         shape = data.shape
         return tuple([axis for axis, name in self._axes[len(shape)] if getattr(args, name)])
 
-    takes = (LazyImage, LazyBatch)
+    takes = (LazyImage, LazyBatch, StridedRows)
     returns_lazy = (LazyImage, LazyBatch)
 
     def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray | LazyImage:
@@ -91,6 +94,18 @@ class Flip(SampleOperator):
         out = c.out
         flip_into(data, axes, out)
         return out
+
+    chunks_light = True
+
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+        views = StridedRows.of(data)
+        if views is None:
+            return NotImplemented
+        for axis, name in self._axes[data.shapes.shape[1]]:
+            mirrored = c.flags(name)
+            if mirrored.any():
+                views = views.mirrored(axis, mirrored)
+        return views
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         for axis, name in self._axes[data.ndim]:

@@ -61,7 +61,7 @@ _DECLARED: dict[str, Any] = {
             f"What is outside of the image: {', '.join(_BORDERS)}. The first of these leaves it "
             "out of the window.",
             choices=_BORDERS,
-            said="Invalid border_mode argument: {}",
+            said='Invalid border_mode argument: "{}"',
         ),
     ),
     "output_docs": ("The images, in the layout of the input.",),

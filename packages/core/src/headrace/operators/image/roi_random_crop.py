@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.errors import ArgumentValueError, OutOfRangeError, ShapeError
-from headrace.kernels.cpu.philox_state import is_of_pipeline
-from headrace.kernels.cpu.random import draw_below, sample_uniforms
+from headrace.kernels.cpu.random import draw_below
 from headrace.operators.support.argument_types import IntListArg
 from headrace.operators.support.arguments import rows_of
 from headrace.operators.support.operator import SampleOperator, operator
@@ -103,18 +102,12 @@ class ROIRandomCrop(SampleOperator):
                     f"axis {d}, and the input's extent is {shapes[k, d]}."
                 )
             low, high = np.maximum(low, 0), np.minimum(high, shapes - crop)
-        if is_of_pipeline(c.seed):
-            counts = high - low + 1
-            steps = [
-                draw_below(counts[k : k + 1], c.seed, c.iteration, index)
-                for k, index in enumerate(c.indices)
-            ]
-            return Planned(values=low + np.concatenate(steps))
-        units = np.array(
-            [sample_uniforms(c.seed, c.iteration, index, axes) for index in c.indices]
-        ).reshape(c.size, axes)
-        drawn = low + np.floor(units * (high - low + 1)).astype(np.int64)
-        return Planned(values=drawn)
+        counts = high - low + 1
+        steps = [
+            draw_below(counts[k : k + 1], c.seed, c.iteration, index)
+            for k, index in enumerate(c.indices)
+        ]
+        return Planned(values=low + np.concatenate(steps))
 
     def _each(self, c: PlanContext, name: str, axes: int) -> np.ndarray:
         """An argument with a number for each axis, int64 ``(samples, axes)``."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError
+from headrace.kernels.cpu.philox_state import DrawSeed
 from headrace.kernels.cpu.random import fill_beta
 from headrace.operators.support.argument_types import FloatArg
 from headrace.operators.support.operator import operator
@@ -52,7 +53,7 @@ class Beta(Draw):
             if getattr(self.args, name) is not None:
                 _checked(name, getattr(self.args, name))
 
-    def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
+    def fill(self, out: np.ndarray, args: Any, seed: DrawSeed, iteration: int, first: int) -> None:
         alpha, beta = _checked("alpha", args.alpha), _checked("beta", args.beta)
         fill_beta(out, seed, iteration, first, alpha, beta, single=self.single)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError
+from headrace.kernels.cpu.philox_state import DrawSeed
 from headrace.kernels.cpu.random import fill_bernoulli
 from headrace.kernels.gpu import random as _gpu_random
 from headrace.operators.support.argument_types import FloatArg
@@ -48,7 +49,7 @@ class CoinFlip(BatchDraw):
         if self.args.probability is not None:
             _checked(self.args.probability)
 
-    def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
+    def fill(self, out: np.ndarray, args: Any, seed: DrawSeed, iteration: int, first: int) -> None:
         fill_bernoulli(out, seed, iteration, first, _checked(args.probability))
 
     def convert(self, drawn: np.ndarray, out: np.ndarray, args: Any) -> None:

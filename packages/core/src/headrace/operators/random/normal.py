@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from headrace.kernels.cpu.philox_state import DrawSeed
 from headrace.kernels.cpu.random import fill_normal
 from headrace.kernels.gpu import random as _gpu_random
 from headrace.operators.support.argument_types import FloatArg
@@ -35,7 +36,7 @@ class Normal(BatchDraw):
     def prepare(self) -> None:
         self.work_dtype = real_work_dtype(self.dtype)
 
-    def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
+    def fill(self, out: np.ndarray, args: Any, seed: DrawSeed, iteration: int, first: int) -> None:
         fill_normal(out, seed, iteration, first, args.mean, args.stddev, single=self.single)
 
     def fill_batch(self, c: BatchContext, out: DeviceBatch) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError
+from headrace.kernels.cpu.philox_state import DrawSeed
 from headrace.kernels.cpu.random import fill_index, fill_uniform
 from headrace.kernels.gpu import random as _gpu_random
 from headrace.operators.support.argument_types import FloatListArg
@@ -70,7 +71,7 @@ class Uniform(BatchDraw):
         elif not self.looks_up and self.args.range is not None:
             _checked_range(self.args.range)
 
-    def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
+    def fill(self, out: np.ndarray, args: Any, seed: DrawSeed, iteration: int, first: int) -> None:
         if self.looks_up:
             fill_index(out, seed, iteration, first, len(args.values))
             return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     LoopPart = Callable[[np.ndarray, Temp], object]
     """Takes part in a loop; see `ChunkContext.loop`."""
 
-_NONE: Mapping[str, list[Any]] = {}
+_NONE: Mapping[str, Any] = {}
 
 
 class SampleContext:
@@ -176,6 +176,7 @@ class ChunkContext:
 
     __slots__ = (
         "_context",
+        "_converted",
         "_places",
         "_positions",
         "_producers",
@@ -195,7 +196,7 @@ class ChunkContext:
         positions: Sequence[int],
         indices: Sequence[int],
         places: Sequence[int],
-        values: Mapping[str, list[Any]] = _NONE,
+        values: Mapping[str, tuple[Sequence[Any], Callable[[Any], Any]]] = _NONE,
         read: Sequence[bool] | None = None,
         producers: Sequence[SampleContext] = (),
     ) -> None:
@@ -206,6 +207,8 @@ class ChunkContext:
         self.seed, self.iteration = context.seed, context.iteration
         self._places = places
         self._values = values
+        """Samples of each argument that differs by sample, and what converts one."""
+        self._converted: dict[str, list[Any]] = {}
         self._read = read
         self.args = context.args
         self.handed: list[Rows] = []
@@ -217,8 +220,8 @@ class ChunkContext:
         context.position, context.place = self._positions[k], self._places[k]
         for producer in self._producers:
             producer.position = context.position
-        for name, values in self._values.items():
-            setattr(context.args, name, values[k])
+        for name in self._values:
+            setattr(context.args, name, self.values(name)[k])
         return context
 
     def attempt(self, k: int, function: Callable[..., Any], *args: Any) -> Any:
@@ -238,10 +241,35 @@ class ChunkContext:
         assert plans is not None
         return plans.table_of(self._places)
 
+    def column(self, k: int) -> np.ndarray:
+        """Column `k` of the table, as an array."""
+        return np.ascontiguousarray(self.table[k])
+
+    @property
+    def records(self) -> np.ndarray:
+        """Table of a plan that is one array: the rows of these samples."""
+        plans = self._context.plans
+        assert plans is not None
+        return plans.records_of(self._places)
+
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each sample, converted; of those that `plan` does not look at."""
-        found = self._values.get(name)
-        return [getattr(self.args, name)] * len(self.indices) if found is None else found
+        found = self._converted.get(name)
+        if found is None:
+            given = self._values.get(name)
+            if given is None:
+                return [getattr(self.args, name)] * len(self.indices)
+            samples, convert = given
+            found = self._converted[name] = [convert(each) for each in samples]
+        return found
+
+    def flags(self, name: str) -> np.ndarray:
+        """The same of an argument that is true or false, bool ``(samples,)``."""
+        samples, _ = self._values.get(name, (None, None))
+        dense = samples.dense if isinstance(samples, Rows) else None
+        if dense is None or dense.ndim != 1 or dense.dtype.kind not in "biu":
+            dense = np.array(self.values(name))
+        return dense != 0  # type: ignore[no-any-return]
 
     def is_read(self, output: int) -> bool:
         """True if an output is used; `None` may be returned for one that is not."""

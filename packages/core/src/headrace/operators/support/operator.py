@@ -195,6 +195,11 @@ class SampleOperator(Operator):
     chunked: bool = False
     """True if samples come several at a time, to `cpu_chunk`; `infer` may still change it."""
 
+    chunks_light: bool = False
+    """True if `cpu_chunk` is called for several samples that have few bytes, where no input is
+    lazy; it returns `NotImplemented` where they are better done one by one, by `cpu`. `infer` may
+    still change it."""
+
     @classmethod
     def has_cpu(cls) -> bool:
         """True if there is an implementation for the CPU."""

@@ -1,4 +1,4 @@
-// Philox4x32-10: the device's side of kernels/cpu/philox.py, where it is described.
+// Philox4x32-10: the device's side of kernels/cpu/philox_draws.py, where it is described.
 #pragma once
 #include "common.cuh"
 
@@ -27,14 +27,4 @@ __device__ __forceinline__ Words philox_block(const Stream& stream, uint32 numbe
     k1 += 0xBB67AE85u;
   }
   return {{w0, w1, w2, w3}};
-}
-
-// Fractions of [0, 1) with 32 or 53 random bits.
-__device__ __forceinline__ double fraction32(uint32 word) {
-  // The bits of 2**20 + word / 2**32: conversions proper take several times as long.
-  return __hiloint2double(0x41300000, static_cast<int32>(word)) - 0x1p20;
-}
-
-__device__ __forceinline__ double fraction53(uint32 high, uint32 low) {
-  return static_cast<double>(((uint64(high) << 32) | low) >> 11) * 0x1p-53;
 }

@@ -1,7 +1,7 @@
-// Tensors of independent random numbers: the device's side of kernels/cpu/random.py.
+// Random tensors out of the state of one generator: the device's side of kernels/cpu/philox_draws.py,
+// where it is described.
 //
-// Each thread evaluates Philox and stores the elements that the words give: four of 32 bits each,
-// or two of 53.
+// Each thread makes single elements, whose words lie in blocks of their own.
 #include "arithmetic_types.cuh"
 #include "drawn_as.cuh"
 #include "normal.cuh"
@@ -9,78 +9,82 @@
 
 #include "random:DrawnSample"
 
+// Where the words of a sample begin.
+struct Place {
+  uint64 key, sequence, offset;
+};
+
+__device__ __forceinline__ uint64 word_at(const Place& place, uint64 number) {
+  const uint64 low = place.offset + (number >> 2);
+  const uint64 high = place.sequence + (low < place.offset ? 1 : 0);
+  const Stream stream{static_cast<uint32>(high), static_cast<uint32>(high >> 32),
+                      static_cast<uint32>(place.key), static_cast<uint32>(place.key >> 32)};
+  const Words words =
+      philox_block(stream, static_cast<uint32>(low), static_cast<uint32>(low >> 32));
+  const uint32 phase = number & 3;
+  return phase < 2 ? (phase ? words.w[1] : words.w[0]) : (phase & 1 ? words.w[3] : words.w[2]);
+}
+
+__device__ __forceinline__ double single_at(const Place& place, uint64 number) {
+  return static_cast<double>(static_cast<float>(static_cast<uint32>(word_at(place, number)))) *
+         0x1p-32;
+}
+
+__device__ __forceinline__ double double_at(const Place& place, uint64 number) {
+  const uint64 low = word_at(place, number), high = word_at(place, number + 1);
+  return static_cast<double>((low | high << 32) >> 11) * 0x1p-53;
+}
+
 struct Uniform32 {
-  static constexpr int count = 4;
   template <typename Out>
-  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
-    const float limit = static_cast<float>(s.limit), last = static_cast<float>(s.last);
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const float value = static_cast<float>(s.first + fraction32(words.w[i]) * s.second);
-      to[i] = drawn_as<Out>(value >= limit ? last : value);
-    }
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+    return drawn_as<Out>(static_cast<float>(single_at(p, number) * s.second + s.first));
   }
 };
 
 struct Uniform53 {
-  static constexpr int count = 2;
   template <typename Out>
-  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const double value = s.first + fraction53(words.w[2 * i], words.w[2 * i + 1]) * s.second;
-      to[i] = drawn_as<Out>(value >= s.limit ? s.last : value);
-    }
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+    return drawn_as<Out>(double_at(p, number) * s.second + s.first);
   }
 };
 
+// Zero has no logarithm.
+__device__ __forceinline__ double not_zero(double u) { return u > 0x1p-33 ? u : 0x1p-33; }
+
 struct Normal32 {
-  static constexpr int count = 4;
   template <typename Out>
-  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
-    const float mean = static_cast<float>(s.first), deviation = static_cast<float>(s.second);
-#pragma unroll
-    for (int i = 0; i < count; i += 2) {
-      const Pair<float> pair = box_muller(words.w[i], words.w[i + 1]);
-      to[i] = drawn_as<Out>(__fmaf_rn(deviation, pair.cosine, mean));
-      to[i + 1] = drawn_as<Out>(__fmaf_rn(deviation, pair.sine, mean));
-    }
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+    const double radius = single_at(p, number), angle = single_at(p, number + 1);
+    const double value = box_muller(not_zero(radius), angle);
+    return drawn_as<Out>(static_cast<float>(value * s.second + s.first));
   }
 };
 
 struct Normal53 {
-  static constexpr int count = 2;
   template <typename Out>
-  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
-    const Pair<double> pair = box_muller(fraction53(words.w[0], words.w[1]) + 0x1p-53,
-                                 fraction53(words.w[2], words.w[3]));
-    to[0] = drawn_as<Out>(s.first + s.second * pair.cosine);
-    to[1] = drawn_as<Out>(s.first + s.second * pair.sine);
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+    const double radius = double_at(p, number), angle = double_at(p, number + 2);
+    const double value = box_muller(not_zero(radius), angle);
+    return drawn_as<Out>(value * s.second + s.first);
   }
 };
 
-// One of the values, each as likely as any other, but for less than choices / 2**32.
 struct Choices {
-  static constexpr int count = 4;
   template <typename Out>
-  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
-    const Out* values = static_cast<const Out*>(s.values);
-#pragma unroll
-    for (int i = 0; i < count; ++i) to[i] = values[(uint64(words.w[i]) * s.choices) >> 32];
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+    const uint32 rejected = static_cast<uint32>(0x100000000ull % s.choices);
+    uint64 product = word_at(p, number) * s.choices;
+    while (static_cast<uint32>(product) < rejected) product = word_at(p, ++number) * s.choices;
+    return static_cast<const Out*>(s.values)[product >> 32];
   }
 };
 
 struct Flips {
-  static constexpr int count = 4;
   template <typename Out>
-  static __device__ __forceinline__ void draw(const DrawnSample& s, const Words& words, Out* to) {
-#pragma unroll
-    for (int i = 0; i < count; ++i) to[i] = words.w[i] < s.threshold ? Out(1.0f) : Out(0.0f);
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+    return word_at(p, number) < s.threshold ? Out(1.0f) : Out(0.0f);
   }
-};
-
-template <typename T, int count> struct alignas(sizeof(T) * count) Elements {
-  T values[count];
 };
 
 #include "records:THREADS"
@@ -88,40 +92,17 @@ template <typename T, int count> struct alignas(sizeof(T) * count) Elements {
 
 template <typename Draw, typename Out>
 __global__ void __launch_bounds__(THREADS)
-draw(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, uint32 iteration_low,
-     uint32 iteration_high, uint32 key0, uint32 key1) {
-  constexpr int count = Draw::count;
+draw(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, uint64 key,
+           uint64 sequence, uint64 offset, uint32 phase) {
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
   // A copy: what is stored could be part of the record, for all the compiler knows.
   const DrawnSample s = *reinterpret_cast<const DrawnSample*>(share.record);
-  const Stream stream{iteration_low, iteration_high, key0, key1};
-  const int64 begin = int64(share.block) * (THREADS * ROUNDS * count);
-  const int left = static_cast<int>(min(s.size - begin, int64(THREADS * ROUNDS * count)));
-  const uint32 first = share.block * (THREADS * ROUNDS);
-  Out* const out = reinterpret_cast<Out*>(s.out) + begin;
-  const bool aligned = s.out % sizeof(Elements<Out, count>) == 0;
-  if (aligned && left == THREADS * ROUNDS * count) {
-    Out* const to = out + threadIdx.x * count;
-#pragma unroll
-    for (int round = 0; round < ROUNDS; ++round) {
-      Elements<Out, count> drawn;
-      Draw::draw(s, philox_block(stream, first + round * THREADS + threadIdx.x, s.number),
-                 drawn.values);
-      *reinterpret_cast<Elements<Out, count>*>(to + round * THREADS * count) = drawn;
-    }
-    return;
-  }
-#pragma unroll 1
-  for (int number = threadIdx.x, at = number * count; at < left;
-       number += THREADS, at += THREADS * count) {
-    Elements<Out, count> drawn;
-    Draw::draw(s, philox_block(stream, first + number, s.number), drawn.values);
-    if (aligned && at + count <= left) {
-      *reinterpret_cast<Elements<Out, count>*>(out + at) = drawn;
-    } else {
-      for (int i = 0; i < count; ++i) {
-        if (at + i < left) out[at + i] = drawn.values[i];
-      }
-    }
+  const Place place{key, sequence + uint64(s.number) * 65537, offset};
+  const int64 begin = int64(share.block) * (THREADS * ROUNDS);
+  Out* const out = reinterpret_cast<Out*>(s.out);
+  for (int round = 0; round < ROUNDS; ++round) {
+    const int64 at = begin + round * THREADS + threadIdx.x;
+    if (at >= s.size) return;
+    out[at] = Draw::template draw<Out>(s, place, phase + uint64(at) * 257);
   }
 }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError, DataTypeError
+from headrace.kernels.cpu.philox_state import DrawSeed
 from headrace.operators.support.argument_types import DataTypeArg, IntListArg
 from headrace.operators.support.operator import SampleContext, SampleOperator
 from headrace.operators.support.planning import PlanContext, Planned, Samples
@@ -107,7 +108,7 @@ class Draw(ShapedDraw):
         """Check constant arguments, once."""
 
     @abstractmethod
-    def fill(self, out: np.ndarray, args: Any, seed: int, iteration: int, first: int) -> None:
+    def fill(self, out: np.ndarray, args: Any, seed: DrawSeed, iteration: int, first: int) -> None:
         """Fill `out` (samples, elements), of `work_dtype`; row 0 is sample number `first`."""
 
     def convert(self, drawn: np.ndarray, out: np.ndarray, args: Any) -> None:

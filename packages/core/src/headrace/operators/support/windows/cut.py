@@ -22,6 +22,7 @@ from headrace.operators.support.windows.arguments import OutOfBounds, slices
 from headrace.operators.support.windows.partial_batch import partial_batch, strided_batch
 from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, shape_rows
 from headrace.tensors.rows import Rows
+from headrace.tensors.strided_rows import StridedRows
 from headrace.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -142,6 +143,19 @@ class Cutter:
         out = c.out
         self._convert(view, out)
         return out
+
+    def cut_rows(self, c: ChunkContext, data: Rows) -> Rows:
+        """The windows of samples as views; `NotImplemented` where something is to be computed."""
+        anchors, outside = c.table
+        if self._convert is not None or any(outside):
+            return NotImplemented
+        views = StridedRows.of(data)
+        if views is None:
+            return NotImplemented
+        shapes = c.shapes
+        if np.array_equal(shapes, data.shapes):
+            return data
+        return views.windows(np.asarray(anchors, np.int64), shapes)
 
     def cut_signals(self, c: ChunkContext, data: Rows) -> Rows:
         """The windows of signals.

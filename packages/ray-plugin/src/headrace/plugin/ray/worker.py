@@ -1,0 +1,147 @@
+"""A worker: an actor that carries out iterations, on any node, and streams their batches."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pickle
+import queue
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import ray
+
+from headrace.errors import ArgumentTypeError
+from headrace.executor.executor import Executor
+from headrace.executor.iteration import Iteration
+from headrace.executor.packed_error import PackedError
+from headrace.executor.plan import make_plan
+from headrace.executor.processes.graph import graph_pickler
+from headrace.plugin.ray.given_order import GivenOrder
+from headrace.plugin.ray.messages import Graph, PackedBatch, Place, Result, Task
+
+
+def packed_graph(graph: Graph) -> bytes:
+    """A graph as bytes, functions of the user's included."""
+    stream = io.BytesIO()
+    try:
+        graph_pickler(with_functions=True)(stream, protocol=5).dump(tuple(graph))
+    except Exception as error:
+        names = ", ".join(sorted({node.schema.name for node in graph.nodes}))
+        raise ArgumentTypeError(
+            f"The part of the pipeline that is to run in workers ({names}) cannot be pickled: "
+            f"{type(error).__name__}: {error}. Name with `cut` an operator before what cannot "
+            "travel; or feed the data by an external source, which is asked where the trainer is."
+        ) from error
+    return stream.getvalue()
+
+
+class Worker:
+    """Runs the workers' part of one graph. Tasks and entries come in, batches go out."""
+
+    def __init__(self, packed: bytes, threads: int) -> None:
+        graph = Graph(*pickle.loads(packed))
+        os.environ.update(graph.variables)
+        with contextlib.suppress(OSError):  # on another host it may not be there
+            os.chdir(graph.folder)
+            sys.path.insert(0, graph.folder)
+        seeds = {id(n): s for n, s in zip(graph.nodes, graph.seeds, strict=True) if s is not None}
+        of_readers = [node for node in graph.nodes if node.schema.reader]
+        readers: dict[int, Any] = {}
+        self._orders: list[GivenOrder] = []
+        for node, reader, meta in zip(of_readers, graph.readers, graph.metas, strict=True):
+            first = not self._orders
+            reader._order = GivenOrder(meta, self._ask if first else None)
+            self._orders.append(reader._order)
+            readers[id(node)] = reader
+        parsers = {k: len(r.parser_inputs()) for k, r in readers.items() if r.parses}
+        plan = self._plan = make_plan(graph.nodes, graph.outputs, seeds, parsers)
+        self._executor = Executor(
+            plan,
+            readers,
+            num_threads=threads,
+            fuse=graph.fuse,
+            on_bad_sample=graph.on_bad_sample,
+        )
+        self._executor.start()
+        self._tasks: queue.SimpleQueue[tuple[Task, float] | None] = queue.SimpleQueue()
+        self._out: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
+        self._told = 0
+        """Bad samples that were reported."""
+        self._lock = threading.Lock()
+        threading.Thread(target=self._take_all, name="headrace-results", daemon=True).start()
+
+    @ray.method(concurrency_group="control")
+    def where(self) -> Place:
+        """Its whereabouts."""
+        context = ray.get_runtime_context()
+        address = ray.util.get_node_ip_address()
+        return Place(context.get_node_id(), address, socket.gethostname(), os.getpid())
+
+    @ray.method(concurrency_group="control")
+    def push(self, task: Task) -> None:
+        """Begin a task."""
+        plan = self._plan
+        with self._lock:
+            registers = [
+                plan.registers[id(n), k] for n in plan.fed_nodes for k in range(len(n.outputs))
+            ]
+            fed: dict[int, Any] = {
+                r: batch.buffer(copied=False) for r, batch in zip(registers, task.fed, strict=True)
+            }
+            for order, entries in zip(self._orders, task.entries, strict=True):
+                order.give(entries, task.ticket)
+            self._executor.schedule(Iteration(task.number, task.size, fed))
+            self._tasks.put((task, time.perf_counter()))
+
+    @ray.method(concurrency_group="control")
+    def refill(self, entries: list[list[int]] | None) -> None:
+        """Take in further entries, for what `Result.wanted` asked."""
+        for k, order in enumerate(self._orders):
+            order.refill(None if entries is None else entries[k])
+
+    @ray.method(concurrency_group="control")
+    def stop(self) -> None:
+        """End the stream after the tasks begun."""
+        self._tasks.put(None)
+
+    @ray.method(concurrency_group="stream")
+    def serve(self) -> Iterator[Result]:
+        """Yield results, as they are there, in the order of the tasks."""
+        while (result := self._out.get()) is not None:
+            yield result
+            del result  # its memory is used anew
+
+    def _take_all(self) -> None:
+        """Hand finished iterations to the stream."""
+        ended = 0.0
+        while (found := self._tasks.get()) is not None:
+            task, begun = found
+            try:
+                done = self._executor.take()
+                batches = [PackedBatch.of(done.buffers[r]) for r in self._plan.outputs]
+            except Exception as error:
+                result = Result(task.ticket, [], PackedError.of(error))
+            else:
+                result = Result(
+                    task.ticket, batches, skipped=done.skipped, draw_numbers=done.draw_numbers
+                )
+                del done, batches
+            begun, ended = max(begun, ended), time.perf_counter()
+            self._out.put(result._replace(bad_samples=self._new_bad(), seconds=ended - begun))
+            del result
+        self._out.put(None)
+
+    def _new_bad(self) -> tuple[Any, ...]:
+        found = self._executor.bad_samples
+        new, self._told = tuple(found[self._told :]), len(found)
+        return new
+
+    def _ask(self, ticket: int, count: int) -> None:
+        """Ask for entries in place of bad ones."""
+        self._out.put(Result(ticket, [], wanted=count))

@@ -1,0 +1,78 @@
+"""All names of ``torchvision.transforms.v2.functional``, with ours in place of what dispatches."""
+
+from __future__ import annotations
+
+from functools import wraps
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from headrace.errors import ArgumentValueError
+from headrace.experimental.torchvision._dispatch import (
+    KERNELS,
+    Kernel,
+    function_of,
+    kernel_function_of,
+)
+from headrace.experimental.torchvision._inputs import check_mode
+from headrace.experimental.torchvision._installed import torchvision_module
+
+THEIRS = torchvision_module("transforms.v2.functional")
+_REGISTRY = torchvision_module("transforms.v2.functional._utils")._KERNEL_REGISTRY
+_PLAIN = ("pil_to_tensor", "to_image", "to_tensor")
+"""Functions that take PIL images and are in no table of torchvision's."""
+
+
+def _checked(original: Kernel) -> Kernel:
+    @wraps(original)
+    def function(inpt: Any) -> Any:
+        check_mode(inpt)
+        return original(inpt)
+
+    return function
+
+
+def _to_pil_image(original: Kernel) -> Kernel:
+    @wraps(original, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def to_pil_image(pic: Any, mode: str | None = None, input_layout: str = "CHW") -> Any:
+        if input_layout not in ("CHW", "HWC"):
+            raise ArgumentValueError(f"`input_layout` is {input_layout!r}; it can be CHW or HWC.")
+        if input_layout == "HWC" and isinstance(pic, torch.Tensor):
+            pic = pic.movedim(-1, -3)
+        return original(pic, mode)
+
+    del to_pil_image.__wrapped__  # its signature is another one
+    return to_pil_image
+
+
+def _register_kernel(original: Kernel) -> Kernel:
+    @wraps(original)
+    def register_kernel(functional: Any, tv_tensor_cls: type) -> Any:
+        return original(getattr(functional, "__wrapped__", functional), tv_tensor_cls)
+
+    return register_kernel
+
+
+def functions() -> dict[str, Any]:
+    """The names and what they stand for; aliases are one function, as in torchvision."""
+    found: dict[str, Any] = {}
+    ours: dict[Any, Any] = {}
+    for name, value in vars(THEIRS).items():
+        if name.startswith("_") or isinstance(value, ModuleType):
+            continue
+        stem, _, kind = name.rpartition("_")
+        if callable(value) and value in _REGISTRY:
+            if value not in ours:
+                ours[value] = function_of(value)
+            value = ours[value]
+        elif kind in ("image", "video") and "tensor" in KERNELS.get(stem, ()):
+            value = kernel_function_of(value, stem)
+        elif name in _PLAIN:
+            value = _checked(value)
+        elif name == "to_pil_image":
+            value = _to_pil_image(value)
+        elif name == "register_kernel":
+            value = _register_kernel(value)
+        found[name] = value
+    return found
