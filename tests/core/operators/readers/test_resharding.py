@@ -7,8 +7,12 @@ import json
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
+from headrace import samplers
+from headrace.operators.readers.given_orders import orders_of
+from headrace.operators.readers.index import FileIndex
 from headrace.operators.readers.order import ReadingOrder
 
 ORDERS: list[dict[str, Any]] = [
@@ -18,11 +22,26 @@ ORDERS: list[dict[str, Any]] = [
     {"pad_last_batch": True, "shuffle_after_epoch": True, "cumulative": False},
     {"stick_to_shard": True},
     {"stick_to_shard": True, "pad_last_batch": True},
+    {"sampler": samplers.Shuffled()},
+    {"sampler": samplers.Shuffled(3, seed=4), "pad_last_batch": True},
+    {"sampler": samplers.Balanced(), "stick_to_shard": True},
+    {"sampler": "rolled"},
 ]
 
 
+def made(size: int, *, sampler: Any = None, **order: Any) -> ReadingOrder:
+    """An order; of a sampler, one of a data set of `size` samples, in which each is once."""
+    if sampler is None:
+        return ReadingOrder(size, **order)
+    index = FileIndex([""] * size, files=[k // 2 for k in range(size)])
+    index.labels = np.arange(size)
+    if sampler == "rolled":
+        sampler = lambda epoch: np.roll(np.arange(size), epoch)  # noqa: E731
+    return ReadingOrder(size, epochs=orders_of(sampler, index), **order)
+
+
 def readers(size: int, shards: int, **order: Any) -> list[ReadingOrder]:
-    return [ReadingOrder(size, shard_id=k, num_shards=shards, **order) for k in range(shards)]
+    return [made(size, shard_id=k, num_shards=shards, **order) for k in range(shards)]
 
 
 def drawn(order: ReadingOrder, batch: int) -> list[int]:
@@ -48,10 +67,10 @@ def rest(order: ReadingOrder, batch: int, epoch: int) -> list[int]:
 def resumed(origin: ReadingOrder, size: int, shards: int, **order: Any) -> list[ReadingOrder]:
     """Readers that go on from a checkpoint of one of them, stored as checkpoints are."""
     state = json.loads(json.dumps(origin.state()))
-    made = readers(size, shards, **order)
-    for each in made:
+    found = readers(size, shards, **order)
+    for each in found:
         each.deal({"shards": origin.num_shards, "shard": origin.shard_id, "state": state})
-    return made
+    return found
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=str)
@@ -95,21 +114,21 @@ def test_again_and_again(order, numbers, steps):
     """Within one epoch, from one number of shards to the next; and the same number goes on."""
     size, batch = 23, 2
     taken: Counter[int] = Counter()
-    made = readers(size, numbers[0], **order)
+    those = readers(size, numbers[0], **order)
     for count in (*numbers[1:], None):
-        for each in made:
+        for each in those:
             for _ in range(steps):
                 taken.update(drawn(each, batch))
-        for each in made:  # a checkpoint restored by as many, and followed from another shard
-            again = ReadingOrder(size, shard_id=each.shard_id, num_shards=each.num_shards, **order)
+        for each in those:  # a checkpoint restored by as many, and followed from another shard
+            again = made(size, shard_id=each.shard_id, num_shards=each.num_shards, **order)
             again.restore(json.loads(json.dumps(each.state())))
-            beside = ReadingOrder(size, shard_id=each.shard_id, num_shards=each.num_shards, **order)
-            beside.follow(made[0].state())
+            beside = made(size, shard_id=each.shard_id, num_shards=each.num_shards, **order)
+            beside.follow(those[0].state())
             assert again.state() == each.state() == beside.state()
         if count is not None:
-            made = resumed(made[-1], size, count, **order)
-    epoch = max(each.epoch for each in made)
-    for each in made:
+            those = resumed(those[-1], size, count, **order)
+    epoch = max(each.epoch for each in those)
+    for each in those:
         taken.update(rest(each, batch, epoch))
     assert taken == Counter(dict.fromkeys(range(size), epoch + 1))
 
@@ -141,4 +160,4 @@ def test_a_new_epoch_begins_for_all(order):
 
 def test_windows_are_not_dealt():
     assert ReadingOrder(9).why_fixed() == ""
-    assert "`shuffle_after_epoch` shuffles" in ReadingOrder(9, random_shuffle=True).why_fixed()
+    assert "samplers.Shuffled()" in ReadingOrder(9, random_shuffle=True).why_fixed()

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentTypeError
+from headrace.operators.readers import samplers
+from headrace.operators.readers.samplers import EpochSampler
 from headrace.types import (
     DALIDataType,
     DALIImageType,
@@ -52,6 +54,9 @@ def to_plain(value: Any) -> Any:
             "base64": base64.b64encode(array.tobytes()).decode(),
         }
         return {"array" if isinstance(value, np.ndarray) else "scalar": content}
+    if isinstance(value, EpochSampler):
+        arguments = {name: to_plain(given) for name, given in vars(value).items()}
+        return {"sampler": [kind.__name__, arguments]}
     what = "a function" if callable(value) else f"an object of type {kind.__qualname__}"
     raise ArgumentTypeError(f"{what} cannot be serialized")
 
@@ -79,4 +84,7 @@ def from_plain(plain: Any) -> Any:
         data = base64.b64decode(content["base64"], validate=True)
         array = np.frombuffer(data, dtype).reshape(content["shape"]).astype(dtype.newbyteorder("="))
         return array if kind == "array" else array[()]
+    if kind == "sampler":
+        name, arguments = content
+        return samplers.CLASSES[name](**{k: from_plain(v) for k, v in arguments.items()})
     raise ValueError(f"there is no kind of value {kind!r}")

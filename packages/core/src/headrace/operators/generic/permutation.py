@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError, OutOfRangeError, ShapeError
+from headrace.kernels.cpu import sample_orders
 from headrace.kernels.cpu.random import draw_below, words_from
-from headrace.operators.readers.standard_shuffle import shuffle_words, swap_in_turn
+from headrace.operators.readers.standard_shuffle import shuffle_words
 from headrace.operators.support.argument_types import BoolArg, IntListArg
 from headrace.operators.support.operator import BatchContext, BatchOperator, operator
 from headrace.operators.support.planning import PlanContext
@@ -114,10 +115,10 @@ class BatchPermutation(BatchOperator):
             found: np.ndarray = draw_below(bounds, seed, iteration, 0)[0].astype(np.int32)
             found[found >= own] += distinct
             return found
-        order = own.tolist()
+        order = own.astype(np.int64)
         if distinct:
             steps = draw_below(np.arange(size - 1, 0, -1)[None], seed, iteration, 0)[0]
-            swap_in_turn(order, 0, (steps + own[1:]).tolist())
+            sample_orders.swap_in_turn(order, 0, (steps + own[1:]).astype(np.int64))
         else:
             shuffle_words(order, words_from(seed, iteration))
-        return np.array(order, np.int32)
+        return order.astype(np.int32)

@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from headrace.errors import ArgumentValueError, NotYetSupportedError
+from headrace.errors import ArgumentValueError, MisusedArgumentError, NotYetSupportedError
+from headrace.operators.readers.given_orders import SamplerArg, identity_of, orders_of
 from headrace.operators.readers.index import Index, specs_of
 from headrace.operators.readers.order import ReadingOrder, check_order
 from headrace.operators.support.argument_types import BoolArg, IntArg
@@ -45,6 +46,15 @@ READER_ARGS = (
         IntArg,
         1024,
         "Size of the window of `random_shuffle`, in samples: how far a sample may move.",
+    ),
+    Arg(
+        "sampler",
+        SamplerArg,
+        None,
+        "Which samples come, and in which order, in each epoch of all shards together: an array of "
+        "indices, the name of a file of them, an iterable such as a `Sampler` of PyTorch, a "
+        "function that returns those of an epoch, or one of `headrace.samplers`. Excludes "
+        "`random_shuffle` and `shuffle_after_epoch`.",
     ),
     Arg(
         "prefetch_queue_depth",
@@ -227,6 +237,11 @@ class Reader(Operator):
                 UserWarning,
                 stacklevel=2,
             )
+        if self._sampler is not None and (args.random_shuffle or all_anew):
+            raise MisusedArgumentError(
+                "`sampler` says in which order samples come, as do `random_shuffle` and "
+                "`shuffle_after_epoch`: give one of them. `sampler=samplers.Shuffled()` shuffles."
+            )
         check_order(
             shard_id=args.shard_id,
             num_shards=args.num_shards,
@@ -235,6 +250,10 @@ class Reader(Operator):
             initial_fill=args.initial_fill,
             shuffle_after_epoch=self._shuffles_all,
         )
+
+    @property
+    def _sampler(self) -> Any:
+        return getattr(self.args, "sampler", None)
 
     @property
     def _shuffles_all(self) -> bool:
@@ -257,8 +276,10 @@ class Reader(Operator):
     def make_order(self, size: int, seed: int) -> ReadingOrder:
         """The order in which `size` samples are read; readers with one of their own replace it."""
         args = self.args
+        given = self._sampler
         return ReadingOrder(
             size,
+            epochs=None if given is None else orders_of(given, self.index),
             shard_id=args.shard_id,
             num_shards=args.num_shards,
             stick_to_shard=args.stick_to_shard,
@@ -288,7 +309,7 @@ class Reader(Operator):
 
     def before(self, entry: int) -> int:
         """The entry to try in place of one that turned out to be bad."""
-        return (entry - 1) % self._order.size
+        return self._order.before(entry)
 
     def meta(self) -> dict[str, int]:
         """Sizes and shards, under the names that `Pipeline.reader_meta` gives them."""
@@ -314,6 +335,8 @@ class Reader(Operator):
                 found[name] = getattr(args, name)
         if not found.get("random_shuffle"):
             found.pop("initial_fill", None)
+        if self._sampler is not None:
+            found["sampler"] = identity_of(self._sampler)
         return found
 
     def state(self) -> dict[str, int]:

@@ -108,9 +108,11 @@ class FileReader(Reader):
             )
         else:
             raise ArgumentValueError("No files to read: give `file_root`, `file_list` or `files`.")
-        return FileIndex(
+        index = FileIndex(
             found.names,
             root=found.root,
             columns=(found.labels[:, np.newaxis],),
             allows_empty=bool(args.dont_use_mmap),
         )
+        index.labels = found.labels
+        return index

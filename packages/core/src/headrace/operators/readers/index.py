@@ -116,6 +116,8 @@ class Index:
     """True if pieces may be views of memory that others use, too, and that nobody may write to."""
     local: FileExtents | None = None
     """The extents, if all are in local files that can be read without the interpreter."""
+    labels: np.ndarray | None = None
+    """The class of each entry, integers, where it is known and there is one."""
 
     def __init__(
         self,
@@ -150,6 +152,10 @@ class Index:
     def piece_sources(self, piece: int, entries: Sequence[int]) -> list[str]:
         """Source of a piece of several entries; empty where an entry lacks it."""
         raise NotImplementedError
+
+    def containers(self) -> np.ndarray:
+        """The first entry of each file of several, or of what else is read in one go, int64."""
+        return np.arange(len(self))
 
     def numbers(self, entries: np.ndarray) -> np.ndarray:
         """The pieces of entries, int64: those of the first one, then those of the next.
@@ -273,6 +279,13 @@ class FileIndex(Index):
             return super().sources(entries)
         paths = self.paths
         return [paths[entry] for entry in entries]
+
+    def containers(self) -> np.ndarray:
+        """The first entry of each run of entries that are in one file."""
+        if "files" not in self._places:
+            return super().containers()
+        files = self._places["files"][:: len(self.specs)]
+        return np.flatnonzero(np.diff(files, prepend=-1))
 
     def known_bytes(self, numbers: np.ndarray) -> int:
         """Bytes of memory that pieces take, each at a multiple of 64 bytes; -1 if unknown."""

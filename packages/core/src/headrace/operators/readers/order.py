@@ -13,23 +13,27 @@ The order is the one of DALI's readers, equal to it number by number for the sam
 * `shuffle_after_epoch` permutes the whole list anew for every epoch, the first included, by a seed
   that all shards have in common, so that together they still see every sample once. A reader
   then keeps the number of its shard.
+
+With a sampler (`headrace.samplers`) the order of each epoch, of all shards together, is the
+sampler's, and is cut into shards and batches by the same rules.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from headrace.errors import ArgumentValueError
+from headrace.kernels.cpu import sample_orders
+from headrace.operators.readers.epochs import EpochOrders, Numbers, Section
 from headrace.operators.readers.resharding import Remainder, find_remainder
 from headrace.operators.readers.standard_shuffle import (
     MinimalStandard,
     shuffle_32,
     shuffle_64,
-    swap_in_turn,
 )
 
 FIXED_SEED = 524287
@@ -95,6 +99,7 @@ class ReadingOrder:
         shuffle_after_epoch_seed: int | None = None,
         cumulative: bool = True,
         permuted: bool = True,
+        epochs: EpochOrders | None = None,
     ) -> None:
         check_order(
             shard_id=shard_id,
@@ -104,6 +109,8 @@ class ReadingOrder:
             initial_fill=initial_fill,
             shuffle_after_epoch=shuffle_after_epoch,
         )
+        if epochs is not None:
+            size = epochs.size
         if num_shards > size:
             raise ArgumentValueError(
                 f"The number of input samples: {size}, needs to be at least equal to the requested "
@@ -116,17 +123,17 @@ class ReadingOrder:
         self.pad_last_batch = pad_last_batch
         self._independent_shard = stick_to_shard
         self._window = initial_fill if random_shuffle else 0
-        self._shuffled = shuffle_after_epoch
-        seed_of_epochs = (
-            FIXED_SEED if shuffle_after_epoch_seed is None else shuffle_after_epoch_seed
-        )
-        self._permutations = _EpochPermutations(size, seed_of_epochs, cumulative)
+        if shuffle_after_epoch:
+            seed_of_epochs = (
+                FIXED_SEED if shuffle_after_epoch_seed is None else shuffle_after_epoch_seed
+            )
+            epochs = _EpochPermutations(size, seed_of_epochs, cumulative)
+        self._epochs = epochs
         self._list: np.ndarray | None = None
         if random_shuffle:
-            fixed = list(range(size))
+            self._list = np.arange(size)
             if permuted:
-                shuffle_32(fixed, FIXED_SEED)
-            self._list = np.array(fixed, np.int64)
+                shuffle_32(self._list, FIXED_SEED)
 
         self._epoch = 0
         self._position = 0  # entries of this epoch that were drawn
@@ -152,6 +159,10 @@ class ReadingOrder:
     def shard_in(self, epoch: int) -> int:
         """The shard that is read in `epoch`."""
         return self._shard_of(epoch)
+
+    def before(self, entry: int) -> int:
+        """The entry to try in place of one that turned out to be bad."""
+        return (entry - 1) % self.size if self._epochs is None else self._epochs.before(entry)
 
     @property
     def position(self) -> int:
@@ -193,7 +204,7 @@ class ReadingOrder:
             drawn += entries.take(self._position - 1, 1) * missing
         elif missing:  # a part of less samples than shards
             assert self.rest is not None
-            drawn += self.rest.samples[-1:] * missing
+            drawn += self.rest.samples[-1:].tolist() * missing
         return drawn
 
     def _has_padded(self) -> bool:
@@ -297,7 +308,8 @@ class ReadingOrder:
         if self._window:
             return (
                 "`random_shuffle` draws each shard out of a window of its own, by the seed of its "
-                "reader (`shuffle_after_epoch` shuffles by a seed that all shards have in common)"
+                "reader (`sampler=samplers.Shuffled()` and `shuffle_after_epoch` shuffle by a seed "
+                "that all shards have in common)"
             )
         return ""
 
@@ -332,12 +344,12 @@ class ReadingOrder:
             ended, given = self._position == len(self._opened()), self._position
         return (self._epoch + 1, 0) if ended else (self._epoch, given)
 
-    def left_until(self, epoch: int) -> list[int]:
+    def left_until(self, epoch: int) -> list[Numbers]:
         """The samples that are left of this epoch, and those of the next ones up to `epoch`."""
-        found = self._opened().take(self._position, self.size)
-        for number in range(self._epoch + 1, epoch + 1):
-            if not self.pad_last_batch:  # else all are in one epoch
-                found += self._entries_in(number)
+        now = self._entries_in(self._epoch)
+        found: list[Numbers] = [Section(now, self._position, len(now))]
+        if not self.pad_last_batch:  # else all are in one epoch
+            found += map(self._entries_in, range(self._epoch + 1, epoch + 1))
         return found
 
     def _set_rest(self, origin: Mapping[str, Any] | None) -> None:
@@ -348,7 +360,7 @@ class ReadingOrder:
     def remainder_of(self, epoch: int) -> Remainder | None:
         """Samples left by other shards, if they make up `epoch`."""
         rest = self.rest
-        return rest if rest is not None and rest.samples and rest.epoch == epoch else None
+        return rest if rest is not None and len(rest.samples) and rest.epoch == epoch else None
 
     def _go_to_epoch(self, target: int) -> None:
         while self._window and self._epoch < target:
@@ -367,24 +379,24 @@ class ReadingOrder:
             self._entries = _EpochEntries(entries, self._window, self._random)
         return self._entries
 
-    def _entries_in(self, epoch: int) -> Sequence[int]:
+    def _entries_in(self, epoch: int) -> Numbers:
         shard, rest = self._shard_of(epoch), self.remainder_of(epoch)
         return self.entries_of(epoch, shard) if rest is None else rest.part(shard, self.num_shards)
 
-    def entries_of(self, epoch: int, shard: int) -> Sequence[int]:
+    def entries_of(self, epoch: int, shard: int) -> Numbers:
         """The samples of `shard` in `epoch`, in the order before shuffling by a window.
 
         Readers whose order follows other rules replace this.
         """
         start = shard * self.size // self.num_shards
         stop = (shard + 1) * self.size // self.num_shards
-        if self._window:
-            assert self._list is not None
-            entries: list[int] = self._list[start:stop].tolist()
-            return entries
-        if self._shuffled:
-            return self._permutations.at(epoch)[start:stop]
-        return range(start, stop)
+        if self._list is not None:
+            return self._list[start:stop]
+        return (
+            range(start, stop)
+            if self._epochs is None
+            else Section(self._epochs.at(epoch), start, stop)
+        )
 
     def _begin_next(self) -> None:
         self._random = self._opened().random_after()
@@ -396,8 +408,8 @@ class ReadingOrder:
 class _EpochEntries:
     """The samples of one epoch of one shard, shuffled by a window as far as they were asked for."""
 
-    def __init__(self, entries: Sequence[int], window: int, random: int) -> None:
-        self._entries = entries
+    def __init__(self, entries: Numbers, window: int, random: int) -> None:
+        self._entries = np.array(entries[:], np.int64) if window else entries
         self._window = window
         self._random = MinimalStandard(random)
         self._shuffled = 0
@@ -412,10 +424,11 @@ class _EpochEntries:
             first = self._shuffled
             partners = first + self._draw(self._random, first)
             # Taking a sample out of the window and moving the window by one is a swap in place.
-            assert isinstance(self._entries, list)
-            swap_in_turn(self._entries, first, (partners + np.arange(len(partners))).tolist())
+            assert isinstance(self._entries, np.ndarray)
+            sample_orders.swap_in_turn(self._entries, first, partners + np.arange(len(partners)))
             self._shuffled += len(partners)
-        return list(self._entries[start:stop])
+        part = self._entries[start:stop]
+        return list(part) if isinstance(part, range) else part.tolist()
 
     def random_after(self) -> int:
         """State of the random generator after the whole epoch."""
@@ -431,24 +444,29 @@ class _EpochEntries:
         return random.below(np.minimum(left, self._window))
 
 
-class _EpochPermutations:
+class _EpochPermutations(EpochOrders):
     """The permutations of the whole list for one epoch after the other."""
 
     def __init__(self, size: int, seed: int, cumulative: bool) -> None:
-        self._size = size
+        self.size = size
         self._seed = seed
         self._cumulative = cumulative
         self._epoch = -1
-        self._current: list[int] = []
+        self._current = np.empty(0, np.int64)
 
-    def at(self, epoch: int) -> list[int]:
+    def at(self, epoch: int) -> np.ndarray:
         """The permutation of `epoch`."""
         if epoch == self._epoch:
             return self._current
-        if not self._cumulative or epoch < self._epoch or self._epoch < 0:
-            self._current = list(range(self._size))
+        begins = not self._cumulative or epoch < self._epoch or self._epoch < 0
+        self._current = np.arange(self.size) if begins else self._current.copy()
+        if begins:
             self._epoch = -1 if self._cumulative else epoch - 1
         while self._epoch < epoch:
             self._epoch += 1
             shuffle_64(self._current, self._seed + ((self._epoch + 1) << 32))
         return self._current
+
+    def before(self, entry: int) -> int:
+        """The one before it in the data."""
+        return (entry - 1) % self.size

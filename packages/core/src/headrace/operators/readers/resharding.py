@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.operators.readers.epochs import Joined, Numbers, Section
+
 if TYPE_CHECKING:
     from headrace.operators.readers.order import ReadingOrder
 
@@ -34,12 +36,12 @@ class Remainder:
 
     origin: dict[str, Any]
     epoch: int
-    samples: list[int]
+    samples: Joined
 
-    def part(self, shard: int, num_shards: int) -> list[int]:
+    def part(self, shard: int, num_shards: int) -> Numbers:
         """The samples of one shard."""
         count = len(self.samples)
-        return self.samples[shard * count // num_shards : (shard + 1) * count // num_shards]
+        return Section(self.samples, shard * count // num_shards, (shard + 1) * count // num_shards)
 
 
 def find_remainder(order: ReadingOrder, origin: Mapping[str, Any]) -> Remainder:
@@ -59,10 +61,10 @@ def find_remainder(order: ReadingOrder, origin: Mapping[str, Any]) -> Remainder:
             other.follow(origin["state"])
         others.append(other)
     epoch = max(other.reached()[0] for other in others)
-    samples: list[int] = []
+    left: list[Numbers] = []
     begins = all(other.reached() == (epoch, 0) for other in others)
     if not begins or first.remainder_of(epoch) is not None:
         for other in others:
-            samples += other.left_until(epoch)
-        epoch += not samples
-    return Remainder(copy.deepcopy(dict(origin)), epoch, samples)
+            left += other.left_until(epoch)
+        epoch += not any(map(len, left))
+    return Remainder(copy.deepcopy(dict(origin)), epoch, Joined(left))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from headrace.plugin.squirrel.dataset import ShardFolder
     from headrace.plugin.squirrel.read_ahead import SegmentReader
 
-_OWN = ("random_shuffle", "initial_fill")
+_OWN = ("random_shuffle", "initial_fill", "sampler")
 _SHUFFLE = (
     Arg(
         "random_shuffle",
@@ -80,9 +80,9 @@ class _Order(ReadingOrder):
         super().__init__(size, **options)
         self._reader = reader
 
-    def entries_of(self, epoch: int, shard: int) -> Sequence[int]:
+    def entries_of(self, epoch: int, shard: int) -> np.ndarray:
         """Numbers of the samples of part `shard` in `epoch`."""
-        return self._reader.epoch_plan(epoch, shard)[1]
+        return np.frombuffer(self._reader.epoch_plan(epoch, shard)[1], np.int64)
 
     def why_fixed(self) -> str:
         """Files are read as streams, each by one reader."""
