@@ -14,9 +14,9 @@ from tests.cases.data import VIDEOS, encoded, wave_files
 from tests.support import caffe_records as wire
 
 
-def write_files(root: Path) -> None:
-    """All of them."""
-    jpegs = [data.tobytes() for data in encoded()]
+def write_files(root: Path, jpegs: list[bytes] | None = None) -> None:
+    """All of them, with three images of `jpegs`."""
+    jpegs = jpegs or [data.tobytes() for data in encoded()]
     for k, data in enumerate(jpegs * 2):
         _write(root / "images" / "ab"[k % 2] / f"{k}.jpg", data)
     for k in range(4):

@@ -72,3 +72,28 @@ def test_index_has_each_operator():
     page = operator_pages.index_page([])
     linked = re.findall(r"\]\(fn\.([\w.]+)\.md\)", page)
     assert sorted(linked) == sorted(schema.name for schema in operator_pages.public_schemas())
+
+
+def test_each_operator_has_an_example():
+    import gallery
+    import operator_pages
+
+    names = {schema.name for schema in operator_pages.public_schemas()}
+    assert names == set(gallery.names()), "tools/website/examples/*.toml"
+
+
+def test_an_example_is_a_program_with_a_picture_or_text_for_each_call():
+    import gallery
+
+    shown = gallery.example("bb_flip")
+    assert [panel.call for panel in shown.panels][:2] == [
+        "images, boxes",
+        "fn.flip(images), fn.bb_flip(boxes, ltrb=True)",
+    ]
+    pictures = [panel.picture for panel in shown.panels]
+    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+    assert len(set(pictures)) == len(pictures)
+    exec(compile(shown.program.replace(".run()", ""), "program", "exec"), {})
+    text = "\n".join(gallery.section("cast"))
+    assert "<code>fn.cast(x, dtype=types.UINT8)</code>" in text
+    assert "[[1 3 3]" in text

@@ -14,9 +14,12 @@ _HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE)]
 
 import api_pages  # noqa: E402
+import gallery  # noqa: E402
 import links  # noqa: E402
 import operator_pages  # noqa: E402
 from mkdocs.structure.files import File, Files  # noqa: E402
+
+from headrace.to_come import REPOSITORY  # noqa: E402
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -55,8 +58,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         pages[f"{_REFERENCE}/{name}"] = text
     for schema in operator_pages.public_schemas():
         name = f"{_REFERENCE}/{operator_pages.page_name(schema.name)}"
-        pages[name] = operator_pages.operator_page(schema, [])
-    for name, content in pages.items():
+        pages[name] = operator_pages.operator_page(schema, gallery.section(schema.name))
+    pages[f"{gallery.FOLDER}/index.md"] = gallery.page()
+    for name, content in (pages | gallery.pictures()).items():
         known = files.get_file_from_path(name)
         if known is not None:
             files.remove(known)
@@ -66,4 +70,4 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turns links of the repository into links of the site."""
-    return links.for_site(markdown, page.file.src_uri, str(config.repo_url).rstrip("/"))
+    return links.for_site(markdown, page.file.src_uri, REPOSITORY)
