@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from headrace.errors import ArgumentValueError, MisusedArgumentError, NotYetSupportedError
 from headrace.operators.readers.given_orders import SamplerArg, identity_of, orders_of
 from headrace.operators.readers.index import Index, specs_of
-from headrace.operators.readers.order import ReadingOrder, check_order
+from headrace.operators.readers.order import FIXED_SEED, ReadingOrder, check_order
+from headrace.operators.readers.samplers import Shuffled
 from headrace.operators.support.argument_types import BoolArg, IntArg
 from headrace.operators.support.operator import Operator, SampleContext, operator
 from headrace.operators.support.schema import Arg, Spec, as_specs
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 READER_ARGS = (
     Arg("shard_id", IntArg, 0, "Index of the shard to read in the first epoch."),
@@ -277,9 +276,18 @@ class Reader(Operator):
         """The order in which `size` samples are read; readers with one of their own replace it."""
         args = self.args
         given = self._sampler
+        epochs = None if given is None else orders_of(given, self.index)
+        listed = None
+        if self.index.reads_apart:  # few groups of entries are to be needed at a time
+            if self._shuffles_all:
+                sampler = Shuffled(args.initial_fill, seed=args.shuffle_after_epoch_seed or 0)
+                epochs = sampler.orders(self.index)
+            elif args.random_shuffle:
+                listed = np.asarray(Shuffled(1, seed=FIXED_SEED).orders(self.index).at(0)[0:size])
         return ReadingOrder(
             size,
-            epochs=None if given is None else orders_of(given, self.index),
+            epochs=epochs,
+            listed=listed,
             shard_id=args.shard_id,
             num_shards=args.num_shards,
             stick_to_shard=args.stick_to_shard,

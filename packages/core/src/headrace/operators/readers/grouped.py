@@ -6,17 +6,13 @@ import threading
 from abc import abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from headrace.operators.readers.index import Index
-from headrace.operators.readers.order import FIXED_SEED, ReadingOrder
 from headrace.operators.readers.storage import Allocate
 from headrace.operators.support.schema import Spec
-
-if TYPE_CHECKING:
-    from headrace.operators.readers.base import Reader
 
 _OWN = ("_lock", "_kept", "_wanted", "_reads_ahead")
 """Attributes that a process does not share with others."""
@@ -86,6 +82,10 @@ class GroupedIndex(Index):
         """The group that `entry` is in, and its position there."""
         group = int(np.searchsorted(self.ends, entry, "right"))
         return group, entry - (int(self.ends[group - 1]) if group else 0)
+
+    def containers(self) -> np.ndarray:
+        """The first entry of each group."""
+        return np.unique(np.concatenate(([0], self.ends[:-1])))
 
     def expect(self, entries: Sequence[int]) -> None:
         """Read the groups of entries ahead, in a thread that ends when it has read them."""
@@ -166,80 +166,3 @@ class _Group:
         self.size_bytes = 0
         self.is_read = False
         self.lock = threading.Lock()
-
-
-class GroupedOrder(ReadingOrder):
-    """An order in which few groups are needed at a time.
-
-    With `random_shuffle` groups are permuted once, as other readers permute the list of files, and
-    the window is over their entries. With `shuffle_after_epoch` they are permuted for every epoch,
-    and entries are then permuted within blocks of `initial_fill` entries or a group, whatever is
-    more.
-    """
-
-    def __init__(self, ends: np.ndarray, block: int, **settings: Any) -> None:
-        super().__init__(int(ends[-1]) if len(ends) else 0, **settings)
-        self._group_ends = ends
-        self._block = block
-        seed = settings.get("shuffle_after_epoch_seed")
-        self._group_seed = FIXED_SEED if seed is None else seed
-        self._list = None
-
-    def entries_of(self, epoch: int, shard: int) -> Sequence[int]:
-        """The samples of `shard` in `epoch`, in the order before shuffling by a window."""
-        if not (self._window or self._shuffled):
-            return super().entries_of(epoch, shard)
-        first, last = (k * self.size // self.num_shards for k in (shard, shard + 1))
-        seed, epoch = (self._group_seed, epoch) if self._shuffled else (FIXED_SEED, 0)
-        found: list[int] = _of_groups(
-            self._group_ends, first, last, seed, epoch, self._block if self._shuffled else 0
-        ).tolist()
-        return found
-
-
-def grouped_order(reader: Reader, seed: int) -> GroupedOrder:
-    """The order of a reader of a `GroupedIndex`."""
-    args, index = reader.args, reader.index
-    assert isinstance(index, GroupedIndex)
-    return GroupedOrder(
-        index.ends,
-        args.initial_fill,
-        shard_id=args.shard_id,
-        num_shards=args.num_shards,
-        stick_to_shard=args.stick_to_shard,
-        pad_last_batch=args.pad_last_batch,
-        random_shuffle=args.random_shuffle,
-        initial_fill=args.initial_fill,
-        seed=seed,
-        shuffle_after_epoch=args.shuffle_after_epoch and not args.random_shuffle,
-        shuffle_after_epoch_seed=args.shuffle_after_epoch_seed,
-    )
-
-
-def _of_groups(
-    ends: np.ndarray, first: int, last: int, seed: int, epoch: int, block: int
-) -> np.ndarray:
-    """Numbers `first` to `last` of the entries of permuted groups, and permuted in blocks."""
-    begins = np.concatenate(([0], ends[:-1]))
-    order = _permutation(len(ends), seed, epoch, 0)
-    sizes = (ends - begins)[order]
-    stops = np.cumsum(sizes)
-    starts = stops - sizes
-    blocks = starts // max(block, 1) if block else np.arange(len(order))
-    parts = []
-    chosen = (stops > first) & (starts < last)
-    for number in np.unique(blocks[chosen]).tolist():
-        members = np.flatnonzero(blocks == number) if block else np.array([number])
-        entries = np.concatenate([np.arange(begins[g], ends[g]) for g in order[members].tolist()])
-        if block:
-            entries = entries[_permutation(len(entries), seed, epoch, number + 1)]
-        start = int(starts[members[0]])
-        parts.append(entries[max(first - start, 0) : max(last - start, 0)])
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
-
-
-def _permutation(count: int, seed: int, epoch: int, stream: int) -> np.ndarray:
-    """A permutation that follows from these numbers alone, also with other versions of NumPy."""
-    mask = (1 << 64) - 1
-    bits = np.random.Philox(key=[seed & mask, epoch], counter=[0, 0, stream, 0])
-    return np.argsort(bits.random_raw(count), kind="stable")

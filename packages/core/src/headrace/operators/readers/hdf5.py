@@ -13,10 +13,9 @@ from headrace._optional import import_optional
 from headrace.errors import ArgumentValueError, BadSampleError, DataTypeError, did_you_mean
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.columns import CACHE_ARG, count_columns
-from headrace.operators.readers.grouped import GroupedIndex, Values, grouped_order
+from headrace.operators.readers.grouped import GroupedIndex, Values
 from headrace.operators.readers.index import FileIndex, Index
 from headrace.operators.readers.listing import expanded, within
-from headrace.operators.readers.order import ReadingOrder
 from headrace.operators.readers.storage import file_system, is_remote
 from headrace.operators.support.argument_types import PathListArg, StringListArg
 from headrace.operators.support.operator import SampleContext
@@ -243,11 +242,6 @@ class Hdf5Reader(Reader):
         if all(part.offset is not None for part in every) and not any(map(is_remote, paths)):
             return _PlainHdf5(paths, parts)
         return _GroupedHdf5(paths, names, parts, args.cache_bytes)
-
-    def make_order(self, size: int, seed: int) -> ReadingOrder:
-        if isinstance(self.index, GroupedIndex):
-            return grouped_order(self, seed)
-        return super().make_order(size, seed)
 
     @property
     def parses(self) -> bool:

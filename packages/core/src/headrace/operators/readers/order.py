@@ -99,6 +99,7 @@ class ReadingOrder:
         shuffle_after_epoch_seed: int | None = None,
         cumulative: bool = True,
         permuted: bool = True,
+        listed: np.ndarray | None = None,
         epochs: EpochOrders | None = None,
     ) -> None:
         check_order(
@@ -123,7 +124,7 @@ class ReadingOrder:
         self.pad_last_batch = pad_last_batch
         self._independent_shard = stick_to_shard
         self._window = initial_fill if random_shuffle else 0
-        if shuffle_after_epoch:
+        if shuffle_after_epoch and epochs is None:
             seed_of_epochs = (
                 FIXED_SEED if shuffle_after_epoch_seed is None else shuffle_after_epoch_seed
             )
@@ -131,8 +132,8 @@ class ReadingOrder:
         self._epochs = epochs
         self._list: np.ndarray | None = None
         if random_shuffle:
-            self._list = np.arange(size)
-            if permuted:
+            self._list = np.arange(size) if listed is None else listed
+            if permuted and listed is None:
                 shuffle_32(self._list, FIXED_SEED)
 
         self._epoch = 0

@@ -16,10 +16,9 @@ from headrace.operators.readers.arrow_arrays import (
 )
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.columns import CACHE_ARG, COLUMNS_ARG, count_columns
-from headrace.operators.readers.grouped import GroupedIndex, Values, grouped_order
+from headrace.operators.readers.grouped import GroupedIndex, Values
 from headrace.operators.readers.index import Index
 from headrace.operators.readers.listing import expanded, within
-from headrace.operators.readers.order import ReadingOrder
 from headrace.operators.readers.storage import file_system, is_remote
 from headrace.operators.support.argument_types import PathListArg
 from headrace.operators.support.schema import REQUIRED, Arg
@@ -179,9 +178,6 @@ class ParquetReader(Reader):
     """
 
     permutes = False
-
-    def make_order(self, size: int, seed: int) -> ReadingOrder:
-        return grouped_order(self, seed)
 
     def list_entries(self) -> Index:
         args = self.args
