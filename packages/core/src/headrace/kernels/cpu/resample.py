@@ -51,7 +51,8 @@ def resample_image(
     """Resample an image, or a window of one, into `out`.
 
     `source`: (H, W, C) pixels, uint8, int16, uint16 or float32: the part of the image that begins
-    with row `top` and column `left` and holds all that `rows` and `columns` need.
+    with row `top` and column `left` and holds all that `rows` and `columns` need. Of its channels,
+    the output may have the first ones only.
     """
     height, width, out_channels = out.shape
     channels = source.shape[2]

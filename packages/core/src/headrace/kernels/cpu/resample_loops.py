@@ -129,13 +129,15 @@ def _horizontally(
     result: np.ndarray,
     out_channels: int,
 ) -> None:
-    """Step 2: output pixels ``begin .. end`` from the columns that start with pixel `left`."""
+    """Step 2: output pixels ``begin .. end`` from the columns that start with pixel `left`; of
+    channels, only as many as the output has.
+    """
     taps = weights.shape[1]
     pixel = channels * VECTOR_BYTES
     for x in range(begin, end):
         source = (first[x] - left) * pixel
         target = (x - begin) * out_channels * VECTOR_BYTES
-        rest = channels
+        rest = min(channels, out_channels)
         # Three at a time: colours share the weights, and their sums do not wait for one another.
         while rest >= 3:
             place = source
@@ -256,7 +258,7 @@ def resample(
             )
             pixels = end - begin
             if rounds or normalizes or rounds_out:
-                for c in range(channels):
+                for c in range(min(channels, out_channels)):
                     mean, factor = spread(means[c]), spread(factors[c])
                     place = c * VECTOR_BYTES
                     for _ in range(pixels):

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from headrace.experimental.torchvision import _kernels as _kernels  # fills the table
 from headrace.experimental.torchvision._dispatch import own_kernel
 from headrace.experimental.torchvision._inputs import (
     IMAGES,

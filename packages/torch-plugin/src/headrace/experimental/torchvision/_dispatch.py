@@ -22,6 +22,10 @@ from headrace.experimental.torchvision._inputs import (
     on_device,
     tv_tensors,
 )
+from headrace.experimental.torchvision._installed import torchvision_module
+
+_THEIRS = torchvision_module("transforms.v2.functional")
+_REGISTRY = torchvision_module("transforms.v2.functional._utils")._KERNEL_REGISTRY
 
 Kernel = Callable[..., Any]
 
@@ -68,6 +72,8 @@ def _own_kernel(name: str, cls: type) -> Kernel | None:
     found = KERNELS.get(name, {}).get(kind) if kind else None
     if found is None or kind == "pil" or cls is torch.Tensor:
         return found
+    if cls not in _REGISTRY[getattr(_THEIRS, name)]:  # some pass videos through
+        return None
     return _on_pure_tensors(found)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from headrace.errors import ArgumentValueError
+from headrace.experimental.torchvision import _kernels as _kernels  # fills the table
 from headrace.experimental.torchvision._dispatch import (
     KERNELS,
     Kernel,
