@@ -62,29 +62,30 @@ class Rows(Sequence[np.ndarray]):
     @property
     def rows(self) -> list[np.ndarray]:
         """The samples."""
-        rows = self._rows
-        if rows is None and self._dense is not None:
-            rows = self._rows = [self._dense[k, ...] for k in range(len(self._dense))]
-        if rows is None:
-            flat, begins, shapes = self.flat, self.begins, self._shapes
-            assert flat is not None
-            assert begins is not None
-            assert shapes is not None
-            spans = zip(begins.tolist(), (begins + self.sizes).tolist(), strict=True)
-            if shapes.shape[1] == 1:
-                rows = [flat[begin:end] for begin, end in spans]
-            else:
-                rows = [
-                    flat[begin:end].reshape(shape)
-                    for (begin, end), shape in zip(spans, shapes.tolist(), strict=True)
-                ]
-            self._rows = rows
-        return rows
+        if self._rows is None:
+            self._rows = self._made()
+        return self._rows
 
     @rows.setter
     def rows(self, rows: list[np.ndarray]) -> None:
         """These very arrays are the samples."""
         self._rows = rows
+
+    def _made(self) -> list[np.ndarray]:
+        """Views of the samples."""
+        if self._dense is not None:
+            return [self._dense[k, ...] for k in range(len(self._dense))]
+        flat, begins, shapes = self.flat, self.begins, self._shapes
+        assert flat is not None
+        assert begins is not None
+        assert shapes is not None
+        spans = zip(begins.tolist(), (begins + self.sizes).tolist(), strict=True)
+        if shapes.shape[1] == 1:
+            return [flat[begin:end] for begin, end in spans]
+        return [
+            flat[begin:end].reshape(shape)
+            for (begin, end), shape in zip(spans, shapes.tolist(), strict=True)
+        ]
 
     @property
     def shapes(self) -> np.ndarray:

@@ -68,16 +68,12 @@ class StridedRows(Rows):
         start: int = self._memory.__array_interface__["data"][0]
         return (self._starts + start).astype(np.uint64)
 
-    @property
-    def rows(self) -> list[np.ndarray]:
-        """The samples."""
-        if self._rows is None:
-            # A window without elements may begin where the memory ends.
-            starts = np.where(self.shapes.all(axis=1), self._starts, 0).tolist()
-            columns = self.shapes.tolist(), starts, self.strides.tolist()
-            memory = self._memory
-            self._rows = [
-                np.ndarray(shape, memory.dtype, memory, start, strides)
-                for shape, start, strides in zip(*columns, strict=True)
-            ]
-        return self._rows
+    def _made(self) -> list[np.ndarray]:
+        # A window without elements may begin where the memory ends.
+        starts = np.where(self.shapes.all(axis=1), self._starts, 0).tolist()
+        columns = self.shapes.tolist(), starts, self.strides.tolist()
+        memory = self._memory
+        return [
+            np.ndarray(shape, memory.dtype, memory, start, strides)
+            for shape, start, strides in zip(*columns, strict=True)
+        ]

@@ -396,7 +396,9 @@ class SampleRunner:
                 context.plans = plans
                 places = range(len(positions))
             if step.chunked:
-                return self._at_once(step, step.function, context, inputs, group, chunk, places)
+                done = self._at_once(step, step.function, context, inputs, group, chunk, places)
+                assert done is not None
+                return done
             light = step.light_function
             if light is not None and self._is_light and all(isinstance(i, Rows) for i in inputs):
                 done = self._at_once(step, light, context, inputs, group, chunk, places)
@@ -459,7 +461,7 @@ class SampleRunner:
             elif type(rows) is StridedRows and StridedRows not in step.op.takes:
                 inputs[k] = contiguous(rows, self._arena.empty)
         found = function(several, *inputs)
-        if found is NotImplemented:
+        if found is None and not step.chunked:
             return None
         if step.materialises and isinstance(found, LazyValue):
             found = found.materialise(several)
@@ -469,9 +471,13 @@ class SampleRunner:
             if buffer is None or any(rows is own for own in several.handed):
                 continue
             origin = self._iteration.buffers[step.inputs[0]] if step.inputs else None
-            if origin is None or not buffer.share_all(indices, rows, origin):
-                for value in rows if rows.flat is None else rows[:1]:
-                    buffer.check(value.shape, value.dtype)
+            are_views = isinstance(rows, StridedRows)
+            if origin is None or are_views or not buffer.share_all(indices, rows, origin):
+                if are_views or rows.flat is not None:  # alike in type and rank
+                    buffer.check(tuple(rows.shapes[0].tolist()), rows.dtype)
+                else:
+                    for value in rows:
+                        buffer.check(value.shape, value.dtype)
                 buffer.put_rows(indices, rows)
         for k, error in several.failures.items():
             chunk.fail(error, step, context, group.positions[k])

@@ -100,7 +100,7 @@ class Slice(SampleOperator):
     takes = (LazyImage, LazyBatch, StridedRows)
     returns_lazy = (LazyImage, LazyBatch)
 
-    def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> Rows:
+    def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> Rows | None:
         cut = self._cutter.cut_signals if self.chunked else self._cutter.cut_rows
         return cut(c, inputs[0])
 

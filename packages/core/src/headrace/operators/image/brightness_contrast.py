@@ -130,10 +130,10 @@ class _Adjustment(SampleOperator):
 
     chunks_light = True
 
-    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows | None:
         table = c.records
         if table[:, 2].any():
-            return NotImplemented
+            return None
         out = c.out()
         self._adjust.rows(data.addresses, data.sizes, out.addresses, table)
         return out

@@ -110,9 +110,9 @@ class _ColorTransform(SampleOperator):
 
     chunks_light = True
 
-    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows | None:
         if not color.takes_rows(data.dtype, self._dtype):
-            return NotImplemented
+            return None
         out = c.out()
         color.transform_rows(data, c.column(0), out)
         return out

@@ -75,7 +75,7 @@ class Crop(SampleOperator):
 
     chunks_light = True
 
-    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows | None:
         return self._cutter.cut_rows(c, data)
 
     takes = (LazyImage, LazyBatch, StridedRows)

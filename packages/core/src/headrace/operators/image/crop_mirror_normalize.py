@@ -208,7 +208,7 @@ class CropMirrorNormalize(SampleOperator):
 
     chunks_light = True
 
-    def cpu_chunk(self, c: ChunkContext, data: list[LazyImage] | Rows) -> Rows:
+    def cpu_chunk(self, c: ChunkContext, data: list[LazyImage] | Rows) -> Rows | None:
         anchors, shapes, outside, numbers = c.table
         shapes = np.asarray(shapes, np.int64)
         channels, first = int(shapes[0, -1]), numbers[0]
@@ -221,7 +221,7 @@ class CropMirrorNormalize(SampleOperator):
         if isinstance(data, Rows):
             views = StridedRows.of(data)
             if not is_plain or views is None or not self._kernels.takes(views.dtype, self._dtype):
-                return NotImplemented
+                return None
             views = views.windows(np.asarray(anchors, np.int64), shapes)
             mirrored = c.flags("mirror")
             if mirrored.any():

@@ -97,10 +97,10 @@ class Flip(SampleOperator):
 
     chunks_light = True
 
-    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows | None:
         views = StridedRows.of(data)
         if views is None:
-            return NotImplemented
+            return None
         for axis, name in self._axes[data.shapes.shape[1]]:
             mirrored = c.flags(name)
             if mirrored.any():

@@ -197,7 +197,7 @@ class SampleOperator(Operator):
 
     chunks_light: bool = False
     """True if `cpu_chunk` is called for several samples that have few bytes, where no input is
-    lazy; it returns `NotImplemented` where they are better done one by one, by `cpu`. `infer` may
+    lazy; it returns `None` where they are better done one by one, by `cpu`. `infer` may
     still change it."""
 
     @classmethod

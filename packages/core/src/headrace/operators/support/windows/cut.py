@@ -144,14 +144,14 @@ class Cutter:
         self._convert(view, out)
         return out
 
-    def cut_rows(self, c: ChunkContext, data: Rows) -> Rows:
-        """The windows of samples as views; `NotImplemented` where something is to be computed."""
+    def cut_rows(self, c: ChunkContext, data: Rows) -> Rows | None:
+        """The windows of samples as views; `None` where something is to be computed."""
         anchors, outside = c.table
         if self._convert is not None or any(outside):
-            return NotImplemented
+            return None
         views = StridedRows.of(data)
         if views is None:
-            return NotImplemented
+            return None
         shapes = c.shapes
         if np.array_equal(shapes, data.shapes):
             return data
