@@ -17,6 +17,7 @@ import torch
 from PIL import Image
 
 from headrace import Pipeline
+from headrace.executor.loader import Loader
 from headrace.plugin.triton import invoke_autoserialize
 from tests.e2e.support import REPOSITORY, one_file_a_class
 
@@ -125,6 +126,15 @@ def test_bad_samples(run_page, capsys):
     assert [line.partition(" created at ")[0] for line in printed] == [
         line.partition(" created at ")[0] for line in shown
     ]
+
+
+def test_caching(run_page, monkeypatch, tmp_path):
+    monkeypatch.setenv("HEADRACE_RAM_CACHE", str(tmp_path))
+    names = run_page("caching.md")
+    with pytest.MonkeyPatch.context() as patch:  # all is there: nothing is read any more
+        patch.setattr(Loader, "_load", None)
+        wanted = names["pipe"].run()
+        assert wanted[0].shape() == [(224, 224, 3)] * 8
 
 
 def test_memory(run_page):

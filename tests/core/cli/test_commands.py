@@ -11,6 +11,7 @@ import cv2
 import pytest
 from typer.testing import CliRunner
 
+from headrace import Pipeline, fn
 from headrace.cli import doctor
 from headrace.cli.app import app
 from tests.support.scripts import imports_forgotten
@@ -237,3 +238,25 @@ def test_without_its_libraries_it_names_the_extra(tmp_path):
         "The command line of Headrace needs the library `typer`, which is not installed. Run "
         "`pip install 'headrace[cli]'`.\n"
     )
+
+
+def test_cache(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADRACE_RAM_CACHE", str(tmp_path / "memory"))
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    assert "Nothing is kept." in run("cache", "info", str(tmp_path))
+    (tmp_path / "a.bin").write_bytes(bytes(1000))
+    pipe = Pipeline(2, num_threads=1, device_id=None)
+    with pipe:
+        content = fn.readers.file(files=[str(tmp_path / "a.bin")])[0]
+        pipe.set_outputs(fn.cache(content, where=str(folder)), fn.cache(content[:9]))
+    while "1 samples" not in run("cache", "info", str(folder)):
+        pipe.run()  # until the file is old enough to be kept: a fiftieth of a second
+    assert re.search(r"kept/[0-9a-f]+ 1 samples 0\.0", run("cache", "info", str(folder)))
+    assert "headrace-cache-" in run("cache", "info")
+    assert "Removed 0.0 MB" in run("cache", "clear", str(folder))
+    assert "Nothing" in run("cache", "info", str(folder))
+    run("cache", "clear")
+    assert "Nothing" in run("cache", "info")
+    assert "no directory" in run("cache", "info", "nowhere", code=2)
+    pipe.run()

@@ -170,6 +170,17 @@ def warn_of_variables_without_effect() -> None:
         )
 
 
+def ram_cache_root() -> Path | None:
+    """Return the file system in memory that `fn.cache` keeps samples in: ``$HEADRACE_RAM_CACHE``,
+    by default ``/dev/shm``. `None` where there is none.
+    """
+    given = os.environ.get("HEADRACE_RAM_CACHE", "").strip()
+    if given:
+        return Path(given)
+    shared = Path("/dev/shm")
+    return shared if shared.is_dir() and os.access(shared, os.W_OK) else None
+
+
 def chosen_cache_folder(kind: str) -> Path | None:
     """``$HEADRACE_CACHE_DIR/<kind>``; `None` if the user chose no folder."""
     given = os.environ.get("HEADRACE_CACHE_DIR", "").strip()

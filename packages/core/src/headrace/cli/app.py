@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from headrace._version import __version__
-from headrace.cli import running
+from headrace.cli import caches, running
 from headrace.cli.finding import CommandError, find, values
 from headrace.errors import HeadraceError
 
@@ -27,6 +27,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+cache = typer.Typer(no_args_is_help=True, help="What caches keep: say what, and remove it.")
+app.add_typer(cache, name="cache")
 _PACKAGE = Path(__file__).parents[1]
 _TYPER = Path(typer.__file__).parent
 _out = Console(soft_wrap=True)
@@ -42,6 +44,13 @@ _Set = Annotated[
         "--set",
         metavar="NAME=VALUE",
         help="An argument of the function or of the pipeline, as batch_size=8. May be repeated.",
+    ),
+]
+_Folders = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[FOLDER]...",
+        help="Directories that `fn.cache` was given; without one, memory and HEADRACE_FILE_CACHE.",
     ),
 ]
 _Threads = Annotated[int | None, typer.Option(min=1, help="num_threads of the pipeline.")]
@@ -304,3 +313,24 @@ def warm(
         )
     else:
         _out.print(f"Nothing was left to compile; the first batch took {first:.1f} s.")
+
+
+@cache.command("info")
+@_command
+def cache_info(folders: _Folders = None) -> None:
+    """Say how many samples and files caches keep, and how much space they take."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("cache", "kept", "MB"):
+        table.add_column(name, justify="left" if name == "cache" else "right", overflow="fold")
+    for found in caches.found(folders):
+        kept = f"{found.count:,} {found.unit}"
+        table.add_row(escape(str(found.folder)), kept, f"{found.size_bytes / 1e6:,.1f}")
+    _out.print(table if table.row_count else "Nothing is kept.")
+
+
+@cache.command("clear")
+@_command
+def cache_clear(folders: _Folders = None) -> None:
+    """Remove what caches keep. Pipelines that run go on, and keep samples anew."""
+    removed = caches.clear(folders)
+    _out.print(f"Removed {removed / 1e6:,.1f} MB.")

@@ -11,9 +11,11 @@ import numpy as np
 from headrace.kernels.cpu import reading_threads
 from headrace.operators.readers.index import specs_of
 from headrace.operators.support.operator import SampleContext
+from headrace.types import storage_dtype
 
 if TYPE_CHECKING:
     from headrace.operators.readers.index import Column, Index
+    from headrace.operators.support.schema import Spec
 
 _ALIGNMENT = 64
 
@@ -57,7 +59,8 @@ class Loader:
         self.args = SimpleNamespace()
         self.pieces = len(index.specs)
         self._columns = (*index.details, *index.columns)
-        self.specs = (*index.specs, *specs_of(self._columns))
+        known = () if index.cached is None else index.cached.specs
+        self.specs = (*index.specs, *specs_of(self._columns), *known)
         self._entry_bytes = 0
         """About how much memory an entry takes, so that sizes need not be known beforehand."""
 
@@ -67,6 +70,24 @@ class Loader:
 
     def load(self, entries: np.ndarray, empty: Callable[..., np.ndarray]) -> Loaded:
         """Load entries, given by int64 indices; ``empty(shape, dtype)`` makes memory they share."""
+        cached = self.index.cached
+        if cached is None:
+            return self._load(entries, empty)
+        wanted, columns = cached.look_up(self.index, entries)
+        places = np.flatnonzero(wanted)
+        read = self._load(entries[places], empty) if len(places) else Loaded([], [], [])
+        missing = places[read.missing].tolist()
+        there = np.delete(np.arange(len(entries)), missing)
+        place = {int(k): n for n, k in enumerate(np.delete(places, read.missing))}
+        pieces = [
+            [read.columns[p][place[k]] if k in place else _nothing(spec) for k in there.tolist()]
+            for p, spec in enumerate(self.index.specs)
+        ]
+        entries = entries[there]
+        found = [*pieces, *self.columns(entries), *[each[there] for each in columns]]
+        return Loaded(missing, found, self.index.sources(entries.tolist()))
+
+    def _load(self, entries: np.ndarray, empty: Callable[..., np.ndarray]) -> Loaded:
         index = self.index
         if index.local is None:
             rows, all_there = index.fetch_together(entries, empty), False
@@ -109,7 +130,17 @@ class Loader:
 
     def fetch(self, c: SampleContext, entry: int) -> tuple[Any, ...]:
         """Bring in one entry alone: its pieces, details and columns."""
-        return (*self.index.fetch(entry), *[_value(column, entry) for column in self._columns])
+        cached = self.index.cached
+        known = []
+        if cached is not None:  # before the file is read, which may change
+            known = [each[0, ...] for each in cached.look_up(self.index, np.array([entry])).columns]
+        columns = [_value(column, entry) for column in self._columns]
+        return (*self.index.fetch(entry), *columns, *known)
+
+
+def _nothing(spec: Spec) -> np.ndarray:
+    """Return what stands for a piece that nobody reads."""
+    return np.empty((0,) * (spec.ndim or 0), storage_dtype(spec.dtype))
 
 
 def _value(column: Column, entry: int) -> np.ndarray:

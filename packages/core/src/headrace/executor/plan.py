@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import MisusedArgumentError, OperatorError, SuspectDataWarning, located
 from headrace.executor.cpu.batch import ShapeStatistics
+from headrace.graph.cached import CACHES
 from headrace.graph.data_node import DataNode
 from headrace.graph.guards import Term
 from headrace.graph.nodes import OpNode
@@ -303,6 +304,11 @@ def make_plan(
     plan.guards = {
         register(edge): plan.guard(node) for node in nodes if node.guard for edge in node.outputs
     }
+    for node in plan.readers:
+        caches = node.args.get(CACHES)
+        if caches is not None and caches.parsed:
+            guard = tuple((register(t.predicate), t.holds) for t in caches.guard(node))
+            plan.guards.update((register(e), guard) for e in node.outputs[: caches.parsed])
     return plan
 
 

@@ -114,6 +114,8 @@ class StepMaker:
         takes the nodes after it either, up to where branches join.
         """
         known = [self.plan.register(edge) in self.specs for edge in node.sources]
+        if node.schema.typed_by_last:
+            known[len(node.inputs) - 1] = True
         if node.schema.merges:
             known[:2] = [bool(self._joined(node))]
         return all(known)
@@ -141,14 +143,17 @@ class StepMaker:
             self.plan.warn(node, suspect)
         return found
 
-    def _specs_of(self, node: OpNode) -> tuple[list[Spec], dict[str, Spec]]:
+    def _specs_of(self, node: OpNode) -> tuple[list[Any], dict[str, Spec]]:
         register = self.plan.register
         registers = [register(edge) for edge in node.inputs]
         if node.schema.merges:
             registers[:2] = (self._joined(node) * 2)[:2]
-        inputs = [
+        like = registers.pop() if node.schema.typed_by_last else None
+        inputs: list[Any] = [
             checked(node.schema, position, self.specs[r]) for position, r in enumerate(registers)
         ]
+        if like is not None:
+            inputs.append(self.specs.get(like))
         tensors = {name: self.specs[register(e)] for name, e in node.tensor_args.items()}
         for name, spec in tensors.items():
             check_argument(node.schema.args[name], spec)
@@ -175,12 +180,14 @@ class StepMaker:
         if not reader.parses:
             return [self.step(node, loader, specs, loader.fetch, (), outputs)]
         handed = self.plan.parsed[id(node)]
-        parsed = len(outputs) - len(reader.index.columns)
+        cached = reader.index.cached
+        known = 0 if cached is None else len(cached.specs)
+        parsed = len(outputs) - len(reader.index.columns) - known
         loaded = (*handed, *outputs[parsed:])
-        return [
-            self.step(node, loader, loader.specs, loader.fetch, (), loaded),
-            self.step(node, reader, specs[:parsed], reader.cpu, handed, outputs[:parsed]),
-        ]
+        parse = self.step(node, reader, specs[:parsed], reader.cpu, handed, outputs[:parsed])
+        if outputs[0] in self.plan.guards:  # of entries that are read; the others are in caches
+            parse.guard = self.plan.guards[outputs[0]]
+        return [self.step(node, loader, loader.specs, loader.fetch, (), loaded), parse]
 
     def step(
         self,
@@ -201,6 +208,8 @@ class StepMaker:
         register = self.plan.register
         if inputs is None:
             inputs = tuple(register(e) for e in node.inputs)
+            if node.schema.typed_by_last:
+                inputs = inputs[:-1]
         if outputs is None:
             outputs = tuple(register(e) for e in node.outputs)
         for r, spec in zip(outputs, specs, strict=True):

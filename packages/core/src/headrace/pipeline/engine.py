@@ -17,6 +17,7 @@ from headrace.executor.plan import (
     make_plan,
 )
 from headrace.executor.statistics import MemoryStatistics
+from headrace.graph.cached import expand_caches
 from headrace.graph.data_node import DataNode
 from headrace.graph.fuse import merge_expressions
 from headrace.graph.nodes import OpNode
@@ -66,7 +67,7 @@ class Engine:
         batch_size = settings.batch_size
         self.checkpointing = Checkpointing(settings, nodes)
         workers.start_processes(nodes, batch_size)
-        run_nodes, run_outputs = placed(settings, nodes, outputs)
+        run_nodes, run_outputs = placed(settings, *expand_caches(nodes, outputs))
         _check_gpu(settings, run_nodes)
         if settings.fuse:
             run_nodes, run_outputs = merge_expressions(run_nodes, run_outputs)

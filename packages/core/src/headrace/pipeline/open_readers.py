@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace.errors import NoReaderError, did_you_mean, located
+from headrace.graph.cached import CACHES
 from headrace.graph.nodes import OpNode
 
 
@@ -35,6 +36,8 @@ class OpenReaders:
                 reader: Any = node.schema.cls(node.args)
                 reader.checkpointing = checkpointing
                 reader.open(batch_size, seeds.get(id(node), 0))
+                if CACHES in node.args:
+                    node.args[CACHES].attach(reader)
             except Exception as error:
                 raise located(error, node.where()) from error
             self.by_node[id(node)] = reader

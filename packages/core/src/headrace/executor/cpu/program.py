@@ -119,7 +119,10 @@ class Program:
         self._repeated: tuple[int, dict[int, Samples]] = 0, {}
         self._drop_useless_plans()
         self.reads_only = (
-            len(self.steps) == 1 and self.steps[0].is_reader and not (self.batch_steps or self.late)
+            len(self.steps) == 1
+            and self.steps[0].is_reader
+            and not (self.batch_steps or self.late)
+            and self.steps[0].op.index.cached is None
         )
         """True if the program only reads samples."""
         self.reads_apart = any(s.is_reader and s.op.index.reads_apart for s in self.steps)

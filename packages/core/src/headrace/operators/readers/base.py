@@ -207,7 +207,9 @@ class Reader(Operator):
     def output_specs(self) -> tuple[Spec, ...]:
         """Types of all outputs."""
         parsed = as_specs(self.infer(*self.parser_inputs()))
-        return (*parsed, *specs_of(self.index.columns))
+        cached = self.index.cached
+        known = () if cached is None else cached.specs
+        return (*parsed, *specs_of(self.index.columns), *known)
 
     def check(self) -> None:
         """Check the arguments that every reader has; no data is needed.

@@ -14,12 +14,20 @@ import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError
 from headrace.kernels.cpu import reading_threads
-from headrace.operators.readers.storage import Allocate, is_remote, join, read_addresses, read_file
+from headrace.operators.readers.storage import (
+    Allocate,
+    complete,
+    is_remote,
+    join,
+    read_addresses,
+    read_file,
+)
 from headrace.operators.support.schema import Spec
 from headrace.types import DALIDataType, to_dali_type
 
 if TYPE_CHECKING:
     from headrace.kernels.cpu.reading_threads import FileExtents
+    from headrace.operators.cache.lookup import Lookups
 
 T = TypeVar("T")
 
@@ -114,6 +122,8 @@ class Index:
     """
     lends = False
     """True if pieces may be views of memory that others use, too, and that nobody may write to."""
+    cached: Lookups | None = None
+    """The caches of what is made of the entries, if any."""
     local: FileExtents | None = None
     """The extents, if all are in local files that can be read without the interpreter."""
     labels: np.ndarray | None = None
@@ -156,6 +166,12 @@ class Index:
     def containers(self) -> np.ndarray:
         """The first entry of each file of several, or of what else is read in one go, int64."""
         return np.arange(len(self))
+
+    def extents(self, entries: np.ndarray) -> list[tuple[tuple[str, int, int], ...]] | None:
+        """The files that entries come from, each with offset and size (-1: all of it), by which an
+        entry is known again; `None` if the index does not name any.
+        """
+        return None
 
     def numbers(self, entries: np.ndarray) -> np.ndarray:
         """The pieces of entries, int64: those of the first one, then those of the next.
@@ -286,6 +302,13 @@ class FileIndex(Index):
             return super().containers()
         files = self._places["files"][:: len(self.specs)]
         return np.flatnonzero(np.diff(files, prepend=-1))
+
+    def extents(self, entries: np.ndarray) -> list[tuple[tuple[str, int, int], ...]]:
+        """The pieces of entries: files, offsets, sizes."""
+        pieces = [self._extent(number) for number in self.numbers(entries).tolist()]
+        pieces = [(complete(path), offset, size) for path, offset, size in pieces]
+        count = len(self.specs)
+        return [tuple(pieces[k : k + count]) for k in range(0, len(pieces), count)]
 
     def known_bytes(self, numbers: np.ndarray) -> int:
         """Bytes of memory that pieces take, each at a multiple of 64 bytes; -1 if unknown."""

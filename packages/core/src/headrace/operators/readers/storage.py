@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +28,11 @@ def join(root: str, name: str) -> str:
     if not root or name.startswith("/") or "://" in name:
         return name
     return root + name if root.endswith("/") else f"{root}/{name}"
+
+
+def complete(path: str) -> str:
+    """`path`, of a local file from the root on."""
+    return path if "://" in path else os.path.abspath(path)
 
 
 def read_file(path: str, allocate: Allocate, offset: int = 0, size: int = -1) -> np.ndarray:
@@ -114,6 +121,50 @@ def read_addresses(places: Sequence[tuple[str, int, int]], empty: Allocate) -> l
         rows[k][:] = np.frombuffer(content, np.uint8)
         at += len(content)
     return rows
+
+
+def remote_stamps(addresses: Sequence[str]) -> list[tuple[int, int, int] | None]:
+    """Tell versions of remote files apart by three numbers, of what their stores say of them: size,
+    time, checksum. `None` for those that nothing is said of.
+    """
+    found: dict[str, Any] = {}
+    groups: dict[int, tuple[Any, dict[str, str]]] = {}
+    for address in addresses:
+        system, path = file_system(address)
+        groups.setdefault(id(system), (system, {}))[1][address] = path
+    for system, paths in groups.values():
+        found.update(zip(paths, _infos(system, list(paths.values())), strict=True))
+    return [_stamp(found[address]) for address in addresses]
+
+
+def _infos(system: Any, paths: list[str]) -> list[Any]:
+    """What a file system says of files; of an asynchronous one, asked for at once."""
+    if not getattr(system, "async_impl", False):
+        return [_info(system, path) for path in paths]
+    import asyncio
+
+    from fsspec.asyn import sync
+
+    async def ask() -> list[Any]:
+        asked = [system._info(path) for path in paths]
+        return list(await asyncio.gather(*asked, return_exceptions=True))
+
+    return list(sync(system.loop, ask))
+
+
+def _info(system: Any, path: str) -> Any:
+    try:
+        return system.info(path)
+    except Exception as error:  # each kind of file system raises its own
+        return error
+
+
+def _stamp(info: Any) -> tuple[int, int, int] | None:
+    if isinstance(info, BaseException):
+        return None
+    said = {k: v for k, v in info.items() if k not in ("name", "Key", "type", "StorageClass")}
+    digest = hashlib.blake2b(repr(sorted(said.items())).encode(), digest_size=16).digest()
+    return int(info.get("size") or 0), *struct.unpack("<2q", digest)
 
 
 def _why_not(path: str, error: OSError) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from headrace.errors import ArgumentValueError, BadSampleError, UsageError
 from headrace.operators.readers.index import Index
 from headrace.operators.readers.listing import list_classes, read_lines
-from headrace.operators.readers.storage import is_remote, read_file
+from headrace.operators.readers.storage import complete, is_remote, read_file
 
 _NUMBER = r"(?:\s+([+-]?[\d.]+(?:e[+-]?\d+)?))?"
 _LINE = re.compile(rf"(\S.*?)\s+([+-]?\d+){_NUMBER}{_NUMBER}")
@@ -77,6 +77,11 @@ class VideoIndex(Index):
         self.parts = parts
         self.facts = facts
         self._files = rows[:, 0]
+
+    def extents(self, entries: np.ndarray) -> list[tuple[tuple[str, int, int], ...]]:
+        """The files that entries are in."""
+        paths = [self.parts[file].path for file in self._files[entries].tolist()]
+        return [((complete(path), 0, -1),) for path in paths]
 
     def source(self, entry: int) -> str:
         """The file of an entry."""

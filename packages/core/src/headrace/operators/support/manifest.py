@@ -9,6 +9,8 @@ OPERATORS: dict[str, Listed] = {
     for entry in (
         Listed("_arithmetic_generic_op", "arithmetic.arithmetic_generic_op", internal=True),
         Listed("_auto_contrast", "generic.levels", internal=True),
+        Listed("_cache.load", "cache.cache", dynamic=False, internal=True),
+        Listed("_cache.store", "cache.cache", dynamic=False, internal=True),
         Listed("_conditional.merge", "generic.merge", internal=True),
         Listed("_conditional.not_", "generic.logical", internal=True),
         Listed("_conditional.validate_logical", "generic.logical", internal=True),
@@ -32,6 +34,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("box_encoder", "boxes.box_encoder"),
         Listed("brightness", "image.brightness_contrast"),
         Listed("brightness_contrast", "image.brightness_contrast"),
+        Listed("cache", "cache.cache", dynamic=False),
         old("caffe2_reader", "readers.caffe2", "readers.caffe2", reader=True),
         old("caffe_reader", "readers.caffe", "readers.caffe", reader=True),
         Listed("cast", "generic.cast"),

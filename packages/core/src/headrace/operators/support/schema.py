@@ -182,6 +182,8 @@ class OpSchema:
     """Joins branches: it is given its first input for samples with a true predicate, which is the
     third, and its second one for the others.
     """
+    typed_by_last: bool = False
+    """Is given the type of its last input, `None` where that is not known, and not the data."""
     is_expression: bool = False
     """Computes the expression that is its argument `expression`: where one of these reads another,
     both become one.

@@ -1,0 +1,1 @@
+"""Samples that are kept between epochs and runs: `fn.cache`."""
