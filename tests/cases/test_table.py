@@ -24,6 +24,7 @@ def test_every_operator_has_a_case_wherever_it_runs():
     on["gpu"].add("optical_flow")  # warns there: tests/gpu/operators has it
     on["gpu"].add("_validate_merge")  # tests/gpu/test_conditionals.py has it
     on["cpu"] |= {"cache", "_cache.store", "_cache.load"}  # tests/property/test_cache.py
+    on["gpu"].add("cache")  # tests/gpu/test_caches.py
     # Others are declared by tests, or are old names.
     schemas = [s for s in all_schemas() if s.name in OPERATORS and not s.deprecated]
     assert [s.name for s in schemas if s.name not in on["cpu"] | on["gpu"]] == []

@@ -323,7 +323,7 @@ def cache_info(folders: _Folders = None) -> None:
     for name in ("cache", "kept", "MB"):
         table.add_column(name, justify="left" if name == "cache" else "right", overflow="fold")
     for found in caches.found(folders):
-        kept = f"{found.count:,} {found.unit}"
+        kept = f"{found.number:,} {found.unit}"
         table.add_row(escape(str(found.folder)), kept, f"{found.size_bytes / 1e6:,.1f}")
     _out.print(table if table.row_count else "Nothing is kept.")
 

@@ -1,4 +1,4 @@
-"""What caches of samples keep: for ``headrace cache``."""
+"""Contents of caches of samples: for ``headrace cache``."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from headrace.cli.finding import CommandError
 from headrace.operators.cache.store import kept, ram_folder
 
 
-class Cache(NamedTuple):
+class KeptCache(NamedTuple):
     """One cache."""
 
     folder: Path
-    count: int
+    number: int
     unit: str
     size_bytes: int
 
 
-def found(folders: Sequence[Path] | None) -> list[Cache]:
+def found(folders: Sequence[Path] | None) -> list[KeptCache]:
     """The caches in these folders; in memory, and that of remote files, where none are given."""
     for folder in folders or ():
         if not folder.is_dir():
             raise CommandError(f"there is no directory {str(folder)!r}.")
     stores = [store for folder in folders or (ram_folder(),) for store in kept(folder)]
-    return [Cache(s.folder, s.samples, "samples", s.size_bytes) for s in stores]
+    return [KeptCache(s.folder, s.samples, "samples", s.size_bytes) for s in stores]
 
 
 def clear(folders: Sequence[Path] | None) -> int:

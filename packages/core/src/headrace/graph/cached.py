@@ -318,7 +318,7 @@ def _args_of_parser(node: OpNode) -> dict[str, Any]:
 
 
 def _plain(value: Any, node: OpNode, key: str | None) -> Any:
-    """What tells `value` from other ones, made of tuples, text and numbers."""
+    """Parts that tell `value` from other ones, made of tuples, text and numbers."""
 
     def inner(value: Any) -> Any:
         return _plain(value, node, key)

@@ -133,7 +133,7 @@ class LoadSample(SampleOperator):
         self._spec, self._dtype = spec, storage_dtype(spec.dtype)
         self._ndim = spec.ndim
         if spec.ndim is None:  # the shapes of different samples have no common array
-            self.plan = None  # type: ignore[method-assign]
+            self.plan = None  # type: ignore[assignment]
         return spec
 
     def plan(self, c: PlanContext, record: Samples) -> Planned | None:

@@ -83,7 +83,7 @@ class Lookups:
                     row[_SHAPE : _SHAPE + len(place.shape)] = place.shape
             absent[number] = rows[:, 6] == 0
             records.append(rows)
-        missing = [absent[list(group)].any(0) for group in self.groups]
+        missing: list[np.ndarray] = [np.any(absent[list(g)], axis=0) for g in self.groups]
         wanted = missing[self.reads] if self.reads >= 0 else np.ones(len(entries), bool)
         return LookedUp(wanted, [*records, *[each.astype(np.uint8) for each in missing]])
 

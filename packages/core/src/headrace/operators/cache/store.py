@@ -141,7 +141,7 @@ class Store:
     # -- reading -------------------------------------------------------------------------------
 
     def find(self, keys: list[bytes], stamps: list[Stamp | None]) -> list[Found | None]:
-        """Where samples are that are here, whole, and not older than their files."""
+        """Find the samples that are here, whole, and not older than their files."""
         head = self._head()
         if head is None:
             return [None] * len(keys)
@@ -279,7 +279,7 @@ class Store:
         self._maps = {}
 
     def _head(self) -> _Head | None:
-        """What the head says; `None` if it is damaged, or there is none."""
+        """Read the head; `None` if it is damaged, or there is none."""
         try:
             return _parsed(os.pread(self._file("head"), _HEAD.size, 0))
         except OSError:
@@ -371,7 +371,7 @@ class Store:
 
 
 def _is_sound(row: tuple[Any, ...]) -> bool:
-    return row[5] > 0 and row[6] == zlib.crc32(_ROW_CHECKED.pack(*row[:6]))
+    return bool(row[5] > 0 and row[6] == zlib.crc32(_ROW_CHECKED.pack(*row[:6])))
 
 
 def _checksum(content: Any, begin: int, length: int) -> int:
@@ -399,7 +399,7 @@ def _close(files: dict[str, int]) -> None:
 
 
 class Kept(NamedTuple):
-    """What one store has."""
+    """Contents of one store."""
 
     folder: Path
     samples: int
@@ -422,7 +422,7 @@ def kept(root: Path) -> list[Kept]:
 
 
 def _parsed(content: bytes) -> _Head | None:
-    """What a head says; `None` if it is damaged."""
+    """Parse a head; `None` if it is damaged."""
     if len(content) != _HEAD.size:
         return None
     magic, *numbers, crc = _HEAD.unpack(content)

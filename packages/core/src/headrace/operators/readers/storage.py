@@ -138,7 +138,7 @@ def remote_stamps(addresses: Sequence[str]) -> list[tuple[int, int, int] | None]
 
 
 def _infos(system: Any, paths: list[str]) -> list[Any]:
-    """What a file system says of files; of an asynchronous one, asked for at once."""
+    """Facts that a file system knows of files; of an asynchronous one, asked for at once."""
     if not getattr(system, "async_impl", False):
         return [_info(system, path) for path in paths]
     import asyncio
