@@ -309,8 +309,6 @@ def _digest(before: list[OpNode], edge: DataNode, key: str | None) -> str:
 def _args_of_parser(node: OpNode) -> dict[str, Any]:
     """The arguments of a reader that say what is made of a file, and not which ones are read."""
     schema = node.schema
-    if getattr(schema.cls, "cpu", None) is Reader.cpu:
-        return {}
     listing = {arg.name for arg in READER_ARGS} | {"shuffle_after_epoch", "seed"}
     listing |= {"shuffle_after_epoch_seed", "labels"}
     paths = {a.name for a in schema.args.values() if a.type in (PathArg, PathListArg)}

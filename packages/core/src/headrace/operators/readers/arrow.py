@@ -130,11 +130,20 @@ class TableIndex(GroupedIndex):
 
     def source(self, entry: int) -> str:
         """The file or table, and the row of an entry."""
+        path, row = self._table_row(entry)
+        return f"{path or self._name}, row {row}"
+
+    def file_row(self, entry: int) -> tuple[str, int] | None:
+        """The file of an entry, and its row there; `None` for tables in memory."""
+        path, row = self._table_row(entry)
+        return (path, row) if path else None
+
+    def _table_row(self, entry: int) -> tuple[str, int]:
         row = self._row(entry)
         number, _ = self._places[self.place(row)[0]]
         first = next(k for k, (table, _) in enumerate(self._places) if table == number)
         begin = int(self.ends[first - 1]) if first else 0
-        return f"{self._holders[number].path or self._name}, row {row - begin}"
+        return self._holders[number].path, row - begin
 
     def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
         """The values of several entries."""

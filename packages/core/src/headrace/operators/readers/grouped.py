@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from headrace.operators.readers.index import Index
-from headrace.operators.readers.storage import Allocate
+from headrace.operators.readers.storage import Allocate, complete
 from headrace.operators.support.schema import Spec
 
 _OWN = ("_lock", "_kept", "_wanted", "_reads_ahead")
@@ -82,6 +82,17 @@ class GroupedIndex(Index):
         """The group that `entry` is in, and its position there."""
         group = int(np.searchsorted(self.ends, entry, "right"))
         return group, entry - (int(self.ends[group - 1]) if group else 0)
+
+    def file_row(self, entry: int) -> tuple[str, int] | None:
+        """The file of an entry, and its row there; `None` if it is in none."""
+        return None
+
+    def extents(self, entries: np.ndarray) -> list[tuple[tuple[str, int, int], ...]] | None:
+        """The files that entries are in, and their rows."""
+        found = [place for e in entries.tolist() if (place := self.file_row(e)) is not None]
+        if len(found) < len(entries):
+            return None
+        return [((complete(path), row, -1),) for path, row in found]
 
     def containers(self) -> np.ndarray:
         """The first entry of each group."""

@@ -126,9 +126,13 @@ class _GroupedHdf5(GroupedIndex):
 
     def source(self, entry: int) -> str:
         """The file and row of an entry."""
+        return "{}, row {}".format(*self.file_row(entry))
+
+    def file_row(self, entry: int) -> tuple[str, int]:
+        """The file of an entry, and its row there."""
         group, position = self.place(entry)
         file, first, _ = self._groups[group]
-        return f"{self._paths[file]}, row {first + position}"
+        return self._paths[file], first + position
 
     def read_group(self, group: int) -> tuple[list[Values], int]:
         """The data sets' values for some rows."""

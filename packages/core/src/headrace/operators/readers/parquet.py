@@ -99,6 +99,12 @@ class _ParquetIndex(GroupedIndex):
         file, number, row = self._groups[group]
         return f"{self._paths[file]}, row group {number}, row {row + position}"
 
+    def file_row(self, entry: int) -> tuple[str, int]:
+        """The file of an entry, and its row there."""
+        group, position = self.place(entry)
+        file, _, row = self._groups[group]
+        return self._paths[file], row + position
+
     def read_group(self, group: int) -> tuple[list[Values], int]:
         """The columns of a row group."""
         file, number, _ = self._groups[group]
