@@ -1,4 +1,6 @@
-"""Writes the stubs of generated modules into wheels and, in editable installs, to the sources."""
+"""Writes what is made of the sources into wheels and, in editable installs, beside the sources:
+stubs of generated modules, and kernels compiled ahead.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +13,29 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class StubsHook(BuildHookInterface):
-    """Runs `stubs` when a wheel is made."""
+class MadeFilesHook(BuildHookInterface):
+    """Runs `stubs` and `headrace.kernels.ahead` when a wheel is made."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Make the stubs."""
+        """Make the files."""
         root = Path(self.root)
         folder = root / "src" / "headrace"
         if version != "editable":
             self._folder = tempfile.TemporaryDirectory()
             folder = Path(self._folder.name)
-        # In a process of its own, which imports the package that is built. Its path is set there:
+        # In processes of their own, which import the package that is built. Its path is set there:
         # pip drops folders of editable installs, this one's too, from the path of a build.
         code = (
             "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
-            "runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+            "runpy.run_{}(sys.argv.pop(1), run_name='__main__')"
         )
-        paths = [root / "src", root / "stubs", folder]
-        subprocess.run([sys.executable, "-c", code, *map(str, paths)], check=True)
+        source, compiled = str(root / "src"), str(folder / "kernels" / "compiled")
+        stubs = [code.format("path"), source, str(root / "stubs"), str(folder)]
+        subprocess.run([sys.executable, "-c", *stubs], check=True)
+        kernels = [code.format("module"), source, "headrace.kernels.ahead", compiled]
+        done = subprocess.run([sys.executable, "-c", *kernels], check=False)
+        if done.returncode:  # kernels are compiled when they are used, as on any other Python
+            self.app.display_warning("No kernels were compiled ahead: see above.")
         if version != "editable":
             build_data["force_include"][str(folder)] = "headrace"
 

@@ -97,7 +97,8 @@ class TestContents:
         folders = LEAF.get(name, ("headrace/",))
         assert all(n.startswith(folders) for n in files)
         assert {f"{f}{n}" for f in folders for n in ("__init__.py", "py.typed")} <= {*files}
-        assert all(n.endswith((".py", ".pyi", "py.typed", ".cu", ".cuh")) for n in files)
+        made = (".py", ".pyi", "py.typed", ".cu", ".cuh", ".json", ".kernel")
+        assert all(n.endswith(made) for n in files)
 
     def test_wheel_and_sdist_bring_licence_and_readme(self, dist, name):
         with zipfile.ZipFile(wheel_of(dist, name)) as wheel:
@@ -111,6 +112,47 @@ class TestContents:
             names = {n.partition("/")[2] for n in sdist.getnames()}
         assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} <= names
         assert not any(n.startswith(("tests", "changes")) for n in names)
+
+
+FIRST_BATCH = """
+import os, tempfile
+import numpy as np, simplejpeg
+from numba.core import event
+from headrace import fn, pipeline_def, types
+
+class Compiled(event.Listener):
+    found = []
+    def on_start(self, started): self.found.append(str(started.data["dispatcher"]))
+    def on_end(self, ended): pass
+
+event.register("numba:compile", Compiled())
+root, os.environ["HEADRACE_CACHE_DIR"] = tempfile.mkdtemp(), tempfile.mkdtemp()
+pixels = np.random.default_rng(1).integers(0, 256, (300, 400, 3), np.uint8)
+for name in "ab":
+    os.mkdir(f"{root}/{name}")
+    for number in range(8):
+        with open(f"{root}/{name}/{number}.jpg", "wb") as file:
+            file.write(simplejpeg.encode_jpeg(pixels, colorsubsampling="420"))
+
+@pipeline_def(batch_size=8, num_threads=2, device_id=None, seed=42)
+def train():
+    jpegs, labels = fn.readers.file(file_root=root, random_shuffle=True, name="reader")
+    images = fn.decoders.image_random_crop(jpegs, random_area=[0.08, 1.0])
+    images = fn.resize(images, resize_x=224, resize_y=224)
+    images = fn.crop_mirror_normalize(
+        images, dtype=types.FLOAT, output_layout="CHW", mean=[123.675, 116.28, 103.53],
+        std=[58.395, 57.12, 57.375], mirror=fn.random.coin_flip(),
+    )
+    return images, labels
+
+train().run()
+print("compiled:", Compiled.found)
+"""
+
+
+def test_kernels_of_the_first_program_come_with_the_wheel(run_code):
+    """`tools/gen_kernel_list.py` writes their list."""
+    assert run_code(FIRST_BATCH) == "compiled: []\n"
 
 
 def test_core_wheel_brings_the_stubs(dist):

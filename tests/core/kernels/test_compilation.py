@@ -13,7 +13,7 @@ import numba
 import pytest
 
 from headrace import kernel_cache, kernel_claims
-from headrace.kernels import compilation
+from headrace.kernels import ahead, compilation
 from tests.e2e.support import REPOSITORY
 
 LOOPS = """
@@ -41,7 +41,7 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def load(tmp_path):
+def load(tmp_path, monkeypatch):
     """Import the module anew, as another process would."""
 
     def load(text=LOOPS):
@@ -50,6 +50,7 @@ def load(tmp_path):
         path.write_text(text)
         spec = importlib.util.spec_from_file_location("loops", path)
         module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "loops", module)
         exec(compile(text, str(path), "exec"), module.__dict__)
         return module
 
@@ -223,3 +224,76 @@ def test_a_claim_that_is_held_for_too_long_is_not_waited_for(tmp_path, monkeypat
     again.release()
     (tmp_path / "file").touch()
     assert kernel_claims.claim("x", [tmp_path / "file" / "folder"]) == (None, False)
+
+
+CALLERS = """
+from headrace.kernels.compilation import njit
+
+@njit(nogil=True)
+def power(x, n):
+    return x**n
+
+@njit(nogil=True)
+def checked(x):
+    if x < 0:
+        raise ValueError("a negative number", x)
+    return (x, (x, 0.5))
+
+@njit(nogil=True)
+def callers(x, scale=2):
+    a, (b, c) = checked(x)
+    return power(a, 3) + b * scale + c
+"""
+
+
+def test_functions_within_functions_are_compiled_once_and_found_in_both_ways(load, cache):
+    """Called from compiled code, they are taken in; called from Python, they have files."""
+    for expected in (0, 1):
+        module = load(CALLERS)
+        assert module.callers(3) == 33.5
+        with pytest.raises(ValueError, match="a negative number"):
+            module.callers(-1)
+        names = {path.name.partition("-")[0] for path in cache.glob("*.kernel")}
+        assert names == ({"loops.callers"} if not expected else {"loops.callers", "loops.power"})
+        assert hits(module.callers) == expected
+        assert module.power(2, 5) == 32
+        assert module.callers(3, scale=4) == 39.5
+
+
+def test_kernels_that_an_installation_brings(load, cache, tmp_path, monkeypatch):
+    """They are not compiled, but kept; where a source, the code or the types differ, they are."""
+    from numba import int64, types
+
+    monkeypatch.setattr(ahead, "FOLDER", tmp_path / "brought")
+    arguments = (int64, types.Omitted(2))
+    monkeypatch.setattr(ahead, "listed", lambda: [(load(CALLERS).callers, arguments)])
+    compiled = []
+    monkeypatch.setattr(
+        type(compilation.compiling), "__enter__", lambda self: compiled.append("begin")
+    )
+    monkeypatch.setattr(type(compilation.compiling), "__exit__", lambda self, *_: None)
+
+    def compiles(call):
+        for file in cache.glob("*.kernel"):
+            file.unlink()
+        compiled.clear()
+        assert call() == 33.5
+        return bool(compiled)
+
+    assert compiles(lambda: load(CALLERS).callers(3))
+    ahead.compile_to(ahead.FOLDER)
+    assert not compiles(lambda: load(CALLERS).callers(3))
+    assert [p.name.partition("-")[0] for p in cache.glob("*.kernel")] == ["loops.callers"]
+    again = load(CALLERS)
+    assert again.callers(3) == 33.5
+    assert hits(again.callers) == 1
+    with pytest.raises(ValueError, match="a negative number"):
+        load(CALLERS).callers(-1)
+    assert compiles(lambda: load(CALLERS).callers(3.0))
+    (brought,) = ahead.FOLDER.iterdir()
+    content = brought.read_bytes()
+    brought.write_bytes(content[:-1])
+    assert compiles(lambda: load(CALLERS).callers(3))
+    brought.write_bytes(content)
+    monkeypatch.setattr(ahead, "_stamp", lambda: b"x" * 32)
+    assert compiles(lambda: load(CALLERS).callers(3))

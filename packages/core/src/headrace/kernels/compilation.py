@@ -31,6 +31,8 @@ from headrace._forking import no_fork
 from headrace._version import __version__
 from headrace.compilation_notice import compiling
 from headrace.kernel_claims import Claim, claim
+from headrace.kernels import ahead
+from headrace.kernels.compilation_within import Within, set_environments
 
 _DIGEST_BYTES = 32
 
@@ -42,7 +44,10 @@ def njit(*, signature: Any = None, **options: Any) -> Callable[[Callable[..., An
         dispatcher = numba.njit(**options)(function)
         if dispatcher is function:  # NUMBA_DISABLE_JIT
             return function
-        dispatcher._cache = KernelCache(function, options)
+        within = Within(dispatcher)
+        dispatcher.get_call_template = within.get_call_template
+        dispatcher.get_overload = within.get_overload
+        dispatcher._cache = KernelCache(function, options, dispatcher)
         if signature is not None:
             with typeinfer.register_dispatcher(dispatcher):
                 dispatcher.compile(signature)
@@ -79,8 +84,11 @@ class KernelCache(_Cache):  # type: ignore[misc]
     Numba's pickled result.
     """
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], dispatcher: Any = None
+    ) -> None:
         self._function = function
+        self._dispatcher = dispatcher
         self._options = options
         self._source = inspect.getfile(function)
         self._claim: Claim | None = None
@@ -100,6 +108,10 @@ class KernelCache(_Cache):  # type: ignore[misc]
         target_context.refresh()
         name = self._file_name(signature, target_context.codegen())
         found = self._found(name, target_context)
+        if found is None and self._dispatcher is not None:
+            found = ahead.find(self._dispatcher, signature)
+            if found is not None:
+                self._save(signature, found)
         if found is None:
             self.release()
             self._claim, had_to_wait = claim(name, self._folders())
@@ -126,6 +138,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
 
     def save_overload(self, signature: Any, result: CompileResult) -> None:
         """Keep the code for these types."""
+        set_environments(result)
         try:
             self._save(signature, result)
         finally:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba.core import types
+from numba.core import cgutils, types
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 
 @intrinsic  # type: ignore[misc]
@@ -26,3 +28,28 @@ def elements(typing: Any, address: Any, like: Any) -> Any:
         return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
     return types.CPointer(like.dtype)(types.uint64, like), generate  # type: ignore[attr-defined]
+
+
+@intrinsic  # type: ignore[misc]
+def channels_last(typing: Any, planes: Any) -> Any:
+    """``planes.transpose(1, 2, 0)``, of which Numba's own takes two seconds to compile."""
+    view = types.Array(planes.dtype, 3, "A")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source = context.make_array(planes)(context, builder, args[0])
+        turned = context.make_array(view)(context, builder)
+        shape, strides = (
+            cgutils.unpack_tuple(builder, numbers) for numbers in (source.shape, source.strides)
+        )
+        populate_array(
+            turned,
+            data=source.data,
+            shape=[shape[axis] for axis in (1, 2, 0)],
+            strides=[strides[axis] for axis in (1, 2, 0)],
+            itemsize=source.itemsize,
+            meminfo=source.meminfo,
+            parent=source.parent,
+        )
+        return impl_ret_borrowed(context, builder, view, turned._getvalue())
+
+    return view(planes), generate

@@ -20,7 +20,7 @@ from headrace.kernels.cpu import half
 from headrace.kernels.cpu.atomic import next_of
 from headrace.kernels.cpu.decode.nvimagecodec import LEAST_COLUMNS, decode_region, prepared
 from headrace.kernels.cpu.normalize_pixels import LIMITS, STORED_AS
-from headrace.kernels.cpu.pointers import pointer
+from headrace.kernels.cpu.pointers import channels_last, pointer
 from headrace.kernels.cpu.resample import Scratch
 from headrace.kernels.cpu.resample_loops import SQUARES, resample
 from headrace.kernels.cpu.resample_taps import (
@@ -271,7 +271,7 @@ def _resample_images(
         source = numba.carray(pointer(address), shape, np.uint8)
         if finish.planar:
             planes = numba.carray(pointer(image.out), (channels, height, width), like.dtype)
-            out = planes.transpose(1, 2, 0)
+            out = channels_last(planes)
         else:
             out = numba.carray(pointer(image.out), (height, width, channels), like.dtype)[:, :, ::1]
         floats = numba.carray(pointer(at), (f // 4,), np.float32)

@@ -27,6 +27,7 @@ from headrace.tensors.addresses import addresses_of
 
 SAMPLINGS = ("", "gray", "4:4:4", "4:2:2", "4:2:0", "4:4:0")
 """Values of `ImageHeader.sampling`, by the numbers that stand for them here."""
+_R = ord("R")
 _GRAY, _444, _422, _420, _440 = range(1, 6)
 _E, _X, _I, _F = b"Exif"
 
@@ -212,7 +213,7 @@ def scan_one(data: np.ndarray, facts: np.ndarray) -> None:
     if channels == 1 and first == 0x11:
         sampling = _GRAY
     elif channels == 3 and data[frame + 14] == 0x11 and data[frame + 17] == 0x11:
-        if data[frame + 10] == ord("R"):
+        if data[frame + 10] == _R:
             return  # it may be called so, and be RGB
         if first == 0x11:
             sampling = _444
