@@ -26,7 +26,7 @@ def content(kind: str) -> bytes:
         "garbage": bytes(np.random.default_rng(0).integers(0, 256, 700, np.uint8)),
         "empty": b"",
         "text": b"No image, but a letter.\n" * 9,
-        "GIF": encoded_images.unsupported()["gif"],
+        "icon": encoded_images.unsupported()["ico"],
     }[kind]
 
 
@@ -36,7 +36,7 @@ KINDS = {  # what the error says, and which operator
     "garbage": ("no known image format", "decoders"),
     "empty": ("is empty", "readers.file"),
     "text": ("no known image format", "decoders"),
-    "GIF": ("a GIF image. Taken are JPEG, PNG", "decoders"),
+    "icon": ("a Windows icon. Taken are JPEG, PNG", "decoders"),
     "missing": ("does not exist", "readers.file"),
     "vanished": ("does not exist", "readers.file"),
     "dangling link": ("symbolic link", "readers.file"),
@@ -174,7 +174,7 @@ def test_an_iterator_goes_on_behind_an_error(kind, spoil):
 SOME_BAD = {
     "one": {3: "truncated"},
     "first and last": {0: "missing", 22: "garbage"},
-    "several": {5: "truncated", 6: "empty", 7: "text", 8: "GIF", 21: "vanished"},
+    "several": {5: "truncated", 6: "empty", 7: "text", 8: "icon", 21: "vanished"},
     "a whole batch and more": dict.fromkeys(range(3, 12), "garbage"),
 }
 ORDERS = {
@@ -267,7 +267,7 @@ def test_skip_shows_each_good_file_once(bad, order, policy, padded, spoil):
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_skipped_samples_leave_the_others_as_they_are(graph, threads, good_files, spoil):
     clean = make(good_files, GRAPHS[graph], batch_size=20).run()[0]
-    kinds = {3: "truncated", 4: "empty", 15: "GIF"}
+    kinds = {3: "truncated", 4: "empty", 15: "icon"}
     pipe = make(spoil(kinds), GRAPHS[graph], batch_size=20, threads=threads, policy="skip")
     images, labels = pipe.run()
     assert [labels.at(k).item() for k in kinds] == [20, 21, 22]

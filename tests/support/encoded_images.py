@@ -407,9 +407,8 @@ def unsupported() -> dict[str, bytes]:
     """Formats that are none of the decoders' and data that is no image."""
     rgb = Image.fromarray(picture())
     return {
-        "gif": _saved(rgb.convert("P"), format="GIF"),
         "ico": _saved(rgb, format="ICO", sizes=[(16, 16)]),
-        "avif": _saved(rgb, format="AVIF"),
+        "mp4": b"\0\0\0\x20ftypisom" + bytes(40),
         "text": b"This is no image at all, only a line of text.\n",
         "zeros": bytes(1000),
         "empty": b"",

@@ -23,7 +23,7 @@ from headrace.operators.support.schema import OldName
     devices=DEVICES,
 )
 class DecodeImage(ImageDecoder):
-    """Decodes images: JPEG, PNG, TIFF, WebP, BMP, PNM (P1 to P6) and JPEG 2000.
+    """Decodes images: JPEG, PNG, TIFF, WebP, BMP, PNM (P1 to P6), JPEG 2000, GIF, AVIF and HEIC.
 
     What a file is shows in its first bytes; its name does not matter. Of a file with several
     images the first one counts. A crop, slice or resize that alone reads the output makes the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.kernels.cpu.decode import pillow_codecs
 from headrace.kernels.cpu.decode.image_header import ImageHeader
 
 _END_OF_IMAGE = b"\xff\xd9"
@@ -36,4 +37,4 @@ _NAMES = {
     "bmp": "BMP",
     "pnm": "PNM",
     "jpeg2000": "JPEG 2000",
-}
+} | pillow_codecs.NAMES

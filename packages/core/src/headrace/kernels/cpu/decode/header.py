@@ -7,6 +7,7 @@ from headrace.kernels.cpu.decode import (
     bmp_header,
     jpeg2000_header,
     jpeg_header,
+    pillow_codecs,
     png_header,
     pnm_header,
     tiff_header,
@@ -19,10 +20,9 @@ _LONGEST_SIGNATURE = 16
 # More than any format's decoder takes; such sizes come from damaged headers.
 MOST_PIXELS = 1 << 31
 
-_FORMATS = "JPEG, PNG, TIFF, WebP, BMP, PNM and JPEG 2000"
+_FORMATS = "JPEG, PNG, TIFF, WebP, BMP, PNM, JPEG 2000, GIF, AVIF and HEIC"
 
 _NOT_TAKEN = (
-    (b"GIF8", "a GIF image"),
     (b"\0\0\x01\0", "a Windows icon"),
     (b"\xff\x0a", "a JPEG XL code stream"),
     (b"\0\0\0\x0cJXL ", "a JPEG XL file"),
@@ -60,6 +60,8 @@ def read_header(data: memoryview) -> ImageHeader:
         header = pnm_header.read(data)
     elif start[:2] == bmp_header.SIGNATURE:
         header = bmp_header.read(data)
+    elif codec := pillow_codecs.codec_of(start):
+        header = pillow_codecs.read(data, codec)
     else:
         raise BadSampleError(_unknown(start, len(data)))
     height, width = header.height, header.width
@@ -77,7 +79,7 @@ def _unknown(start: bytes, size: int) -> str:
         return "The data is empty."
     if start[4:8] == b"ftyp":
         brand = start[8:12].decode("latin-1")
-        what = f"an ISO media file (AVIF, HEIC, MP4, ...) of brand {brand!r}"
+        what = f"an ISO media file (MP4, MOV, ...) of brand {brand!r}"
     else:
         what = next((name for magic, name in _NOT_TAKEN if start.startswith(magic)), "")
     if not what and not any(start):

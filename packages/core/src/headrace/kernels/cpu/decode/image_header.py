@@ -17,7 +17,8 @@ class ImageHeader(NamedTuple):
     """Facts about an encoded image."""
 
     codec: str
-    """``"jpeg"``, ``"png"``, ``"tiff"``, ``"webp"``, ``"bmp"``, ``"pnm"`` or ``"jpeg2000"``."""
+    """``"jpeg"``, ``"png"``, ``"tiff"``, ``"webp"``, ``"bmp"``, ``"pnm"``, ``"jpeg2000"``,
+    ``"gif"``, ``"avif"`` or ``"heic"``."""
     height: int
     """Rows as stored, before `orientation` is applied."""
     width: int

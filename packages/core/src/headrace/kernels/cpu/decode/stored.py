@@ -7,7 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from headrace.errors import BadSampleError
-from headrace.kernels.cpu.decode import convert, jpeg, nvimagecodec, opencv_codecs, tiff_header
+from headrace.kernels.cpu.decode import (
+    convert,
+    jpeg,
+    nvimagecodec,
+    opencv_codecs,
+    pillow_codecs,
+    tiff_header,
+)
 from headrace.kernels.cpu.decode.backend import has_nvimagecodec
 from headrace.kernels.cpu.decode.diagnosis import reason
 from headrace.kernels.cpu.decode.image_header import U8, ImageHeader
@@ -29,7 +36,9 @@ def decode_stored(
     temp: Allocator,
 ) -> np.ndarray:
     """Pixels of `region`, HWC, or of the whole image."""
-    if header.codec not in _BY_NVIMAGECODEC:
+    if header.codec in pillow_codecs.NAMES:
+        found = pillow_codecs.decode(data, header, color, region)
+    elif header.codec not in _BY_NVIMAGECODEC:
         found = opencv_codecs.decode(data, header, color, region)
     elif header.variant == "cmyk" and color != "RGB":
         found = _decode_inks(data, header, color, fast_idct, region, memory, temp)
