@@ -116,8 +116,10 @@ def outcome(function: Any, *args: Any) -> Any:
         return type(error)
 
 
-def differences(ours: Any, theirs: Any, *, float_tolerance: float = 2e-5) -> list[str]:
-    """In what two results are not the same, in words."""
+def differences(
+    ours: Any, theirs: Any, *, float_tolerance: float = 2e-5, level: float | None = None
+) -> list[str]:
+    """Say in words in what two results are not the same; `level` is that of bytes made floats."""
     left, left_spec = tree_flatten(ours)
     right, right_spec = tree_flatten(theirs)
     if left_spec != right_spec:
@@ -147,7 +149,10 @@ def differences(ours: Any, theirs: Any, *, float_tolerance: float = 2e-5) -> lis
             found.append(f"shape {a.shape} != {b.shape}")
         elif b.size:
             apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
-            if b.dtype.kind == "f":
+            if b.dtype.kind == "f" and level is not None:
+                if (apart > level * LEVELS * 1.01).mean() > OUTLIERS:
+                    found.append(f"by {apart.max() / level:.3g} levels")
+            elif b.dtype.kind == "f":
                 limit = max(float_tolerance, 2e-3 if b.dtype == np.float16 else 0)
                 if not apart.max() <= limit * max(1.0, float(np.abs(b).max())):
                     found.append(f"by {apart.max():.3g}")

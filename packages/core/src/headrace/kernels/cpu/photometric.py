@@ -273,3 +273,14 @@ def histogram(source: np.ndarray, counts: np.ndarray) -> None:
     """Add the levels of flat uint8 to `counts`, int64 ``(256,)``."""
     for i in range(source.size):
         counts[source[i]] += 1
+
+
+@njit(nogil=True)
+def scale_planes(
+    source: np.ndarray, means: np.ndarray, factors: np.ndarray, out: np.ndarray
+) -> None:
+    """``(level - mean) * factor``; uint8 ``(C, N)`` to float32."""
+    for c in range(source.shape[0]):
+        plane, row, mean, factor = source[c], out[c], means[c], factors[c]
+        for i in range(plane.size):
+            row[i] = (_F(plane[i]) - mean) * factor

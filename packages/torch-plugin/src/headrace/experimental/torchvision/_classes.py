@@ -34,7 +34,7 @@ THEIRS = torchvision_module("transforms.v2")
 _RandomApply = torchvision_module("transforms.v2._transform")._RandomApplyTransform
 _parse_labels_getter = torchvision_module("transforms.v2._utils")._parse_labels_getter
 _PLAIN_FORWARDS = (THEIRS.Transform.forward, _RandomApply.forward)
-_MODULE = f"{__package__}.v2"
+MODULE = f"{__package__}.v2"
 _CONTAINERS = ("Compose", "RandomApply", "RandomChoice", "RandomOrder")
 _TAKES_ANY_MODE = ("RGB", "Identity", "Lambda", *_CONTAINERS)
 _OWN_STATE = frozenset(nn.Module().__dict__)
@@ -214,7 +214,7 @@ def _class_of(theirs: type) -> type:
     """Our class for one of torchvision's."""
     name = theirs.__name__
     extra = DALI_CLASSES.get(name, {})
-    members: dict[str, Any] = {"__module__": _MODULE, "__doc__": theirs.__doc__}
+    members: dict[str, Any] = {"__module__": MODULE, "__doc__": theirs.__doc__}
     if extra:
         signature = inspect.signature(theirs)
         parameters = list(signature.parameters.values())
@@ -254,4 +254,4 @@ def transforms() -> dict[str, Any]:
     return found
 
 
-Transform.__module__ = _MODULE
+Transform.__module__ = MODULE

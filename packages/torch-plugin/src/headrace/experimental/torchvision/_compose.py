@@ -1,0 +1,274 @@
+"""`Compose`: transforms one after the other, on a single image as one program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from headrace.errors import ArgumentTypeError, ArgumentValueError
+from headrace.experimental.torchvision._classes import MODULE, THEIRS, Transform, own_random_values
+from headrace.experimental.torchvision._fusion import MAKES_TENSORS, STEPS
+from headrace.experimental.torchvision._inputs import (
+    as_array,
+    as_tensor,
+    check_mode,
+    is_array_image,
+    tv_tensors,
+)
+from headrace.experimental.torchvision._program import ImageProgram, one_by_one
+
+_RandomApply = THEIRS._transform._RandomApplyTransform
+_CONTAINERS = ("Compose", "RandomApply", "RandomChoice", "RandomOrder")
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+"""By process and number of threads: a forked process has none of its parent's threads."""
+
+
+def _pool(count: int) -> ThreadPoolExecutor:
+    key = os.getpid(), count
+    if key not in _pools:
+        _pools[key] = ThreadPoolExecutor(count, thread_name_prefix="headrace-torchvision")
+    return _pools[key]
+
+
+class Compose(Transform, THEIRS.Compose):  # type: ignore[misc, name-defined]
+    """Transforms one after the other.
+
+    A sample with one image, of bytes, goes through as one program: no pixel is touched before all
+    random values are drawn. Samples with several images, boxes, masks or key points, and transforms
+    that a program does not know, go step by step; values are the same.
+
+    Parameters
+    ----------
+    transforms : sequence of callables
+        What to do, in this order; `op_list` is DALI's name of it.
+    batch_size : int
+        Samples of `map` that wait for their pixels at a time.
+    num_threads : int
+        Threads for the samples of `map`, and the images of one tensor; by default that of the
+        caller alone.
+    seed : int
+        Begins random values of its own. By default they are PyTorch's, of `torch.manual_seed`.
+    """
+
+    def __init__(
+        self,
+        transforms: Sequence[Callable[..., Any]] | None = None,
+        batch_size: int = 16,
+        num_threads: int = 1,
+        *,
+        seed: int = -1,
+        op_list: Sequence[Callable[..., Any]] | None = None,
+        **pipeline: Any,
+    ) -> None:
+        if pipeline:
+            raise ArgumentTypeError(
+                f"`Compose` has no argument `{next(iter(pipeline))}`: it is a pipeline's, and this "
+                "is a function that is called sample by sample. `batch_size`, `num_threads` and "
+                "`seed` are what it has besides `transforms`."
+            )
+        for name, value in (("batch_size", batch_size), ("num_threads", num_threads)):
+            if not isinstance(value, int) or value < 1:
+                raise ArgumentValueError(
+                    f"`{name}` of `Compose` is {value!r}; it has to be 1 or more."
+                )
+        given = op_list if transforms is None else transforms
+        super().__init__(given)
+        self._batch_size, self._num_threads = batch_size, num_threads
+        if seed >= 0:
+            self._seed = seed
+
+    def forward(self, *inputs: Any) -> Any:
+        """Transform a sample."""
+        if torch.compiler.is_compiling():
+            return THEIRS.Compose.forward(self, *inputs)
+        run = self._drawn(inputs)
+        return run.result(self._spread())
+
+    def map(self, samples: Iterable[Any]) -> list[Any]:
+        """Transform many samples, each with its own random values, and of its own size.
+
+        Random values are drawn in the order of the samples; pixels are made by `num_threads`.
+        """
+        results: list[Any] = []
+        waiting: list[_Run] = []
+
+        def make() -> None:
+            made: list[Any] = [None] * len(waiting)
+
+            def work(k: int) -> None:
+                made[k] = waiting[k].result()
+
+            self._spread()(work, len(waiting))
+            results.extend(made)
+            waiting.clear()
+
+        for sample in samples:
+            waiting.append(self._drawn(sample if isinstance(sample, tuple) else (sample,)))
+            if len(waiting) == self._batch_size:
+                make()
+        make()
+        return results
+
+    def program(self, *inputs: Any) -> ImageProgram | None:
+        """Draw random values for a sample and return what is wanted of its image.
+
+        Returns `None` if the sample, or the last of the transforms, is done step by step.
+        """
+        return self._drawn(inputs).program
+
+    def _drawn(self, inputs: tuple[Any, ...]) -> _Run:
+        run = _Run(inputs)
+        if self._seed >= 0:
+            with own_random_values(self):
+                run.go(self.transforms)
+        else:
+            run.go(self.transforms)
+        return run
+
+    def _spread(self) -> Callable[[Callable[[int], None], int], None]:
+        if self._num_threads == 1:
+            return one_by_one
+
+        def spread(work: Callable[[int], None], count: int) -> None:
+            if count == 1:
+                work(0)
+            else:
+                list(_pool(self._num_threads).map(work, range(count)))
+
+        return spread
+
+
+Compose.__module__ = MODULE
+
+
+class _Run:
+    """One sample on its way through transforms."""
+
+    def __init__(self, inputs: tuple[Any, ...]) -> None:
+        self._several = len(inputs) > 1
+        self._sample: Any = inputs if self._several else inputs[0]
+        self._flat: list[Any] = []
+        self._spec: Any = None
+        self._at = 0
+        self._array: np.ndarray | None = None
+        self.program: ImageProgram | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Look for the one image that a program can take."""
+        sample = self._sample
+        if isinstance(sample, PIL.Image.Image | torch.Tensor | np.ndarray):
+            self._flat, self._spec, self._at = [sample], None, 0
+        else:
+            self._flat, self._spec = tree_flatten(sample)
+            at = _image_of(self._flat)
+            if at is None:
+                return
+            self._at = at
+        image = self._flat[self._at]
+        self._array = None
+        if is_array_image(image, alone=len(self._flat) == 1):
+            self._array, image = image, as_tensor(image)
+        if ImageProgram.takes(image):
+            self.program = ImageProgram(image)
+
+    def _settle(self) -> None:
+        """Have the sample as the next transform is to see it."""
+        if self.program is not None:
+            self._finish(self.program.result())
+
+    def _finish(self, image: Any) -> None:
+        self.program = None
+        if self._array is not None:
+            image = as_array(image, self._array.ndim)
+        self._flat[self._at] = image
+        self._sample = image if self._spec is None else tree_unflatten(self._flat, self._spec)
+
+    def result(self, spread: Callable[[Callable[[int], None], int], None] = one_by_one) -> Any:
+        """The transformed sample."""
+        if self.program is not None:
+            self._finish(self.program.result(spread))
+        return self._sample
+
+    def go(self, steps: Any) -> None:
+        """Go through transforms."""
+        steps = list(steps)
+        for number, step in enumerate(steps):
+            name = type(step).__name__
+            ours = type(step).__module__ == MODULE
+            if ours and name in _CONTAINERS and step._seed < 0 and step._device == "cpu":
+                self._go_into(step, name)
+            elif ours and name in STEPS and self.program is not None and self._takes(step, name):
+                program = self.program
+                program.becomes_tensor = any(
+                    type(later).__name__ in MAKES_TENSORS for later in steps[number + 1 :]
+                )
+                self._take(program, step, name)
+            else:
+                self._settle()
+                self._sample = step(*self._sample) if self._several else step(self._sample)
+                self._begin()
+
+    def _go_into(self, step: Any, name: str) -> None:
+        """Do what a container does, with the same random values."""
+        if name == "RandomApply" and torch.rand(1) >= step.p:
+            return
+        steps = step.transforms
+        if name == "RandomChoice":
+            steps = [steps[int(torch.multinomial(torch.tensor(step.p), 1))]]
+        elif name == "RandomOrder":
+            steps = [steps[k] for k in torch.randperm(len(steps))]
+        self.go(steps)
+
+    def _takes(self, step: Any, name: str) -> bool:
+        """False for a step that does something to other parts of the sample, or elsewhere."""
+        if step._seed >= 0 or step._device != "cpu":
+            return False
+        # Arrays become tensors for good.
+        return self._array is None or name not in ("ToImage", "ToTensor")
+
+    def _take(self, program: ImageProgram, step: Any, name: str) -> None:
+        if isinstance(step, _RandomApply) and torch.rand(1) >= step.p:
+            return
+        check_mode(program.stand_in)
+        params = step.make_params([program.stand_in])
+        if STEPS[name](program, step, params):
+            return
+        array = self._array
+        self._array = None
+        self._settle()
+        step.check_inputs(self._flat)
+        # The parameters are drawn: this image is transformed with them.
+        image = step.transform(self._flat[self._at], params)
+        self._array = array
+        if ImageProgram.takes(image):
+            self._flat[self._at] = image
+            self.program = ImageProgram(image)
+        else:
+            self._finish(image)
+            self._begin()
+
+
+def _image_of(flat: list[Any]) -> int | None:
+    """The place of the one image among the parts of a sample, if all others are left alone."""
+    found, tensors = [], []
+    for at, value in enumerate(flat):
+        if isinstance(value, PIL.Image.Image | tv_tensors.Image | tv_tensors.Video):
+            found.append(at)
+        elif isinstance(value, tv_tensors.TVTensor | np.ndarray):
+            if not is_array_image(value, alone=False):
+                return None
+            found.append(at)
+        elif isinstance(value, torch.Tensor):
+            tensors.append(at)
+    if not found:
+        return tensors[0] if tensors else None
+    # A pure tensor before the image would be taken for one as soon as the image is a tensor, too.
+    return found[0] if len(found) == 1 and all(at > found[0] for at in tensors) else None
