@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import cv2
@@ -33,7 +34,14 @@ def write(folder: Path) -> None:
     cv2.imwrite(str(folder / "mask.png"), mask)
     _write_boxes(folder, square)
     _write_speech(folder)
+    _write_columns(folder, jpegs, small["cat"])
     write_clip(folder / "clip.mp4", pictures["china"])
+
+
+def is_here(library: str) -> bool:
+    """True where `library` can be imported, and is no folder of that name."""
+    found = find_spec(library)
+    return found is not None and found.origin is not None
 
 
 def _write_boxes(folder: Path, square: np.ndarray) -> None:
@@ -57,6 +65,28 @@ def _write_speech(folder: Path) -> None:
     shutil.copy(_DATA / "audio/ferry.ogg", folder / "speech.ogg")
     entry = {"audio_filepath": str(folder / "speech.ogg"), "duration": 3.0, "text": text}
     (folder / "manifest.json").write_text(json.dumps(entry) + "\n")
+
+
+def _write_columns(folder: Path, jpegs: list[bytes], picture: np.ndarray) -> None:
+    """The images as columns of every kind, for the libraries that are here."""
+    labels = list(range(len(jpegs)))
+    if is_here("pyarrow"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table({"image": jpegs, "label": labels})
+        pq.write_table(table, folder / "train.parquet")
+        with pa.ipc.new_stream(str(folder / "train.arrow"), table.schema) as writer:
+            writer.write_table(table)
+        if is_here("lance"):
+            import lance
+
+            lance.write_dataset(table, str(folder / "train.lance"))
+    if is_here("h5py"):
+        import h5py
+
+        with h5py.File(folder / "train.h5", "w") as file:
+            file["images"], file["labels"] = picture[None], labels[:1]
 
 
 def write_clip(path: Path, picture: np.ndarray, frames: int = 24) -> None:

@@ -123,10 +123,11 @@ class Panel:
 
 @dataclass(frozen=True)
 class Example:
-    """The program that shows an operator, run."""
+    """The program that shows an operator, run unless a library is missing."""
 
     program: str
     panels: list[Panel] = field(default_factory=list)
+    missing: str = ""
 
 
 def groups() -> dict[str, list[str]]:
@@ -135,12 +136,12 @@ def groups() -> dict[str, list[str]]:
 
 
 @functools.cache
-def _written() -> dict[str, tuple[str, dict[str, Any]]]:
+def _written() -> dict[int, tuple[str, dict[str, Any]]]:
     found = {}
-    for path in sorted((Path(__file__).parent / "examples").glob("*.toml")):
+    for path in (Path(__file__).parent / "examples").glob("*.toml"):
         entries = tomllib.loads(path.read_text())
-        found[path.stem] = (entries.pop("title"), entries)
-    return found
+        found[entries.pop("order")] = (entries.pop("title"), entries)
+    return dict(sorted(found.items()))
 
 
 @functools.cache
@@ -159,6 +160,8 @@ def example(name: str) -> Example:
     entry = _entries()[name]
     shown = _shown(entry)
     program = _program(entry, shown)
+    if "needs" in entry and not example_files.is_here(entry["needs"]):
+        return Example(program, missing=entry["needs"])
     known: dict[str, Any] = {"__name__": "example"}
     try:
         with contextlib.chdir(_folder()):
@@ -292,7 +295,7 @@ def page() -> str:
         shown = {name: number for name in members if (number := _best(name)) is not None}
         if not shown:
             continue
-        lines += ["", f"## {title}", "", '<div class="shown" markdown>', ""]
+        lines += ["", f"## {title}", "", '<div class="shown gallery" markdown>', ""]
         for name, number in shown.items():
             file = picture_name(name, number).removeprefix(f"{FOLDER}/")
             lines += [
@@ -309,7 +312,7 @@ def page() -> str:
 def _best(name: str) -> int | None:
     """The number of the picture of an operator for the gallery: the second that there is of it."""
     pictured = [k for k, panel in enumerate(example(name).panels) if panel.picture is not None]
-    given = example(name).panels[0].note == "Before."
+    given = bool(pictured) and example(name).panels[0].note == "Before."
     wanted = _entries()[name].get("best", 1 if given else 0)
     return next((k for k in pictured if k >= wanted), None)
 

@@ -16,6 +16,7 @@ sys.path[:0] = [str(_HERE)]
 import api_pages  # noqa: E402
 import gallery  # noqa: E402
 import links  # noqa: E402
+import notebooks  # noqa: E402
 import operator_pages  # noqa: E402
 from mkdocs.structure.files import File, Files  # noqa: E402
 
@@ -60,7 +61,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         name = f"{_REFERENCE}/{operator_pages.page_name(schema.name)}"
         pages[name] = operator_pages.operator_page(schema, gallery.section(schema.name))
     pages[f"{gallery.FOLDER}/index.md"] = gallery.page()
-    for name, content in (pages | gallery.pictures()).items():
+    for name, content in (pages | gallery.pictures() | notebooks.files()).items():
         known = files.get_file_from_path(name)
         if known is not None:
             files.remove(known)

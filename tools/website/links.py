@@ -47,6 +47,7 @@ def address(link: str, here: str, repository: str) -> str:
     source = next((file for file, name in beside_docs().items() if name == here), f"docs/{here}")
     target = os.path.normpath(PurePosixPath(source).parent / link)
     page = beside_docs().get(target, target.removeprefix("docs/"))
+    page = re.sub(r"^(notebooks/[\w-]+)\.py$", r"\1.md", page)
     if page == target and not target.startswith("design/"):
         if not (ROOT / target).exists():
             return link

@@ -84,7 +84,7 @@ def operator_page(schema: OpSchema, shown: list[str]) -> str:
         for position, declared in enumerate(schema.inputs):
             repeated = schema.variadic and position == len(schema.inputs) - 1
             lines.append(_input_row(declared, schema, repeated=repeated))
-    lines += ["", "## Arguments", "", "| argument | type | default | |", "|---|---|---|---|"]
+    lines += ["", "## Arguments", "", "| argument | |", "|---|---|"]
     lines += [
         _argument_row(arg)
         for arg in sorted(schema.args.values(), key=lambda a: (not a.required, a.name))
@@ -110,15 +110,12 @@ def _traits(schema: OpSchema) -> list[str]:
     ways = [f"class `ops.{dotted}{class_name(schema)}`"]
     if not schema.module.startswith(("readers", "experimental.inputs")):
         ways.append(f"dynamic mode `ndd.{schema.name}`")
-    rows = [
-        ("Runs on", ", ".join(running) + (f" (to come: {', '.join(coming)})" if coming else "")),
-        ("Also as", ", ".join(ways)),
-    ]
-    traits = ["draws random numbers"] if schema.random else []
+    traits = [f"Runs on: {', '.join(running)}"]
+    traits += [f"to come: {', '.join(coming)}"] if coming else []
+    traits += [f"also as {', '.join(ways)}"]
+    traits += ["draws random numbers"] if schema.random else []
     traits += ["takes sequences, frame by frame"] if schema.frames else []
-    if traits:
-        rows.append(("Traits", "; ".join(traits)))
-    return ["| | |", "|---|---|", *(f"| {head} | {text} |" for head, text in rows)]
+    return [f"{'; '.join(traits)}."]
 
 
 def _fenced(text: str) -> list[str]:
@@ -146,9 +143,10 @@ def _input_row(declared: Input, schema: OpSchema, *, repeated: bool) -> str:
 
 
 def _argument_row(arg: Arg) -> str:
-    default = "required" if arg.required else f"`{argument_default(arg)}`".replace("``", "")
-    cells = (f"`{arg.name}`", _cell([argument_kind(arg)]), default, _cell(argument_text(arg)))
-    return f"| {' | '.join(cells)} |"
+    default = argument_default(arg)
+    kind = _cell([argument_kind(arg)])
+    kind += ", required" if arg.required else f"; default `{default}`" if default else ""
+    return f"| `{arg.name}`<br>{kind} | {_cell(argument_text(arg))} |"
 
 
 def _cell(paragraphs: list[str]) -> str:
