@@ -34,7 +34,9 @@ _LONG_SECONDS = 5e-3
 """Processor time of a sample above which all threads work: interpreter time is small beside it."""
 _CHUNK_SECONDS, _STEP_SECONDS = 1e-4, 4e-5
 """Interpreter time of a chunk, however many samples it has, and of each of its steps in a branch;
-other steps cost much less."""
+other steps cost much less, ..."""
+_COLUMNS_SECONDS = 2.5e-5
+"""... but those that take light samples as columns."""
 
 
 class Program:
@@ -91,7 +93,11 @@ class Program:
         for node in stage.sample_nodes:
             if self._can_make(node):
                 self._try_to_add(node, self._add)
-        self.chunk_seconds = _CHUNK_SECONDS + _STEP_SECONDS * sum(bool(s.guard) for s in self.steps)
+        self.chunk_seconds = (
+            _CHUNK_SECONDS
+            + _STEP_SECONDS * sum(bool(s.guard) for s in self.steps)
+            + _COLUMNS_SECONDS * sum(s.light_function is not None for s in self.steps)
+        )
         self.batch_steps: list[Step] = []
         for node in stage.batch_nodes:
             if self._can_make(node):
