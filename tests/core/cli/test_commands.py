@@ -78,6 +78,16 @@ def test_graph_draws_operators_stages_and_devices(run, tmp_path, monkeypatch):
     assert {"fn.resize", "fn.random.uniform", "output 0", "output 1"} <= set(said)
     assert '"noise" · cli_script.py:8' in said
     assert said.count("merged, group 1") == 3
+    # Programs that draw SVG know colours, and hardly anything else of CSS.
+    assert "var(" not in text
+    assert "paint-order" not in text
+    assert text.count("#d6e6fb") == 1
+    run("graph", "cli_script.py:images", "-o", "a.png")
+    pixels = cv2.imread(str(tmp_path / "a.png"))[..., ::-1]
+    assert pixels.shape[:2] == tuple(2 * int(root.get(name)) for name in ("height", "width"))
+    colors = {tuple(color) for color in pixels.reshape(-1, 3).tolist()}
+    assert {(0xD6, 0xE6, 0xFB), (0xB0, 0x46, 0x8F), (0x1D, 0x24, 0x30)} <= colors
+    assert "has to end in .png" in run(*("graph", "cli_script.py:images", "-o", "a.pdf"), code=1)
     # Neither data nor a GPU is needed.
     run("graph", "cli_script.py:on_gpu", "-o", "b.svg")
     kinds = [e.get("class") for e in ET.parse(tmp_path / "b.svg").getroot().iter()]

@@ -198,7 +198,7 @@ def test_only_so_many_samples(image):
         (lambda: contact_sheet(["a"]), errors.ArgumentTypeError, "is a str of"),
         (lambda: contact_sheet(np.zeros((4, 4)), layout="HWC"), errors.LayoutError, '"HWC"'),
         (lambda: contact_sheet(np.zeros((4, 4)), size=0), errors.ArgumentValueError, "`size` is 0"),
-        (lambda: headrace.show(np.zeros((4, 4)), "a.jpg"), errors.ArgumentValueError, ".png"),
+        (lambda: headrace.show(np.zeros((4, 4)), "a.gif"), errors.ArgumentValueError, ".png"),
         (lambda: headrace.show(np.zeros((4, 4))), errors.UsageError, "give `filename`"),
     ],
     ids=["empty", "no picture", "encoded", "text", "layout", "size", "file name", "no notebook"],

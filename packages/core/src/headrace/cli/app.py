@@ -169,10 +169,17 @@ def graph(
 ) -> None:
     """Draw the graph: operators, what runs together, what is merged, and on which device."""
     from headrace.cli.graph_drawing import drawing_of
+    from headrace.display.files import checked_path, encoded
 
+    checked_path(out)
     pipe = find(spec).make(**values(set_ or []))
     drawing = drawing_of(pipe)
-    out.write_text(drawing.svg, encoding="utf-8")
+    if out.suffix.lower() == ".svg":
+        out.write_text(drawing.svg, encoding="utf-8")
+    else:
+        from headrace.cli.graph_pixels import pixels_of
+
+        out.write_bytes(encoded(pixels_of(drawing.svg), out.suffix))
     _out.print(
         f"Wrote {escape(str(out))}: {drawing.operators} operators in {drawing.stages} "
         f"stage{'s' if drawing.stages != 1 else ''}."

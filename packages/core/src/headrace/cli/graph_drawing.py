@@ -17,24 +17,45 @@ from headrace.pipeline import Pipeline
 from headrace.pipeline.engine import placed
 
 _LETTER, _ROW, _HEIGHT, _GAP, _EDGE = 7.4, 92, 52, 34, 26
-_STYLE = """
-svg{--paper:#fbfaf8;--ink:#1d2430;--soft:#5a6473;--line:#8b95a5;--band:#f1efea;--cpu:#d6e6fb;
---gpu:#d3f0df;--mixed:#fbe8bd;--output:#fff;--accent:#b0468f;background:var(--paper);
-font-family:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-@media (prefers-color-scheme:dark){svg{--paper:#14171c;--ink:#e8eaee;--soft:#a3adbb;--line:#76808f;
---band:#1c2027;--cpu:#1f3a5f;--gpu:#1d4a33;--mixed:#574314;--output:#2a3039;--accent:#dd83c0}}
-text{fill:var(--ink);font-size:13px;text-anchor:middle}
-text.soft{fill:var(--soft);font-size:11px}
-path+text.soft,text.merged{paint-order:stroke;stroke:var(--band);stroke-width:5px}
-text.band{fill:var(--soft);font-size:12px;text-anchor:start}
-text.merged{fill:var(--accent);font-size:11px;font-weight:600}
-rect.band{fill:var(--band)}
-.cpu rect{fill:var(--cpu)}.gpu rect{fill:var(--gpu)}.mixed rect{fill:var(--mixed)}
-.output rect{fill:var(--output);stroke:var(--line)}
-.merged rect{stroke:var(--accent);stroke-width:2.5;stroke-dasharray:6 3}
-path{fill:none;stroke:var(--line);stroke-width:1.5}
-path.argument{stroke-dasharray:4 4}
+LIGHT = {
+    "paper": "#fbfaf8",
+    "ink": "#1d2430",
+    "soft": "#5a6473",
+    "line": "#8b95a5",
+    "band": "#f1efea",
+    "cpu": "#d6e6fb",
+    "gpu": "#d3f0df",
+    "mixed": "#fbe8bd",
+    "output": "#ffffff",
+    "accent": "#b0468f",
+}
+_DARK = {
+    "paper": "#14171c",
+    "ink": "#e8eaee",
+    "soft": "#a3adbb",
+    "line": "#76808f",
+    "band": "#1c2027",
+    "cpu": "#1f3a5f",
+    "gpu": "#1d4a33",
+    "mixed": "#574314",
+    "output": "#2a3039",
+    "accent": "#dd83c0",
+}
+_LETTERS = """
+svg{font-family:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+text{font-size:13px;text-anchor:middle}text.soft,text.merged{font-size:11px}
+text.band{font-size:12px;text-anchor:start}text.merged{font-weight:600}
+.merged rect{stroke-width:2.5;stroke-dasharray:6 3}
+path{fill:none;stroke-width:1.5}path.argument{stroke-dasharray:4 4}
 """.strip()
+_PAINT = """
+svg{background:%(paper)s}rect.paper{fill:%(paper)s}text{fill:%(ink)s}text.soft{fill:%(soft)s}
+text.band{fill:%(soft)s}text.merged{fill:%(accent)s}rect.band{fill:%(band)s}
+.cpu rect{fill:%(cpu)s}.gpu rect{fill:%(gpu)s}.mixed rect{fill:%(mixed)s}
+.output rect{fill:%(output)s;stroke:%(line)s}.merged rect{stroke:%(accent)s}path{stroke:%(line)s}
+""".strip()
+# Colours in plain words: not every program that draws SVG knows variables.
+_STYLE = f"{_LETTERS}\n{_PAINT % LIGHT}\n@media (prefers-color-scheme:dark){{\n{_PAINT % _DARK}\n}}"
 
 
 class Drawing(NamedTuple):
@@ -132,8 +153,7 @@ def _svg(shown: list[_Shown], edges: list[tuple[int, int, str]], plan: Plan) -> 
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="A pipeline of {count} '
         f'operators">\n<title>A pipeline of {count} operators</title>\n<style>{_STYLE}</style>\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
+        '<rect class="paper" width="100%" height="100%"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 
@@ -182,16 +202,26 @@ def _path(
     if not argument:
         return f'<path d="{text}"/>'
     (x0, y0), (x1, y1) = points[-2:]
+    place, line = (x0 + 3 * x1) / 4, (y0 + 3 * y1) / 4
     return (
-        f'<path class="argument" d="{text}"/><text class="soft" x="{(x0 + 3 * x1) / 4:.0f}" '
-        f'y="{(y0 + 3 * y1) / 4:.0f}">{escape(argument)}</text>'
+        f'<path class="argument" d="{text}"/>{_backdrop(argument, place, line)}'
+        f'<text class="soft" x="{place:.0f}" y="{line:.0f}">{escape(argument)}</text>'
+    )
+
+
+def _backdrop(text: str, x: float, y: float) -> str:
+    """A rectangle that hides lines behind a text."""
+    width = 6 * len(text) + 6
+    return (
+        f'<rect class="band" x="{x - width / 2:.0f}" y="{y - 11:.0f}" width="{width}" height="15"/>'
     )
 
 
 def _box(s: _Shown, box: Box, x: float, y: float) -> str:
     left = x - box.width / 2
     merged = (
-        f'<text class="merged" x="{x:.0f}" y="{y + _HEIGHT + 13}">merged, group {s.merged}</text>'
+        _backdrop(f"merged, group {s.merged}", x, y + _HEIGHT + 13)
+        + f'<text class="merged" x="{x:.0f}" y="{y + _HEIGHT + 13}">merged, group {s.merged}</text>'
         if s.merged
         else ""
     )
@@ -201,5 +231,5 @@ def _box(s: _Shown, box: Box, x: float, y: float) -> str:
         f'<g class="{s.kind}{" merged" if s.merged else ""}"><rect x="{left:.1f}" y="{y:.0f}" '
         f'width="{box.width:.1f}" height="{_HEIGHT}" rx="9"/>'
         f'<text x="{x:.1f}" y="{title_y:.0f}">{escape(s.title)}</text>'
-        f"{below if s.below else ''}{merged}</g>"
+        f"{below if s.below else ''}</g>{merged}"
     )

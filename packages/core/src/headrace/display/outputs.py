@@ -34,6 +34,13 @@ class DisplayOutput(NamedTuple):
     size: int
 
 
+def taken(data: Any) -> Any:
+    """The next batch of a pipeline, an iterator or a generator; what is none of these, itself."""
+    if hasattr(data, "run") and hasattr(data, "build"):
+        return data.run()
+    return next(data) if hasattr(data, "__next__") else data
+
+
 def outputs_of(data: Any, layout: str | None, most: int) -> list[DisplayOutput]:
     """The outputs in `data`, each with its first `most` samples."""
     parts = _named_parts(data)
@@ -83,10 +90,10 @@ def _output(name: str, data: Any, layout: str, most: int, *, alone: bool) -> Dis
         rows = [np.asarray(row) for row in batch._memory.rows]
         return DisplayOutput(name, rows, batch.layout() or layout, len(data))
     if isinstance(data, (list, tuple)):
-        pairs = [_array(item, name) for item in data[:most]]
+        pairs = [array_of(item, name) for item in data[:most]]
         own = next((own for _, own in pairs if own), "")
         return DisplayOutput(name, [array for array, _ in pairs], own or layout, len(data))
-    array, own = _array(data, name)
+    array, own = array_of(data, name)
     if own[:1] == "N":
         return _batch(name, array, own[1:], most)
     if own:
@@ -107,7 +114,7 @@ def _batch(name: str, array: np.ndarray, layout: str, most: int) -> DisplayOutpu
     return DisplayOutput(name, list(array[:most]), layout, len(array))
 
 
-def _array(item: Any, name: str) -> tuple[np.ndarray, str]:
+def array_of(item: Any, name: str) -> tuple[np.ndarray, str]:
     """`item` in host memory, and the layout it comes with."""
     layout = ""
     if hasattr(item, "_backend"):
