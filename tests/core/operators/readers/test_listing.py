@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.errors import ArgumentValueError
 from headrace.operators.readers.listing import (
@@ -14,6 +17,7 @@ from headrace.operators.readers.listing import (
     given_files,
     list_classes,
     read_file_list,
+    read_name_list,
 )
 
 FILES = (
@@ -58,7 +62,7 @@ def test_root_may_end_with_a_slash_or_be_a_file_address(root):
     plain = list_classes(root, file_filters=["*.txt"])
     for other in (root + "/", "file://" + root):
         found = list_classes(other, file_filters=["*.txt"])
-        assert found.names == plain.names
+        assert list(found.names) == list(plain.names)
         assert os.path.samefile(found.path(0), plain.path(0))
 
 
@@ -159,6 +163,48 @@ def test_names_of_a_list_file_are_relative_to_it_or_to_the_root(tmp_path, monkey
 def test_wrong_lines(tmp_path, line):
     with pytest.raises(ArgumentValueError, match="Line 2 of"):
         list_file(tmp_path, f"ok.jpg 0\n{line}\n")
+
+
+LINES = st.text("ab/. 0-+9\t\r\vé:", max_size=9) | st.sampled_from(["", "a 1", "b/c d 2147483647"])
+
+
+@given(st.lists(LINES, max_size=6), st.booleans())
+def test_list_files_as_plain_python_reads_them(tmp_path_factory, lines, ends):
+    path = tmp_path_factory.mktemp("lists") / "list.txt"
+    content = "\n".join(lines) + "\n" * ends
+    path.write_bytes(content.encode())
+    stripped = [text for line in content.split("\n") if (text := line.rstrip(" \t\r"))]
+    matches = [re.fullmatch(r"(.*[^\s])[ \t]+([+-]?[0-9]+)", text) for text in stripped]
+    if not stripped or not all(matches):
+        with pytest.raises(ArgumentValueError, match=r"No files found|expected the name|32 bits"):
+            read_file_list(str(path))
+    elif all(-(2**31) <= int(match[2]) < 2**31 for match in matches):
+        found = read_file_list(str(path))
+        assert list(found.names) == [match[1] for match in matches]
+        assert found.labels.tolist() == [int(match[2]) for match in matches]
+    if stripped:
+        _, names = read_name_list(str(path), None)
+        assert list(names) == stripped
+        assert names.remote == ("://" in content)
+
+
+@pytest.mark.parametrize(
+    ("label", "fits"),
+    [
+        ("2147483647", True),
+        ("-2147483648", True),
+        ("+00000000000000000000005", True),
+        ("2147483648", False),
+        ("-2147483649", False),
+        ("99999999999999999999999999", False),
+    ],
+)
+def test_wide_labels(tmp_path, label, fits):
+    if fits:
+        assert list_file(tmp_path, f"a {label}") == [("a", int(label))]
+        return
+    with pytest.raises(ArgumentValueError, match=r"Line 1 of .*32 bits"):
+        list_file(tmp_path, f"a {label}")
 
 
 def test_errors_of_list_files(tmp_path):

@@ -108,7 +108,7 @@ def test_remote_files():
         )
         assert read_file("memory://data/cat/1.jpg", np.empty).tobytes() == b"one"
         found = list_classes("memory://data", file_filters=["*.jpg"])
-        assert found.names == ["cat/1.jpg", "dog/3.jpg"]
+        assert list(found.names) == ["cat/1.jpg", "dog/3.jpg"]
         assert found.labels.tolist() == [0, 1]
         assert read_file(found.path(1), np.empty).tobytes() == b"three"
         with pytest.raises(BadSampleError, match="memory://data/nope"):

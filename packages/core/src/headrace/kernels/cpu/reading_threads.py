@@ -14,6 +14,7 @@ import numpy as np
 
 from headrace.kernels.cpu import reading_loop as loop
 from headrace.kernels.cpu.decode.jpeg_scan import ScannedJpegs
+from headrace.kernels.cpu.packed_names import PackedNames
 from headrace.kernels.cpu.semaphores import semaphores
 
 _TRIES = 4
@@ -74,21 +75,17 @@ class FileExtents:
     @classmethod
     def of(cls, names: Sequence[str], root: str, **extents: Any) -> Self | None:
         """Extents of files with these names; `None` if there are others than local ones."""
-        together = "\0".join((*names, ""))
-        if not hasattr(os, "preadv") or "://" in together or "://" in root or "\0" in root:
-            return None
         try:
-            text = np.frombuffer(os.fsencode(together), np.uint8)
+            packed = names if isinstance(names, PackedNames) else PackedNames.of([names])
             begin = os.fsencode(root if not root or root.endswith("/") else f"{root}/")
         except UnicodeEncodeError:
             return None
-        ends = np.flatnonzero(text == 0)
-        if len(ends) != len(names):
+        if not hasattr(os, "preadv") or packed.remote or "://" in root or "\0" in root:
+            return None
+        if len(packed) != len(names):
             return None  # a name has a NUL in it
-        begins = np.zeros(len(names), np.int64)
-        begins[1:] = ends[:-1] + 1
-        longest = int((ends - begins).max(initial=0)) + len(begin)
-        return cls(text, begins, np.frombuffer(begin, np.uint8), longest, **extents)
+        folder = np.frombuffer(begin, np.uint8)
+        return cls(packed.text, packed.begins, folder, packed.longest + len(begin), **extents)
 
 
 class BeingRead:

@@ -6,7 +6,7 @@ import fnmatch
 import glob
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError
+from headrace.kernels.cpu import text_lists
+from headrace.kernels.cpu.packed_names import PackedNames
 from headrace.operators.readers.storage import file_size, file_system, is_remote, join, read_file
 from headrace.operators.support.argument_types import PathArg, PathListArg, StringArg
 from headrace.operators.support.schema import Arg
@@ -38,7 +40,6 @@ IMAGE_AND_AUDIO_PATTERNS = (
 """File names that are looked for where none are asked for."""
 
 _INT32 = np.iinfo(np.int32)
-_LINE = re.compile(r"(.*\S)[ \t]+([+-]?[0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +85,16 @@ def list_classes(
     wanted_directory = _matcher(dir_filters or ("*",), case_sensitive)
     try:
         classes = sorted(filter(wanted_directory, scan(root, directories=True)), key=os.fsencode)
-        names: list[str] = []
-        labels: list[int] = []
-        for label, name in enumerate(classes):
-            files = filter(wanted, scan(join(root, name), directories=False))
-            found = [f"{name}/{file}" for file in sorted(files, key=os.fsencode)]
-            names += found
-            labels += [label] * len(found)
+        counts: list[int] = []
+
+        def found() -> Iterator[list[str]]:
+            for name in classes:
+                files = filter(wanted, scan(join(root, name), directories=False))
+                part = [f"{name}/{file}" for file in sorted(files, key=os.fsencode)]
+                counts.append(len(part))
+                yield part
+
+        names = PackedNames.of(found())
     except OSError as error:
         raise ArgumentValueError(
             f"`file_root`={root!r} cannot be listed: {error.strerror or error}"
@@ -102,7 +106,8 @@ def list_classes(
             f"match the patterns {', '.join(map(repr, file_filters))}. Files must lie in "
             "sub-directories of `file_root`, one for each class; `file_filters` sets the patterns."
         )
-    return FileListing(root, names, np.array(labels, np.int32))
+    labels = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    return FileListing(root, names, labels)
 
 
 def read_file_list(path: str, root: str | None = None) -> FileListing:
@@ -110,25 +115,45 @@ def read_file_list(path: str, root: str | None = None) -> FileListing:
 
     Blank lines are skipped. Spaces in front belong to a name, spaces after a label are ignored.
     """
-    names = []
-    labels = []
-    for number, line in enumerate(read_lines("file_list", path), 1):
-        text = line.rstrip(" \t\r")
-        if not text:
-            continue
-        match = _LINE.fullmatch(text)
-        if match is None:
-            raise ArgumentValueError(
-                f"Line {number} of `file_list`={path!r} is {line!r}; expected the name of a file "
-                "followed by a space and its label, an integer."
-            )
-        names.append(match[1])
-        labels.append(int(match[2]))
-    if not names:
+    names, labels = _read_list(path, labelled=True)
+    return FileListing(_directory_of(path) if root is None else root, names, labels)
+
+
+def _read_list(path: str, *, labelled: bool) -> tuple[PackedNames, np.ndarray]:
+    """The names in the lines of a text file, and the labels behind them."""
+    data = _read_text("file_list", path)
+    lines = text_lists.count_lines(data)
+    begins, labels = np.empty(lines, np.int64), np.empty(lines if labelled else 0, np.int32)
+    count, longest, remote, state, number, at = text_lists.scan_names(data, begins, labels)
+    if state != text_lists.GOOD:
+        content = data[at:-1].tobytes().partition(b"\n")[0]
+        line = f"Line {number + 1} of `file_list`={path!r} is {os.fsdecode(content)!r}"
+        if state == text_lists.TOO_WIDE:
+            raise ArgumentValueError(f"{line}, whose label does not fit into 32 bits.")
+        raise ArgumentValueError(
+            f"{line}; expected the name of a file"
+            f"{' followed by a space and its label, an integer' if labelled else ', without NUL'}."
+        )
+    if not count:
         raise ArgumentValueError(f"No files found: `file_list`={path!r} lists none.")
-    if root is None:
-        root = _directory_of(path)
-    return FileListing(root, names, _to_labels(labels, f"in `file_list`={path!r}"))
+    if count < lines:  # their memory, too
+        begins, labels = begins[:count].copy(), labels[:count].copy()
+    return PackedNames(data, begins, longest, remote), labels
+
+
+def _read_text(argument: str, path: str) -> np.ndarray:
+    """The text file that an argument names, uint8, and one byte more."""
+    whole: list[np.ndarray] = []
+
+    def with_one_more(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        whole.append(np.zeros(shape[0] + 1, dtype))
+        return whole[0][:-1]
+
+    try:
+        read_file(path, with_one_more)
+    except BadSampleError as error:
+        raise ArgumentValueError(f"`{argument}` cannot be opened: {error}") from error
+    return whole[0]
 
 
 def named_file_args(pattern: str) -> tuple[Arg, ...]:
@@ -153,7 +178,7 @@ def named_file_args(pattern: str) -> tuple[Arg, ...]:
     )
 
 
-def named_files(args: Any) -> tuple[str, list[str]]:
+def named_files(args: Any) -> tuple[str, Sequence[str]]:
     """The files that a reader is to read, and what their names are below.
 
     `args` are its arguments, among them `files`, `file_list`, `file_root` and `file_filter`.
@@ -173,16 +198,11 @@ def named_files(args: Any) -> tuple[str, list[str]]:
     raise ArgumentValueError("No files to read: give `file_root`, `file_list` or `files`.")
 
 
-def read_name_list(path: str, root: str | None) -> tuple[str, list[str]]:
+def read_name_list(path: str, root: str | None) -> tuple[str, PackedNames]:
     """Read a text file with one name in each line: the folder they are relative to, and the
     names.
     """
-    names = [
-        line for line in (text.rstrip(" \t\r") for text in read_lines("file_list", path)) if line
-    ]
-    if not names:
-        raise ArgumentValueError(f"No files found: `file_list`={path!r} lists none.")
-    return _directory_of(path) if root is None else root, names
+    return _directory_of(path) if root is None else root, _read_list(path, labelled=False)[0]
 
 
 def list_files(root: str, pattern: str) -> list[str]:
@@ -300,17 +320,16 @@ def container_size(path: str) -> int:
 
 def read_index(path: str, meaning: str) -> np.ndarray:
     """The pairs of numbers, int64 ``(lines, 2)``, that are in the lines of an index file."""
-    found = []
-    for number, line in enumerate(read_lines("index_path", path), 1):
-        words = line.split()
-        if len(words) == 2 and all(w.isdecimal() and len(w) < 19 for w in words):
-            found.append((int(words[0]), int(words[1])))
-        elif words:
-            raise ArgumentValueError(
-                f"Line {number} of `index_path`={path!r} is {line!r}; expected two numbers, "
-                f"{meaning}."
-            )
-    return np.array(found, np.int64).reshape(-1, 2)
+    data = _read_text("index_path", path)[:-1]
+    pairs = np.empty((text_lists.count_lines(data), 2), np.int64)
+    count, wrong = text_lists.scan_pairs(data, pairs)
+    if wrong >= 0:
+        line = os.fsdecode(data.tobytes().split(b"\n")[wrong])
+        raise ArgumentValueError(
+            f"Line {wrong + 1} of `index_path`={path!r} is {line!r}; expected two numbers, "
+            f"{meaning}."
+        )
+    return pairs[:count]
 
 
 def _directory_of(path: str) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from headrace.errors import ArgumentValueError
+from headrace.kernels.cpu import tar_headers
+from headrace.kernels.cpu.packed_names import PackedNames
 from headrace.operators.readers.listing import read_lines
 from headrace.operators.readers.storage import file_system, is_remote
 
@@ -60,6 +65,42 @@ _HeaderError, _ZeroHeader, _EmptyHeader = (
 
 def _damaged(what: str, at: int) -> tarfile.ReadError:
     return tarfile.ReadError(f"{what} at byte {at}")
+
+
+class Members(NamedTuple):
+    """The files in an archive, or what an index lists.
+
+    Attributes
+    ----------
+    places
+        int64 ``(files, 2)``: where each begins, and its size.
+    names
+        Their names.
+    """
+
+    places: np.ndarray
+    names: PackedNames
+
+
+def members_of(path: str) -> Members | None:
+    """The files in a local archive, found without the interpreter; `None` if it is not plain."""
+    if is_remote(path):
+        return None
+    name = np.frombuffer(os.fsencode(path.removeprefix("file://")) + b"\0", np.uint8)
+    parts, at, used, room = [], 0, 0, 1024
+    while True:
+        places, begins = np.empty((room, 2), np.int64), np.empty(room, np.int64)
+        text = np.empty(32 * room + (1 << 14), np.uint8)
+        count, size, state, at = tar_headers.scan_headers(name, at, places, text, begins)
+        if state == tar_headers.ODD:
+            return None
+        parts.append((places[:count], text[:size], begins[:count] + used))
+        used += size
+        room = min(2 * room, 1 << 20)
+        if state == tar_headers.DONE:
+            joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
+            longest = int(np.diff(joined[2], append=used).max(initial=1)) - 1
+            return Members(joined[0], PackedNames(joined[1], joined[2], longest, False))
 
 
 def samples_of(path: str) -> Iterator[list[Component]]:

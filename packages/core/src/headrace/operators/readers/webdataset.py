@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError
+from headrace.kernels.cpu import tar_headers
+from headrace.kernels.cpu.packed_names import PackedNames
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import FileIndex, Index
 from headrace.operators.readers.listing import expanded
 from headrace.operators.readers.storage import is_remote
-from headrace.operators.readers.tar_shards import Component, indexed_samples, samples_of
+from headrace.operators.readers.tar_shards import Component, indexed_samples, members_of, samples_of
 from headrace.operators.support.argument_types import (
     BoolArg,
     DataTypeListArg,
@@ -35,26 +40,40 @@ def _count_outputs(args: dict[str, Any]) -> int:
 
 
 class _TarIndex(FileIndex):
-    """Components of samples, by their names; errors name the first that a sample has."""
+    """Components of samples, by their names; errors name the first that a sample has.
+
+    `members`: int64 ``(entries, pieces)``: which of `names` each piece has, or -1.
+    """
 
     own_sources = True
 
-    def __init__(self, paths: Any, names: list[list[str | None]], **places: Any) -> None:
+    def __init__(
+        self, paths: Any, names: Sequence[str], members: np.ndarray, **places: Any
+    ) -> None:
         super().__init__(paths, **places)
         self._names = names
+        self._members = members
 
     def source(self, entry: int) -> str:
-        names = self._names[entry]
-        first = next((k for k, name in enumerate(names) if name is not None), 0)
-        return self._named(entry, first)
+        has = np.flatnonzero(self._members[entry] >= 0)
+        return self._named(entry, int(has[0]) if len(has) else 0)
 
     def piece_sources(self, piece: int, entries: Sequence[int]) -> list[str]:
-        has = [self._names[entry][piece] is not None for entry in entries]
-        return [self._named(e, piece) if h else "" for e, h in zip(entries, has, strict=True)]
+        return [self._named(e, piece) if self._members[e, piece] >= 0 else "" for e in entries]
 
     def _named(self, entry: int, piece: int) -> str:
         file, offset, _ = self._place(entry * len(self.specs) + piece)
-        return f"{self.paths[file]}:{offset}:{self._names[entry][piece] or ''}"
+        member = int(self._members[entry, piece])
+        return f"{self.paths[file]}:{offset}:{self._names[member] if member >= 0 else ''}"
+
+
+class _Grouped(NamedTuple):
+    """The samples of an archive: for each, which member is each component, and its first one."""
+
+    places: np.ndarray
+    names: PackedNames
+    members: np.ndarray
+    firsts: np.ndarray
 
 
 def _check_offsets(
@@ -148,47 +167,29 @@ class WebdatasetReader(Reader):
                 "Number of extensions does not match the number of provided types: there are "
                 f"{len(args.ext)} outputs in `ext` and {len(args.dtypes)} `dtypes`."
             )
-        fold = str if args.case_sensitive_extensions else str.lower
-        outputs: dict[str, list[int]] = {}
+        wanted: list[tuple[str, int]] = []
         for number, each in enumerate(args.ext):
-            for extension in fold(each).split(";"):
-                outputs.setdefault(extension, []).append(number)
-        places: list[list[tuple[int, int, int]]] = []
-        names: list[list[str | None]] = []
+            wanted += [(extension, number) for extension in each.split(";")]
+        with ThreadPoolExecutor(min(len(paths), os.cpu_count() or 1, 8)) as pool:
+            found = list(pool.map(partial(self._grouped, wanted), paths, indices or repeat(None)))
+        files, kept = [], []
         lacking: dict[int, list[str]] = {}
         """Of outputs, the archives that have samples, but none with the component."""
-        for file, path in enumerate(paths):
-            never = set(range(len(args.ext)))
-            sample: list[Component] = []
-            for sample in indexed_samples(indices[file]) if indices else samples_of(path):
-                row = [(file, 0, 0)] * len(args.ext)
-                missing = set(range(len(args.ext)))
-                own: list[str | None] = [None] * len(args.ext)
-                for component in sample:
-                    for number in outputs.get(fold(component.extension), ()):
-                        if number in missing:
-                            if component.is_sparse:
-                                raise ArgumentValueError(
-                                    f"The file {component.name!r} in the archive {path!r} is "
-                                    "stored with holes: pack it without `tar --sparse`."
-                                )
-                            missing.remove(number)
-                            row[number] = (file, component.offset, component.size)
-                            own[number] = component.name
-                never &= missing
-                if missing and behavior == "skip":
-                    continue
-                if missing and behavior == "error":
-                    raise ArgumentValueError(
-                        f"Underful sample detected at {sample[0].name or sample[0].offset} in "
-                        f"{path!r}: it lacks the component {args.ext[min(missing)]!r}. "
-                        '`missing_component_behavior` can be "empty" or "skip".'
-                    )
-                places.append(row)
-                names.append(own)
-            for number in never if sample else ():
+        for file, (path, each) in enumerate(zip(paths, found, strict=True)):
+            missing = each.members < 0
+            for number in np.flatnonzero(missing.all(axis=0)).tolist() if len(missing) else ():
                 lacking.setdefault(number, []).append(path)
-        if not places:
+            bad = np.flatnonzero(missing.any(axis=1) & (behavior != "empty"))
+            if len(bad) and behavior == "error":
+                first, lacks = int(each.firsts[bad[0]]), int(missing[bad[0]].argmax())
+                raise ArgumentValueError(
+                    f"Underful sample detected at {each.names[first] or each.places[first, 0]} in "
+                    f"{path!r}: it lacks the component {args.ext[lacks]!r}. "
+                    '`missing_component_behavior` can be "empty" or "skip".'
+                )
+            kept.append(np.delete(each.members, bad, axis=0))
+            files.append(np.full(len(kept[-1]), file))
+        if not sum(map(len, kept)):
             raise ArgumentValueError(
                 f"No samples found in `paths`={_some(paths)} that have all components: "
                 f"{', '.join(map(repr, args.ext))} (`ext`)."
@@ -201,10 +202,70 @@ class WebdatasetReader(Reader):
                 UserWarning,
                 stacklevel=2,
             )
-        files, offsets_of, sizes = np.array(places, np.int64).transpose(2, 0, 1)
+        return self._joined(paths, indices, np.concatenate(files), kept, found)
+
+    def _joined(
+        self,
+        paths: list[str],
+        indices: list[str],
+        files: np.ndarray,
+        kept: list[np.ndarray],
+        found: list[_Grouped],
+    ) -> Index:
+        """The index of the samples of all archives."""
+        counts = np.cumsum([0, *[len(each.places) for each in found]])
+        members = np.concatenate(
+            [np.where(m < 0, m, m + begin) for m, begin in zip(kept, counts, strict=False)]
+        )
+        places = np.concatenate([each.places for each in found])[members]
+        places[members < 0] = 0
+        every = np.repeat(files[:, np.newaxis], members.shape[1], axis=1)
         if indices:
-            _check_offsets(paths, indices, files, offsets_of)
-        return _TarIndex(paths, names, files=files, offsets=offsets_of, sizes=sizes)
+            _check_offsets(paths, indices, every, places[..., 0])
+        names = PackedNames.joined([each.names for each in found])
+        return _TarIndex(
+            paths, names, members, files=every, offsets=places[..., 0], sizes=places[..., 1]
+        )
+
+    def _grouped(self, wanted: list[tuple[str, int]], path: str, index: str | None) -> _Grouped:
+        """The samples of an archive."""
+        folds, width = not self.args.case_sensitive_extensions, len(self.args.ext)
+        plain = all(extension.isascii() or not folds for extension, _ in wanted)
+        found = members_of(path) if index is None and plain else None
+        if found is not None:
+            count = len(found.places)
+            packed = PackedNames.of([[extension for extension, _ in wanted]])
+            outputs = np.array([output for _, output in wanted])
+            members, firsts = np.empty((count, width), np.int64), np.empty(count, np.int64)
+            samples = tar_headers.group_members(
+                *(found.names.text, found.names.begins),
+                *(packed.text, packed.begins, outputs, folds, members, firsts),
+            )
+            return _Grouped(*found, members[:samples].copy(), firsts[:samples].copy())
+        fold = str.lower if folds else str
+        components: list[Component] = []
+        rows: list[list[int]] = []
+        begun: list[int] = []
+        for sample in samples_of(path) if index is None else indexed_samples(index):
+            row = [-1] * width
+            for number, component in enumerate(sample, len(components)):
+                for extension, output in wanted:
+                    if row[output] < 0 and fold(extension) == fold(component.extension):
+                        if component.is_sparse:
+                            raise ArgumentValueError(
+                                f"The file {component.name!r} in the archive {path!r} is stored "
+                                "with holes: pack it without `tar --sparse`."
+                            )
+                        row[output] = number
+            begun.append(len(components))
+            rows.append(row)
+            components += sample
+        return _Grouped(
+            np.array([(c.offset, c.size) for c in components], np.int64).reshape(-1, 2),
+            PackedNames.of([[c.name for c in components]]),
+            np.array(rows, np.int64).reshape(-1, width),
+            np.array(begun, np.int64),
+        )
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
         types = self.args.dtypes or (DALIDataType.UINT8,) * len(data)
