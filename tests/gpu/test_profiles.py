@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from headrace import fn, pipeline_def
-from headrace.executor.profiled import gpu
-from headrace.profiling import Profile
+from headrace.profiling import Profile, recorder
 
 
 @pipeline_def(batch_size=4, num_threads=2, device_id=0, seed=3)
@@ -58,7 +57,7 @@ def test_launches_are_recorded_and_named_for_tools(ranges):
 def test_without_nvtx_there_are_no_ranges(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy.cuda.nvtx", None)
     monkeypatch.setitem(sys.modules, "nvtx", None)
-    push, pop = gpu._ranges()
+    push, pop = recorder._ranges()
     push("name")
     pop()
     record = Profile()

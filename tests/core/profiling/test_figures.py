@@ -17,15 +17,13 @@ MS = 1_000_000
 def recorder():
     """Ten batches of 8 samples, one every 10 ms; the consumer waits for 4 ms of them."""
     made = ProfileRecorder(Setup(name="pipeline 1", batch_size=8, threads=2, depth=2, processors=4))
-    made.add_labels(
-        [
-            Label("fn.readers.file", "reader", 0, "train.py:3"),
-            Label("fn.resize", "operator", 1, "train.py:4"),
-            Label("samples of stage 0", "chunk"),
-            Label("wait for a batch", "take"),
-            Label("external source x", "source"),
-        ]
-    )
+    made.labels += [
+        Label("fn.readers.file", "reader", 0, "train.py:3"),
+        Label("fn.resize", "operator", 1, "train.py:4"),
+        Label("samples of stage 0", "chunk"),
+        Label("wait for a batch", "take"),
+        Label("external source x", "source"),
+    ]
     consumer, one, two = (
         made.lane(name) for name in ("consumer", "headrace-worker-0", "headrace-worker-1")
     )
@@ -84,7 +82,7 @@ def test_a_source_takes_time_of_its_consumer(recorder):
 
 def test_nothing_follows_from_one_batch():
     made = ProfileRecorder()
-    made.add_labels([Label("wait for a batch", "take")])
+    made.labels += [Label("wait for a batch", "take")]
     made.lane("consumer").note(0, 0, 0, 1, 0, MS, 0)
     assert figures_of(made).batches == 0
     assert "Measure longer" in page([made])
@@ -131,7 +129,7 @@ def test_the_page_needs_nothing_else_and_names_what_there_is(recorder):
 
 def test_processes_that_follow_one_another_count_as_one():
     made = ProfileRecorder(Setup(batch_size=4, threads=1, workers="processes"))
-    made.add_labels([Label("samples of stage 0", "chunk"), Label("wait for a batch", "take")])
+    made.labels += [Label("samples of stage 0", "chunk"), Label("wait for a batch", "take")]
     own = SpanRows()
     own.note(0, 1, 4, 0, 10 * MS, 20 * MS, 5 * MS)
     made.process(11).add(own.taken(), 0)
@@ -151,7 +149,7 @@ def test_who_carries_is_seen_and_not_believed(recorder, carries):
     """Processes that the engine has chosen start after two seconds, or never."""
     recorder.setup.workers = "processes"
     rows = recorder.lanes.pop("headrace-worker-0")
-    code = recorder.add_labels([Label("fn.python_function", "callback", 2)])
+    code = recorder.code("function", lambda: [Label("fn.python_function", "callback", 2)])
     lanes = {
         "threads": ["headrace-worker-0", "headrace-worker-1"],
         "processes": ["worker process 1", "worker process 2"],

@@ -15,16 +15,14 @@ import numpy as np
 import pytest
 
 from headrace import Pipeline, errors, fn, pipeline_def, profile, types
-from headrace.executor.cpu import profiled_runner
-from headrace.executor.executor import Executor
+from headrace.executor import sampler
+from headrace.executor.cpu import step_marks
 from headrace.executor.loader import Loader
-from headrace.executor.profiled import sampler
 from headrace.operators import Arg, Input, IntArg, SampleOperator, operator
 from headrace.pipeline import profiled
 from headrace.pipeline.experimental import pipeline_def as debug_pipeline_def
-from headrace.pipeline.input_queues import InputQueues
 from headrace.profiling import Profile
-from headrace.profiling.recorder import processor_wait_nanoseconds
+from headrace.profiling.recorder import NO_RECORD, processor_wait_nanoseconds
 
 
 @operator(
@@ -116,7 +114,7 @@ def test_threads_that_hold_the_interpreter_want_processes(machine):
 
 def test_too_many_threads_want_to_be_fewer(machine, monkeypatch):
     machine(1, waited=processor_wait_nanoseconds)
-    monkeypatch.setattr(profiled_runner, "thread_time_ns", time.perf_counter_ns)  # all are theirs
+    monkeypatch.setattr(step_marks, "thread_time_ns", time.perf_counter_ns)  # all are theirs
     found = kinds(lambda: fn.testing.sorting(data()), threads=16, batches=12, batch_size=16)
     assert found == ["fewer-threads"]
 
@@ -180,7 +178,7 @@ def test_a_slow_disk_is_seen(machine, monkeypatch, tmp_path):
 def test_where_processors_are_the_limit_the_operator_is_named(machine, monkeypatch):
     machine(1)
     # As if nobody else used the processor.
-    monkeypatch.setattr(profiled_runner, "thread_time_ns", time.perf_counter_ns)
+    monkeypatch.setattr(step_marks, "thread_time_ns", time.perf_counter_ns)
     assert kinds(lambda: fn.testing.slow(data(), loops=200_000)) == ["slow-operator"]
 
 
@@ -307,11 +305,12 @@ def test_who_looks_takes_little_of_a_processor():
 def test_without_a_profile_nothing_of_it_is_there():
     pipe = images(workers="threads")
     pipe.run()
-    assert type(pipe._executor) is Executor
-    assert type(pipe._engine.queues) is InputQueues
+    executor = pipe._executor
+    assert executor._recorder is executor._stages._recorder is NO_RECORD
     assert not any(t.name == "headrace-profiler" for t in threading.enumerate())
-    runners = [r for one in pipe._executor._cpu._runners for r in one.values()]
-    assert {type(r).__name__ for r in runners} == {"SampleRunner"}
+    runners = [r for one in executor._cpu._runners for r in one.values()]
+    assert [r._marks for r in runners] == [None] * len(runners)
+    assert runners
 
 
 def test_a_with_statement_records_what_is_built_in_it(tmp_path):

@@ -32,6 +32,7 @@ from headrace.executor.starting import Starter
 from headrace.executor.statistics import Statistics
 from headrace.executor.threads import forks, join
 from headrace.operators.support.schema import Spec
+from headrace.profiling.recorder import CONSUMER, NO_RECORD, Label, ProfileRecorder, Recorder
 from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.pool import HostPool
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from headrace.executor.iteration import Iteration
     from headrace.executor.plan import Plan
     from headrace.executor.processes.pipeline_processes import WorkerProcesses
+    from headrace.executor.sampler import Sampler
 
 _POLL_SECONDS = 0.5
 """A Ctrl-C that comes just as a thread falls asleep does not wake it, so the consumer wakes now and
@@ -57,10 +59,6 @@ _WAY_OUT = (
 class Executor:
     """In-flight iterations of one pipeline and the threads that work on them."""
 
-    programs_class = Programs
-    stages_class = Stages
-    tasks_class = CpuTasks
-    """Classes of the parts; replaced in a profiled pipeline."""
     carriers: dict[str, Any] | None = None
     """Entries of `Pipeline.counters` about who carries samples, where others than the engine do."""
 
@@ -79,6 +77,7 @@ class Executor:
         processes: WorkerProcesses | None = None,
         packs: bool = True,
         memory: PipelineMemory | None = None,
+        recorder: Recorder = NO_RECORD,
     ) -> None:
         self.plan = plan
         self.readers = readers
@@ -90,14 +89,14 @@ class Executor:
         self._affinity = affinity
         self._threads: list[threading.Thread] = []
         self._recovery = Recovery(plan, readers, on_bad_sample, self.statistics)
-        self._programs = self.programs_class(plan, readers, fuse=fuse, threads=num_threads)
+        self._programs = Programs(plan, readers, fuse=fuse, threads=num_threads, recorder=recorder)
         self.memory = PipelineMemory(device) if memory is None else memory
         pools: tuple[HostPool, HostPool | None] = (self.memory.host, None)
         if processes is not None:
             pools = processes.pool, processes.pinned
             self.memory.add_shares(shared=processes.pool, shared_pinned=processes.pinned)
         functions = None if processes is None else processes.functions
-        self._stages = self.stages_class(
+        self._stages = Stages(
             plan,
             self._programs,
             self._recovery,
@@ -107,6 +106,7 @@ class Executor:
             functions=functions,
             batch_pool=self.memory.host,
             nothing_on_gpu=None if device is None else partial(no_samples, device),
+            recorder=recorder,
         )
         self.processes = processes
         self._schedule = Schedule(
@@ -126,7 +126,7 @@ class Executor:
                 num_threads, affinity=affinity, scans=decodes_next(plan)
             )
         self._starter = Starter(plan, readers, self._stages, self._schedule, self._batch_reader)
-        self._cpu = self.tasks_class(
+        self._cpu = CpuTasks(
             plan,
             self._schedule,
             self._starter,
@@ -135,12 +135,22 @@ class Executor:
             fails_at_once=on_bad_sample == "raise",
             threads=num_threads,
             processes=processes,
+            recorder=recorder,
         )
         self._gpu: GpuTasks | None = None
         self._stream_tasks: list[StreamTasks] = []
         self._inline: InlineExecution | None = None
         self._device = device
         self._depth = depth
+        self._recorder = recorder
+        self._take_code = recorder.code("take", lambda: [Label("wait for a batch", "take")])
+        self._sampler: Sampler | None = None
+        if isinstance(recorder, ProfileRecorder):
+            from headrace.executor.sampler import Sampler
+
+            self._sampler = Sampler(
+                recorder, self._schedule.queue, self.memory, has_processes=processes is not None
+            )
 
     @property
     def bad_samples(self) -> list[BadSample]:
@@ -183,6 +193,8 @@ class Executor:
         except BaseException:
             self.monitor.close()
             raise
+        if self._sampler is not None:
+            self._sampler.start()
 
     def _stream_threads(self) -> list[threading.Thread]:
         """The threads of the streams, and what they work on."""
@@ -249,6 +261,17 @@ class Executor:
 
     def take(self) -> Iteration:
         """Wait for the oldest iteration and hand it over."""
+        if not self._recorder.is_on:
+            return self._take()
+        states = [iteration.state for iteration in list(self._schedule.queue)]
+        # Its row says how many iterations were complete, and how many in the queue.
+        fields = self._take_code, -1, states.count(DONE), len(states)
+        with self._recorder.span(*fields, lane=CONSUMER) as span:
+            iteration = self._take()
+            span.iteration = iteration.number
+        return iteration
+
+    def _take(self) -> Iteration:
         began = time.perf_counter()
         inline, monitor, queue = self._inline, self.monitor, self._schedule.queue
         self.consumer.is_inside = True
@@ -358,6 +381,14 @@ class Executor:
         readers = [] if self._batch_reader is None else self._batch_reader.close()
         join([*self._threads, *readers], wait_seconds)
         self._threads = []
+        self._end_record(wait_seconds)
+
+    def _end_record(self, wait_seconds: float) -> None:
+        """Look no more, and have the profile written, once."""
+        sampler, self._sampler = self._sampler, None
+        if sampler is not None:
+            sampler.stop(wait_seconds)
+            self._recorder.end()
 
     def shut_down_at_exit(self) -> None:
         """Stop the threads, without waiting for them, because the program ends."""
@@ -369,3 +400,4 @@ class Executor:
             if self._batch_reader is not None:
                 self._batch_reader.close()
             self._threads = []
+            self._end_record(0.1)

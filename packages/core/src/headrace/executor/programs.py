@@ -9,6 +9,7 @@ from headrace._forking import no_fork
 from headrace.executor.cpu.program import Program
 from headrace.executor.guards import chosen_branches
 from headrace.operators.support.schema import Spec
+from headrace.profiling.recorder import NO_RECORD, Recorder
 
 if TYPE_CHECKING:
     from headrace.executor.gpu.program import GpuProgram
@@ -20,7 +21,16 @@ if TYPE_CHECKING:
 class Programs:
     """Programs of stages, by the types of their data."""
 
-    def __init__(self, plan: Plan, readers: dict[int, Any], *, fuse: bool, threads: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        readers: dict[int, Any],
+        *,
+        fuse: bool,
+        threads: int,
+        recorder: Recorder = NO_RECORD,
+    ) -> None:
+        self._recorder = recorder
         self._plan = plan
         self._readers = readers
         self._fuse = fuse
@@ -111,22 +121,18 @@ class Programs:
     def _program_by_sample(self, stage: Stage, specs: dict[int, Spec], choices: Choices) -> Program:
         return self._cpu_program(stage, specs, choices, whole=False)
 
-    def _gpu_class(self) -> type[GpuProgram]:
-        from headrace.executor.gpu.program import GpuProgram
-
-        return GpuProgram
-
     def _gpu_program(
         self, stage: Stage, specs: dict[int, Spec], choices: Choices
     ) -> GpuProgram | None:
-        from headrace.executor.gpu.program import OpenBranchError
+        from headrace.executor.gpu.program import GpuProgram, OpenBranchError
 
         try:
-            return self._gpu_class()(
+            return GpuProgram(
                 *(self._plan, stage, specs),
                 fuse=self._fuse,
                 threads=self._threads,
                 choices=choices,
+                recorder=self._recorder,
             )
         except OpenBranchError:
             return None

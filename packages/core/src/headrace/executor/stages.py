@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from headrace.executor.cpu.batch_step import planned_program, run_batch_step
+from headrace.executor.cpu.profile_labels import batch_labels, whole_labels
 from headrace.executor.guards import members
 from headrace.executor.plan import fed_registers
 from headrace.executor.recovery import RESTART
 from headrace.executor.step import reads
 from headrace.operators.support.schema import Spec
+from headrace.profiling.recorder import NO_RECORD, Recorder
 from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.pool import HOST_POOL, HostPool
 from headrace.types import DALIDataType
@@ -47,7 +49,9 @@ class Stages:
         functions: RemoteFunctions | None = None,
         batch_pool: HostPool = HOST_POOL,
         nothing_on_gpu: Callable[[Spec], Any] | None = None,
+        recorder: Recorder = NO_RECORD,
     ) -> None:
+        self._recorder = recorder
         self._packed: dict[int, Guard] = {}
         """Outputs that are handed over packed, with the samples they have."""
         if packs:
@@ -67,14 +71,24 @@ class Stages:
         it, see `Program.late`.
         """
         size = iteration.size
-        program = planned_program(
-            partial(self._programs.on_cpu, iteration, number, part), iteration, self._plan.history
-        )
-        for r, _ in program.written:
-            pool = self._pool
-            if self._pinned is not None and self._plan.uploaded[r] and r not in self._plan.outputs:
-                pool = self._pinned
-            iteration.buffers[r] = program.buffer(r, size, pool)
+        with self._recorder.span(-1, iteration.number, size) as span:
+            program = planned_program(
+                partial(self._programs.on_cpu, iteration, number, part),
+                iteration,
+                self._plan.history,
+            )
+            for r, _ in program.written:
+                pool = self._pool
+                if (
+                    self._pinned is not None
+                    and self._plan.uploaded[r]
+                    and r not in self._plan.outputs
+                ):
+                    pool = self._pinned
+                iteration.buffers[r] = program.buffer(r, size, pool)
+            if program.whole_steps:  # worked out together, and noted as one
+                key = "whole", id(program)
+                span.code = self._recorder.code(key, partial(whole_labels, program))
         iteration.stage = number
         if number == 0 and not part:
             iteration.first_program = program
@@ -103,15 +117,20 @@ class Stages:
         return self.following(iteration)
 
     def _run_batch_step(self, step: Step, program: Program, iteration: Iteration) -> None:
-        run_batch_step(
-            step,
-            program,
-            iteration,
-            self._plan.history,
-            tolerant=self._recovery.tolerates,
-            functions=self._functions,
-            pool=self._batch_pool,
+        recorder = self._recorder
+        code = recorder.code(
+            ("step", step.node.serial), partial(batch_labels, step, self._plan.nodes)
         )
+        with recorder.span(code, iteration.number, iteration.size):
+            run_batch_step(
+                step,
+                program,
+                iteration,
+                self._plan.history,
+                tolerant=self._recovery.tolerates,
+                functions=self._functions,
+                pool=self._batch_pool,
+            )
 
     def mend(self, iteration: Iteration, error: BaseException) -> Program | str | None:
         """Handle failed samples of a stage on the GPU; return the next step."""

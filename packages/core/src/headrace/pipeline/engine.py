@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import GpuNotAvailableError, UsageError
+from headrace.executor.executor import Executor
 from headrace.executor.fallback import tell
 from headrace.executor.memory import PipelineMemory
 from headrace.executor.plan import (
@@ -24,11 +25,12 @@ from headrace.graph.nodes import OpNode
 from headrace.graph.on_cpu import on_cpu
 from headrace.graph.transfers import insert_transfers
 from headrace.pipeline.checkpointing import Checkpointing
+from headrace.pipeline.input_queues import InputQueues
 from headrace.pipeline.open_readers import OpenReaders
 from headrace.pipeline.output_checks import OutputChecks
 from headrace.pipeline.prefetch import Prefetch
 from headrace.pipeline.presizing import iteration_estimate, reserve
-from headrace.pipeline.profiled import Profiling
+from headrace.pipeline.profiled import describe, recorder_of
 from headrace.pipeline.workers import start_processes
 from headrace.tensors._repr import shape_range
 from headrace.tensors.gpu.device import GpuDevice
@@ -89,16 +91,16 @@ class Engine:
         if settings.on_cpu_because:
             self._stand_for_gpu = [edge.device == "gpu" for edge in outputs]
         device = device_for(settings, plan)
-        profiling = Profiling(settings)
+        recorder = recorder_of(settings)
         memory = PipelineMemory(device)
         names = self.checkpointing.names
-        self.queues = profiling.make_queues(plan, batch_size, device, names, memory.host)
+        self.queues = InputQueues(*(plan, batch_size, device, names, memory.host, recorder))
         workers.start_threads()
         processes = None
         if elsewhere is None:
             processes = start_processes(
                 *(settings, plan, self.readers.by_node, run_outputs, device),
-                is_profiled=profiling.is_on,
+                is_profiled=recorder.is_on,
             )
         depth = settings.depth
         if settings.works_ahead and reads_ahead:
@@ -106,12 +108,12 @@ class Engine:
         scheduled = depth
         if settings.works_ahead and reads_ahead and processes is not None:
             scheduled += batches_for_processes(plan, processes.count, batch_size, depth)
-        make_executor = profiling.make_executor
+        make_executor: Callable[..., Executor] = partial(Executor, recorder=recorder)
         if elsewhere is not None:
             scheduled = max(scheduled, elsewhere.batches_ahead)
             make_executor = partial(elsewhere.make_executor, outputs=run_outputs)
         num_threads = int(settings.num_threads or 1) if processes is None else processes.count
-        profiling.describe(settings, plan, threads=num_threads, processes=processes is not None)
+        describe(*(recorder, settings, plan), threads=num_threads, processes=processes is not None)
         self.executor = make_executor(
             plan,
             self.readers.by_node,

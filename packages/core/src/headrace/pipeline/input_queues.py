@@ -22,6 +22,7 @@ from headrace.graph.data_node import DataNode
 from headrace.graph.nodes import OpNode
 from headrace.graph.user_line import stack_level
 from headrace.operators.support.external.input_queue import DeviceOutputBatch
+from headrace.profiling.recorder import CONSUMER, NO_RECORD, Label, Recorder
 from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.pool import HOST_POOL, HostPool
 
@@ -40,7 +41,9 @@ class InputQueues:
         device: GpuDevice | None = None,
         names: dict[int, str] | None = None,
         host: HostPool = HOST_POOL,
+        recorder: Recorder = NO_RECORD,
     ) -> None:
+        self._recorder = recorder
         self._plan = plan
         self._max_batch_size = max_batch_size
         self._names = names
@@ -60,6 +63,7 @@ class InputQueues:
             (node, [plan.registers[id(node), k] for k in range(len(node.outputs))])
             for node in sorted(plan.fed_nodes, key=lambda n: not n.input_queue.has_source)
         ]
+        self._code = recorder.code("sources", self._labels)
         self._unseen = {
             plan.register(edge): node
             for node in plan.nodes
@@ -74,6 +78,12 @@ class InputQueues:
             ]
             number = None if device is None else device.runtime.device_id
             node.input_queue.place(number, device is not None and node.device == "gpu", pools)
+
+    def _labels(self) -> list[Label]:
+        names = ", ".join(node.name for node, _ in self._fed)
+        kind = "source" if any(node.input_queue.has_source for node, _ in self._fed) else "engine"
+        where = self._fed[0][0].user_line if self._fed else ""
+        return [Label(f"external source {names}".strip(), kind, where=where)]
 
     def queue(self, name: str) -> InputQueue:
         """The external source named `name`."""
@@ -184,6 +194,13 @@ class InputQueues:
 
     def collect(self) -> tuple[int, dict[int, BatchBuffer | GpuBatch]]:
         """Size and fed batches (by register) of the next iteration."""
+        code = self._code if self._fed else -1
+        with self._recorder.span(code, self.iteration, lane=CONSUMER) as span:
+            size, fed = self._collected()
+            span.samples = size
+        return size, fed
+
+    def _collected(self) -> tuple[int, dict[int, BatchBuffer | GpuBatch]]:
         self._before = None if self._names is None else self.state()
         deliveries: list[tuple[OpNode, list[int], list[AnyOutputBatch]]] = []
         stop = False

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextvars
+import importlib
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from time import perf_counter_ns, thread_time_ns
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.profiling.rows import Observations, SharedRows, SpanRows
+
+if TYPE_CHECKING:
+    from typing import Self
+
+CONSUMER = "consumer"
+"""Lane of the thread that takes batches, whichever that is."""
 
 
 class Label(NamedTuple):
@@ -53,28 +62,138 @@ class Setup:
     """True if the user's functions are called for batches."""
 
 
+class Span:
+    """Work of a thread that nothing records."""
+
+    code = iteration = samples = first = 0
+    """See `headrace.profiling.rows.SPAN`; may be set until the span ends. A negative code leaves
+    the span out."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class _RecordedSpan(Span):
+    """Work of a thread, a row when it has ended, and a range for tools of NVTX if it has a name."""
+
+    def __init__(
+        self, recorder: ProfileRecorder, rows: SpanRows, fields: tuple[int, ...], name: str
+    ) -> None:
+        self._recorder, self._rows, self._name = recorder, rows, name
+        self.code, self.iteration, self.samples, self.first = fields
+
+    def __enter__(self) -> Self:
+        self._begin, self._worked = perf_counter_ns(), thread_time_ns()
+        if self._name:
+            self._recorder.ranges[0](self._name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._name:
+            self._recorder.ranges[1]()
+        if self.code >= 0:
+            fields = self.code, self.iteration, self.samples, self.first
+            self._rows.note_since(*fields, self._begin, self._worked)
+
+
+class Recorder:
+    """Recorder of a pipeline that is not profiled: does nothing."""
+
+    is_on = False
+
+    def code(self, key: Hashable, labels: Callable[[], Iterable[Label]]) -> int:
+        """Code of the first of `labels`, which are made once for each `key`."""
+        return 0
+
+    def span(
+        self,
+        code: int,
+        iteration: int = -1,
+        samples: int = 0,
+        first: int = 0,
+        *,
+        is_range: bool = False,
+        lane: str = "",
+    ) -> Span:
+        """Context in which the calling thread does the work with this code, on its own lane or the
+        one given; `is_range`: shown by tools of NVTX, too.
+        """
+        return _NOTHING
+
+    def end(self) -> None:
+        """Note that the pipeline has ended."""
+
+
+_NOTHING = Span()
+NO_RECORD = Recorder()
+
+
 @dataclass(eq=False)
-class ProfileRecorder:
+class ProfileRecorder(Recorder):
     """Rows of all threads and processes of one pipeline.
 
     Threads write to rows of their own, without a lock; the lock guards the lists.
     """
 
+    is_on = True
     setup: Setup = field(default_factory=Setup)
     labels: list[Label] = field(default_factory=list)
     lanes: dict[str, SpanRows] = field(default_factory=dict)
     """By the name of the thread or process."""
     looks: Observations = field(default_factory=Observations)
+    ended: Callable[[ProfileRecorder], None] | None = None
+    """Called when the pipeline has ended."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _own: dict[int, SpanRows] = field(default_factory=dict, repr=False)
     """By the number of a thread, while it lives."""
 
-    def add_labels(self, labels: Iterable[Label]) -> int:
-        """Take in labels; their codes follow one another from the one returned."""
-        with self._lock:
-            first = len(self.labels)
-            self.labels += labels
-            return first
+    _codes: dict[Hashable, int] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.ranges = _ranges()
+
+    def code(self, key: Hashable, labels: Callable[[], Iterable[Label]]) -> int:
+        """As `Recorder.code`; the codes of the others follow."""
+        found = self._codes.get(key)
+        if found is None:  # two threads may come to it at once: some labels are of no use then
+            made = list(labels())
+            with self._lock:
+                found = self._codes.setdefault(key, len(self.labels))
+                self.labels += made
+        return found
+
+    def span(
+        self,
+        code: int,
+        iteration: int = -1,
+        samples: int = 0,
+        first: int = 0,
+        *,
+        is_range: bool = False,
+        lane: str = "",
+    ) -> Span:
+        """As `Recorder.span`."""
+        name = ""
+        if is_range:
+            label = self.labels[code]
+            name = label.name
+            if label.kind == "launch":
+                name = f"headrace {name} of batch {iteration}"
+        rows = self.lanes.get(lane) if lane else self.here()
+        if rows is None:
+            rows = self.lanes.setdefault(lane, SpanRows())
+        return _RecordedSpan(self, rows, (code, iteration, samples, first), name)
+
+    def end(self) -> None:
+        """Have the profile written."""
+        # A finalizer may call no ufunc: on Python 3.11 it may run while `np.errstate` is being
+        # left, and NumPy would remember the state that goes. In a context of its own it remembers
+        # nothing.
+        if self.ended is not None:
+            contextvars.Context().run(self.ended, self)
 
     def here(self) -> SpanRows:
         """The rows of the calling thread."""
@@ -99,6 +218,26 @@ class ProfileRecorder:
                 rows = self.lanes.setdefault(name, SharedRows())
         assert isinstance(rows, SharedRows)
         return rows
+
+
+def _ranges() -> tuple[Callable[[str], Any], Callable[[], Any]]:
+    """Return the functions that begin and end an NVTX range: CuPy's, those of the library `nvtx`,
+    or none.
+    """
+    for module, push, pop in (
+        ("cupy.cuda.nvtx", "RangePush", "RangePop"),
+        ("nvtx", "push_range", "pop_range"),
+    ):
+        try:
+            found = importlib.import_module(module)
+            return getattr(found, push), getattr(found, pop)
+        except (ImportError, AttributeError):
+            continue
+    return _nothing, _nothing
+
+
+def _nothing(*_: Any) -> None:
+    pass
 
 
 def resident_bytes() -> int:

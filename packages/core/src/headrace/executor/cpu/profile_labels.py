@@ -8,6 +8,7 @@ from headrace.profiling.recorder import Label
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.program import Program
+    from headrace.executor.gpu.program import GpuProgram
     from headrace.executor.step import Step
     from headrace.graph.nodes import OpNode
 
@@ -52,24 +53,38 @@ def labels_of(program: Program) -> list[Label]:
     return [*found, Label(f"samples of stage {program.stage.number}", "chunk")]
 
 
+def launch_labels(program: GpuProgram) -> list[Label]:
+    """Labels of the steps of a stage on a GPU, and then of all of them."""
+    numbers = {id(node): k for k, node in enumerate(program.plan.nodes)}
+    stage = program.stage
+    return [
+        *(
+            label_of(node, numbers.get(id(node), -1), "its launch, not its work")
+            for node in program.nodes
+        ),
+        Label(f"launch stage {stage.number} ({stage.device})", "launch", device="gpu"),
+    ]
+
+
 def codes_of(program: Program, base: int) -> dict[int, int]:
     """Codes of the steps of a program, by their ``id``, where the first has the code `base`."""
     return {id(step): base + k for k, step in enumerate(program.steps)}
 
 
-def batch_label(step: Step, nodes: list[Any]) -> Label:
+def batch_labels(step: Step, nodes: list[Any]) -> list[Label]:
     """The label of an operator that works on whole batches."""
     number = next((k for k, node in enumerate(nodes) if node is step.node), -1)
-    return label_of(step.node, number, "on whole batches")
+    return [label_of(step.node, number, "on whole batches")]
 
 
-def whole_label(program: Program) -> Label:
+def whole_labels(program: Program) -> list[Label]:
     """The label of all that is worked out for whole batches, before their first sample."""
     nodes = [step.node for step in program.whole_steps]
     number = next((k for k, node in enumerate(program.plan.nodes) if node is nodes[0]), -1)
     name = ", ".join(dict.fromkeys(node.where().operator for node in nodes))
     lines = ", ".join(dict.fromkeys(node.user_line for node in nodes))
-    return Label(name, "operator", number, lines, "for whole batches, and memory for the others")
+    note = "for whole batches, and memory for the others"
+    return [Label(name, "operator", number, lines, note)]
 
 
 def _is_decoder(name: str) -> bool:

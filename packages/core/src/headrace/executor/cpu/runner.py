@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from headrace.executor.cpu.batch import BatchBuffer
     from headrace.executor.cpu.program import Program
     from headrace.executor.cpu.shared_loops import ChunkLoops
+    from headrace.executor.cpu.step_marks import StepMarks
     from headrace.executor.guards import Guard
     from headrace.executor.iteration import Iteration
     from headrace.executor.loader import Loader
@@ -64,7 +66,16 @@ class SampleRunner:
     loops: ChunkLoops | None = None
     """Loops of the chunk in which other threads help, where there are any."""
 
-    def __init__(self, program: Program, arena: Arena, *, materialise_views: bool) -> None:
+    def __init__(
+        self,
+        program: Program,
+        arena: Arena,
+        *,
+        materialise_views: bool,
+        marks: StepMarks | None = None,
+    ) -> None:
+        self._marks = marks
+        """Record of its steps in a profiled pipeline."""
         self._program = program
         self._arena = arena
         self._materialise = materialise_views
@@ -118,10 +129,19 @@ class SampleRunner:
         """Return the spans recorded since the last call in a worker process of a profiled
         pipeline.
         """
-        return None
+        return None if self._marks is None else (os.getpid(), self._marks.rows.taken())
 
     def run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
         """Carry these samples through all steps; return the failed ones with their errors."""
+        if self._marks is None:
+            return self._run(indices)
+        self._marks.begin(self._iteration.number)
+        try:
+            return self._run(indices)
+        finally:
+            self._marks.end(indices)
+
+    def _run(self, indices: list[int]) -> list[tuple[int, BaseException]]:
         arena = self._arena
         arena.reset()
         chunk = Chunk(indices, len(self._program.plan.consumers))
@@ -132,6 +152,8 @@ class SampleRunner:
                 chunk.sources[r] = [batch.sources[k] for k in indices]
         for step, context in self._readers:
             self._load(step, context, chunk)
+            if self._marks is not None:
+                self._marks.whole(step, len(indices), indices[0])
         if chunk.indices:
             self._carry(chunk)
             self._note_sources(chunk)
@@ -153,6 +175,7 @@ class SampleRunner:
         self._is_light = (
             self._has_light and len(chunk.indices) >= _FEW_SAMPLES and chunk.has_few_bytes()
         )
+        marks = self._marks
         left: list[tuple[Step, SampleContext]] = []
         selected: dict[Guard, Sequence[int] | None] = {(): range(len(chunk.indices))}
         for step, context in self._operators:
@@ -173,6 +196,10 @@ class SampleRunner:
                     continue
             elif step.planner is not None and (places is not None or not step.guard):
                 plans = self._planned(step, context, chunk, places)
+                if marks is not None:
+                    # Samples are counted where their pixels are worked on, if they have any.
+                    done = 0 if plans is None or plans.values is None else len(chunk.indices)
+                    marks.whole(step, done, chunk.indices[0])
                 if plans is not None and plans.values is not None:
                     self._keep_values(step, context, plans.values, chunk, places)
                     continue
@@ -188,6 +215,8 @@ class SampleRunner:
         if not left:
             return
         left, positions = self._hand_on(left, chunk)
+        if marks is not None:
+            marks.pixel_steps = left
         one_by_one = self._is_plain and not self._is_light
         if one_by_one and not any(c.plans is None and _needs_plan(s) for s, c in left):
             self._take_each(left, positions, chunk)
@@ -269,19 +298,32 @@ class SampleRunner:
 
     def _alone(self, steps: BoundSteps, position: int, chunk: Chunk) -> None:
         """Take a sample through steps on pixels, as long as it does not fail."""
+        marks = self._marks
+        if marks is not None:
+            marks.group(chunk.indices)
         for step, outputs in steps:
             try:
                 results = step.results(position, position, position)
             except BaseException as error:  # of any kind: a thread waits for the batch
                 chunk.fail(error, step.step, step.context, position)
                 break
+            finally:
+                if marks is not None:
+                    marks.step((position,))
             for column, value in zip(outputs, results, strict=True):
                 column[position] = value
 
     def _through(self, steps: list[tuple[Step, SampleContext]], group: Group, chunk: Chunk) -> None:
         """Take a group through steps on pixels, as long as it has samples."""
+        marks = self._marks
+        if marks is not None:
+            marks.group(chunk.indices)
         for step, context in steps:
-            self._do(step, context, group.branch(step.guard), chunk)
+            branch = group.branch(step.guard)
+            positions = branch.positions
+            self._do(step, context, branch, chunk)
+            if marks is not None:
+                marks.step(positions)
             if not group.positions:
                 break
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headrace.compilation_notice import compiling
 from headrace.executor.cpu.chunk_run import ChunkRun
 from headrace.executor.cpu.chunks import chunk_size
 from headrace.executor.cpu.dispatcher import WORKERS_A_THREAD, Dispatcher
+from headrace.executor.cpu.profile_labels import labels_of
 from headrace.executor.cpu.runner import SampleRunner
 from headrace.executor.cpu.shared_loops import ChunkLoops, SharedLoops
+from headrace.executor.cpu.step_marks import StepMarks
 from headrace.executor.iteration import COPYING, ENTERING, RUNNING, SCHEDULED
 from headrace.operators.support.python_function import FunctionCaller
+from headrace.profiling.recorder import NO_RECORD, Label, ProfileRecorder, Recorder
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.program import Program
@@ -26,6 +30,14 @@ if TYPE_CHECKING:
     from headrace.executor.stages import Stages
     from headrace.executor.starting import Starter
     from headrace.executor.threads import Continuation, Task
+
+
+_LABELS = (
+    Label("begin a batch: draw from readers", "engine"),
+    Label("wait for copies from the GPU", "engine"),
+    Label("send samples to a worker process", "engine"),
+    Label("wait for a worker process", "process"),
+)
 
 
 class CpuTasks:
@@ -42,7 +54,10 @@ class CpuTasks:
         fails_at_once: bool,
         threads: int,
         processes: WorkerProcesses | None = None,
+        recorder: Recorder = NO_RECORD,
     ) -> None:
+        self._recorder = recorder
+        self._code = recorder.code("engine", lambda: _LABELS)
         self._plan = plan
         self._schedule = schedule
         self._starter = starter
@@ -122,18 +137,20 @@ class CpuTasks:
         return task
 
     def _begin(self, iteration: Iteration, _nothing: None, _worker: WorkerThread) -> None:
-        self._starter.begin(iteration)
+        with self._recorder.span(self._code, iteration.number, iteration.size):
+            self._starter.begin(iteration)
 
     def _enter(self, iteration: Iteration, _nothing: None, _worker: WorkerThread) -> None:
         """Wait for copies from the GPU, and make the stage that reads them ready."""
         program: Program | None = None
         failed: BaseException | None = None
         try:
-            for r in self._plan.stages[iteration.stage + 1].reads:
-                buffer = iteration.buffers[r]
-                if buffer is not None:  # no sample took the branch
-                    buffer.wait()
-            program = self._stages.enter(iteration, iteration.stage + 1)
+            with self._recorder.span(self._code + 1, iteration.number, iteration.size):
+                for r in self._plan.stages[iteration.stage + 1].reads:
+                    buffer = iteration.buffers[r]
+                    if buffer is not None:  # no sample took the branch
+                        buffer.wait()
+                program = self._stages.enter(iteration, iteration.stage + 1)
         except BaseException as error:  # of any kind: a thread waits for this iteration
             failed = error
         schedule = self._schedule
@@ -182,7 +199,22 @@ class CpuTasks:
 
     def _help(self, loop: SharedLoop, _nothing: None, worker: WorkerThread) -> None:
         """Take part in the loop of a chunk that another worker has."""
-        self._loops.help(loop, worker.arena)
+        recorder, program = self._recorder, loop.program
+        if not recorder.is_on:
+            self._loops.help(loop, worker.arena)
+            return
+        base = self._base(program)
+        own = next(k for k, step in enumerate(program.steps) if step.node is loop.node)
+        # Its samples count where the chunk is.
+        with (
+            recorder.span(base + len(program.steps), loop.iteration),
+            recorder.span(base + own, loop.iteration),
+        ):
+            self._loops.help(loop, worker.arena)
+
+    def _base(self, program: Program) -> int:
+        """Code of the first step of a program in the record."""
+        return self._recorder.code(id(program), partial(labels_of, program))
 
     def _runner(self, program: Program, worker: WorkerThread) -> SampleRunner | RemoteRunner:
         runners = self._runners[worker.number]
@@ -192,15 +224,16 @@ class CpuTasks:
         return runner
 
     def _make_runner(self, program: Program, worker: WorkerThread) -> SampleRunner | RemoteRunner:
-        runner = SampleRunner(program, worker.arena, materialise_views=not self._fuse)
+        recorder, base = self._recorder, self._base(program)
+        marks = None
+        if isinstance(recorder, ProfileRecorder):
+            marks = StepMarks(program, recorder.here(), base)
+        runner = SampleRunner(program, worker.arena, materialise_views=not self._fuse, marks=marks)
         if self._is_carried_elsewhere(program):
             assert self._processes is not None
-            return self._processes.runner(program, runner)
-        return self._sharing(runner, program)
-
-    def _sharing(self, runner: SampleRunner, program: Program) -> SampleRunner:
-        """A runner, in whose loops other workers take part if there are any."""
-        if len(self._runners) > 1:
+            codes = base, self._code + 2, self._code + 3
+            return self._processes.runner(program, runner, recorder, codes)
+        if len(self._runners) > 1:  # other workers take part in its loops
             runner.share_loops(ChunkLoops(self._loops, program))
         return runner
 

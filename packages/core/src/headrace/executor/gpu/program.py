@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from headrace.errors import BadSamplesError, DataTypeError, OperatorError, ShapeError, located
+from headrace.executor.cpu.profile_labels import launch_labels
 from headrace.executor.gpu.frames import GpuFrames
 from headrace.executor.guards import Selection
 from headrace.executor.step import Step, StepMaker, with_place
@@ -19,6 +21,7 @@ from headrace.operators.support.batch_context import BatchContext
 from headrace.operators.support.operator import BatchOperator
 from headrace.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from headrace.operators.support.schema import Spec
+from headrace.profiling.recorder import NO_RECORD, Recorder
 from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
 from headrace.tensors.gpu.queue import Queue
 from headrace.tensors.gpu.runtime import Event
@@ -85,6 +88,7 @@ class GpuProgram:
         threads: int,
         maker: StepMaker | None = None,
         choices: Choices = (),
+        recorder: Recorder = NO_RECORD,
     ) -> None:
         self.plan = plan
         self.stage = stage
@@ -136,6 +140,13 @@ class GpuProgram:
             )
             for step, drop in zip(self._steps, dropped, strict=True)
         ]
+        self._recorder = recorder
+        self._code = recorder.code(id(self), partial(launch_labels, self))
+
+    @property
+    def nodes(self) -> list[OpNode]:
+        """The nodes of its steps, in order."""
+        return [step.node for step in self._steps]
 
     def _made(self, node: OpNode) -> Step:
         if node.input_queue is not None:
@@ -145,16 +156,23 @@ class GpuProgram:
 
     def run(self, iteration: Iteration, queue: Queue) -> dict[int, Any]:
         """Queue all work of one iteration."""
+        code = self._code + len(self._prepared)
+        with self._recorder.span(code, iteration.number, iteration.size, is_range=True):
+            return self._queued(iteration, queue)
+
+    def _queued(self, iteration: Iteration, queue: Queue) -> dict[int, Any]:
         selection = Selection(iteration.buffers, iteration.size)
         run = _Run(iteration, queue, selection, {}, {}, set())
         values = run.values
-        for prepared in self._prepared:
+        span = self._recorder.span
+        for code, prepared in enumerate(self._prepared, self._code):
             step = prepared.step
             try:
                 if step.op is None:
                     self._take_fed(step, run)
                     continue
-                self._do(prepared, run)
+                with span(code, iteration.number, iteration.size, is_range=True):
+                    self._do(prepared, run)
             except (BadSamplesError, OperatorError):
                 raise
             except BaseException as error:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headrace.executor.affinity import Affinity
     from headrace.executor.cpu.program import Program
     from headrace.executor.cpu.runner import SampleRunner
+    from headrace.profiling.recorder import Recorder
     from headrace.tensors.gpu.device import GpuDevice
 
 _SHORT_RUN_SECONDS = 2.0
@@ -112,9 +113,11 @@ class WorkerProcesses:
         self.has_started = True
         return True
 
-    def runner(self, program: Program, own: SampleRunner) -> RemoteRunner:
+    def runner(
+        self, program: Program, own: SampleRunner, recorder: Recorder, codes: tuple[int, int, int]
+    ) -> RemoteRunner:
         """Return the runner with which processes carry samples for a thread; see `RemoteRunner`."""
-        return RemoteRunner(program, self, own)
+        return RemoteRunner(program, self, own, recorder, codes)
 
     def lend(self, *, again: bool, starts: bool = True) -> WorkerProcess | None:
         """A process for the calling thread, to be given back to `POOL`; see there."""

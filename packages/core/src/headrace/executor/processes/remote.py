@@ -40,6 +40,7 @@ from headrace.executor.processes.worker_process import (
     lost_error,
     that_answer,
 )
+from headrace.profiling.recorder import ProfileRecorder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from headrace.executor.cpu.runner import SampleRunner
     from headrace.executor.iteration import Iteration
     from headrace.executor.processes.pipeline_processes import WorkerProcesses
+    from headrace.profiling.recorder import Recorder
 
 _Failures = list[tuple[int, BaseException]]
 
@@ -113,7 +115,17 @@ class RemoteRunner:
     program to deal with what it has answered.
     """
 
-    def __init__(self, program: Program, processes: WorkerProcesses, own: SampleRunner) -> None:
+    def __init__(
+        self,
+        program: Program,
+        processes: WorkerProcesses,
+        own: SampleRunner,
+        recorder: Recorder,
+        codes: tuple[int, int, int],
+    ) -> None:
+        self._recorder = recorder
+        self._base, self._sending, self._waiting = codes
+        """Codes in the record: of the program's first step, of sending samples, and of waiting."""
         self._program = program
         self._processes = processes
         self._own = own
@@ -142,14 +154,15 @@ class RemoteRunner:
         of the calls.
         """
         sent = SentSamples(iteration, indices)
-        if not self._processes.refused and self._processes.begin_if_due():
-            self._iteration = iteration
-            try:
-                self._hand_over(sent, previous, spreads=spreads)
-            except LostWorkerError as lost:
-                sent.lost = lost
-            finally:
-                self._iteration = None
+        with self._recorder.span(self._sending, iteration.number, len(indices), indices[0]):
+            if not self._processes.refused and self._processes.begin_if_due():
+                self._iteration = iteration
+                try:
+                    self._hand_over(sent, previous, spreads=spreads)
+                except LostWorkerError as lost:
+                    sent.lost = lost
+                finally:
+                    self._iteration = None
         return sent
 
     def wait(self, sent: Sequence[SentSamples | None], wakeup: int) -> list[int]:
@@ -157,7 +170,8 @@ class RemoteRunner:
         something, or the file `wakeup` can be read; return which have.
         """
         workers = [s.worker for s in sent if s is not None and s.worker is not None]
-        return that_answer(workers, wakeup)
+        with self._recorder.span(self._waiting):
+            return that_answer(workers, wakeup)
 
     @staticmethod
     def is_awaited() -> bool:
@@ -169,9 +183,12 @@ class RemoteRunner:
         errors.
         """
         self.processor_seconds = 0.0
-        self._iteration = sent.iteration
+        indices, self._iteration = sent.indices, sent.iteration
+        # What the thread carries itself after all, its own rows tell.
+        code = self._waiting if sent.worker is not None else -1
         try:
-            return self._received(sent)
+            with self._recorder.span(code, sent.iteration.number, len(indices), indices[0]):
+                return self._received(sent)
         finally:
             self._iteration = None  # its buffers may belong to the user by now
 
@@ -394,6 +411,9 @@ class RemoteRunner:
         samples.
         """
         self.processor_seconds = answer.processor_seconds
+        if answer.spans is not None and isinstance(self._recorder, ProfileRecorder):
+            pid, packed = answer.spans
+            self._recorder.process(pid).add(packed, self._base)
         failures: _Failures = [(k, error.unpacked()) for k, error in answer.failures]
         program = self._program
         used = 0

@@ -16,6 +16,7 @@ from headrace.executor.cpu.arena import Arena
 from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from headrace.executor.cpu.program import Program
 from headrace.executor.cpu.runner import SampleRunner
+from headrace.executor.cpu.step_marks import StepMarks
 from headrace.executor.guards import Choices
 from headrace.executor.packed_error import PackedError
 from headrace.executor.processes.foreign import read_rows
@@ -36,7 +37,11 @@ from headrace.executor.processes.task_memory import MappedFiles, TaskMemory, Wor
 from headrace.executor.sources.channel import Channel
 from headrace.operators.support.python_function import FunctionCaller
 from headrace.operators.support.schema import Spec
+from headrace.profiling.rows import SpanRows
 from headrace.tensors.interop import dali_type
+
+_ROWS = 1024
+"""Rows of a profile that are kept until the answer: a task has few steps and groups."""
 
 
 class TaskIteration:
@@ -129,16 +134,13 @@ class WorkerMain:
                 whole=whole,
                 choices=choices,
             )
-            runner = self._make_runner(program, graph)
+            # Its rows travel with the answer, and the first step has the code 0.
+            marks = StepMarks(program, SpanRows(_ROWS), 0) if graph.is_profiled else None
+            runner = SampleRunner(
+                program, self._arena, materialise_views=not graph.fuse, marks=marks
+            )
             found = self._runners[key] = program, runner
         return found
-
-    def _make_runner(self, program: Program, graph: Graph) -> SampleRunner:
-        if not graph.is_profiled:
-            return SampleRunner(program, self._arena, materialise_views=not graph.fuse)
-        from headrace.executor.cpu.profiled_runner import WorkerRunner
-
-        return WorkerRunner(program, self._arena, materialise_views=not graph.fuse)
 
     def _on_task(self, *content: Any) -> None:
         task = Task(*content)

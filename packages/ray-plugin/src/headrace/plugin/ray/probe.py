@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headrace.executor.executor import Executor
 from headrace.executor.iteration import Iteration
 from headrace.executor.plan import make_plan
-from headrace.executor.profiled.executor import ProfiledExecutor
 from headrace.plugin.ray.cut import Costs
 from headrace.plugin.ray.given_order import GivenOrder
 from headrace.plugin.ray.messages import PackedBatch
 from headrace.profiling.figures import figures_of
-from headrace.profiling.profile import Profile
 from headrace.profiling.recorder import ProfileRecorder
 
 if TYPE_CHECKING:
@@ -86,11 +85,12 @@ def _run(
     seeds = {id(n): plan.seeds[id(n)] for n in kept if id(n) in plan.seeds}
     part = make_plan(kept, edges, seeds, parsers)
     recorder = ProfileRecorder()
-    executor = ProfiledExecutor(
-        *(Profile(), recorder, part, opened),
+    executor = Executor(
+        *(part, opened),
         num_threads=threads,
         fuse=fuse,
         on_bad_sample="replace",
+        recorder=recorder,
     )
     first = {}
     for node in part.fed_nodes:
