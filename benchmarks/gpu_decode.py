@@ -29,7 +29,7 @@ import numpy as np
 from headrace.kernels.cpu.decode.header import read_header
 from headrace.kernels.cpu.decode.jpeg_scan import scan_jpegs
 from headrace.kernels.cpu.decode.pixels import PixelFormat, decode
-from headrace.kernels.cpu.random_crop import crop_window
+from headrace.kernels.cpu.philox_state import EXAMPLE_SEED
 from headrace.kernels.gpu.decode import nvimagecodec_module
 from headrace.kernels.gpu.decode.batch import begin_decoding
 from headrace.kernels.gpu.decode.engines import JpegEngines
@@ -38,6 +38,7 @@ from headrace.kernels.gpu.decode.job import Job
 from headrace.kernels.gpu.decode.nvimagecodec import DeviceDecoder
 from headrace.kernels.gpu.decode.options import DecoderOptions
 from headrace.kernels.gpu.decode.plain import PlainJob, PlainJpegs, plain_jpegs
+from headrace.kernels.plan.random_crop import random_windows
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.device import get_device
 from headrace.tensors.gpu.queue import Queue
@@ -100,7 +101,6 @@ def noise(count: int) -> Iterator[np.ndarray]:
 
 def samples_of(encoded: list[np.ndarray], cropped: bool = False) -> list[Sample]:
     """Images as the operators hand them to the decoders, maybe with random windows."""
-    rng = np.random.default_rng(1)
     headers = scan_jpegs(encoded).headers()
     found = []
     for position, (data, known) in enumerate(zip(encoded, headers, strict=True)):
@@ -108,8 +108,9 @@ def samples_of(encoded: list[np.ndarray], cropped: bool = False) -> list[Sample]
         height, width, channels = RGB.shape(header)
         region = None
         if cropped:
-            key, ranges = (0, 0, 0, 0), ((0.08, 1.0), (3 / 4, 4 / 3))
-            y, x, h, w = crop_window(height, width, *ranges, 10, position, key, rng.random(22))
+            extents, ranges = np.array([[height, width]]), ((0.08, 1.0), (3 / 4, 4 / 3))
+            windows = random_windows(extents, *ranges, 10, EXAMPLE_SEED, 0, [position])
+            y, x, h, w = windows[0].tolist()
             region, height, width = (y, x, y + h, x + w), h, w
         found.append(Sample(position, data, header, region, (height, width, channels)))
     return found
