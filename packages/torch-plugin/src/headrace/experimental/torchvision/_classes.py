@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from headrace.experimental.torchvision import _conversion
 from headrace.experimental.torchvision import _kernels as _kernels  # fills the table
 from headrace.experimental.torchvision._dispatch import own_kernel
 from headrace.experimental.torchvision._inputs import (
@@ -61,6 +62,14 @@ DALI_CLASSES: dict[str, dict[str, Any]] = {
 """Arguments that DALI's classes have after torchvision's, and their defaults."""
 
 
+_CONVERTERS: dict[str, Any] = {
+    "PILToTensor": lambda self, inpt, params: _conversion.pil_to_tensor(inpt),
+    "ToImage": lambda self, inpt, params: _conversion.to_image(inpt),
+    "ToPILImage": lambda self, inpt, params: _conversion.to_pil_image(inpt, self.mode),
+}
+"""`transform` of those that call torchvision's functions themselves."""
+
+
 class Transform(THEIRS.Transform):  # type: ignore[misc, name-defined]
     """Base of all transforms, and of your own: override `make_params` and `transform`.
 
@@ -76,6 +85,13 @@ class Transform(THEIRS.Transform):  # type: ignore[misc, name-defined]
         """Transform a sample; do not override this, but `transform`."""
         sample = inputs if len(inputs) > 1 else inputs[0]
         cls = type(sample)
+        if self._is_quick and (cls in IMAGES or (kind_of(cls) == "pil" and sample.mode != "CMYK")):
+            if self._device != "cpu":
+                sample = on_device(sample, self._device)
+            self.check_inputs([sample])
+            if isinstance(self, _RandomApply) and torch.rand(1) >= self.p:
+                return sample
+            return self.transform(sample, self._params([sample]))
         spec = None
         if cls in IMAGES or kind_of(cls) == "pil":
             flat = [sample]
@@ -112,15 +128,18 @@ class Transform(THEIRS.Transform):  # type: ignore[misc, name-defined]
             return None
         needs = self._needs_transform_list(flat)
         wanted = [value for value, need in zip(flat, needs, strict=True) if need]
-        if self._seed >= 0:
-            with own_random_values(self):
-                params = self.make_params(wanted)
-        else:
-            params = self.make_params(wanted)
+        params = self._params(wanted)
         return [
             self.transform(value, params) if need else value
             for value, need in zip(flat, needs, strict=True)
         ]
+
+    def _params(self, wanted: list[Any]) -> dict[str, Any]:
+        """Draw random values, of the generator that is to be taken."""
+        if self._seed < 0:
+            return self.make_params(wanted)  # type: ignore[no-any-return]
+        with own_random_values(self):
+            return self.make_params(wanted)  # type: ignore[no-any-return]
 
     def _arrays(self, flat: list[Any]) -> dict[int, np.ndarray]:
         """The arrays that are images: the first, unless there is another image, as with tensors."""
@@ -149,6 +168,14 @@ class Transform(THEIRS.Transform):  # type: ignore[misc, name-defined]
         cls._contains = cls._contains or cls.__name__ in _CONTAINERS
         cls._mode_matters = cls._mode_matters and cls.__name__ not in _TAKES_ANY_MODE
 
+        # Of one image, there is nothing to look for.
+        cls._is_quick = (
+            cls._has_plain_forward
+            and cls._transformed_types is THEIRS.Transform._transformed_types
+            and cls._needs_transform_list is THEIRS.Transform._needs_transform_list
+        )
+
+    _is_quick = True
     _contains = False
     _has_plain_forward = True
     _mode_matters = True
@@ -215,6 +242,8 @@ def _class_of(theirs: type) -> type:
     name = theirs.__name__
     extra = DALI_CLASSES.get(name, {})
     members: dict[str, Any] = {"__module__": MODULE, "__doc__": theirs.__doc__}
+    if name in _CONVERTERS:
+        members["transform"] = _CONVERTERS[name]
     if extra:
         signature = inspect.signature(theirs)
         parameters = list(signature.parameters.values())

@@ -6,9 +6,8 @@ from functools import wraps
 from types import ModuleType
 from typing import Any
 
-import torch
-
 from headrace.errors import ArgumentValueError
+from headrace.experimental.torchvision import _conversion as _ours
 from headrace.experimental.torchvision import _kernels as _kernels  # fills the table
 from headrace.experimental.torchvision._dispatch import (
     KERNELS,
@@ -16,22 +15,19 @@ from headrace.experimental.torchvision._dispatch import (
     function_of,
     kernel_function_of,
 )
-from headrace.experimental.torchvision._inputs import check_mode
 from headrace.experimental.torchvision._installed import torchvision_module
 
 THEIRS = torchvision_module("transforms.v2.functional")
 _REGISTRY = torchvision_module("transforms.v2.functional._utils")._KERNEL_REGISTRY
-_PLAIN = ("pil_to_tensor", "to_image", "to_tensor")
-"""Functions that take PIL images and are in no table of torchvision's."""
+_CONVERSIONS = ("pil_to_tensor", "to_image", "to_pil_image", "to_tensor")
 
 
-def _checked(original: Kernel) -> Kernel:
-    @wraps(original)
-    def function(inpt: Any) -> Any:
-        check_mode(inpt)
-        return original(inpt)
-
-    return function
+def _conversion(original: Kernel) -> Kernel:
+    """Our function for one of torchvision's that is in no table of its own."""
+    ours: Kernel = getattr(_ours, original.__name__)
+    if original.__name__ == "to_pil_image":
+        return _to_pil_image(original)
+    return wraps(original)(lambda inpt: ours(inpt))
 
 
 def _to_pil_image(original: Kernel) -> Kernel:
@@ -39,9 +35,7 @@ def _to_pil_image(original: Kernel) -> Kernel:
     def to_pil_image(pic: Any, mode: str | None = None, input_layout: str = "CHW") -> Any:
         if input_layout not in ("CHW", "HWC"):
             raise ArgumentValueError(f"`input_layout` is {input_layout!r}; it can be CHW or HWC.")
-        if input_layout == "HWC" and isinstance(pic, torch.Tensor):
-            pic = pic.movedim(-1, -3)
-        return original(pic, mode)
+        return _ours.to_pil_image(pic, mode, input_layout)
 
     del to_pil_image.__wrapped__  # its signature is another one
     return to_pil_image
@@ -69,10 +63,8 @@ def functions() -> dict[str, Any]:
             value = ours[value]
         elif kind in ("image", "video") and "tensor" in KERNELS.get(stem, ()):
             value = kernel_function_of(value, stem)
-        elif name in _PLAIN:
-            value = _checked(value)
-        elif name == "to_pil_image":
-            value = _to_pil_image(value)
+        elif name in _CONVERSIONS:
+            value = _conversion(value)
         elif name == "register_kernel":
             value = _register_kernel(value)
         found[name] = value

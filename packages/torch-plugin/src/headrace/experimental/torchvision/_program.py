@@ -16,6 +16,7 @@ import PIL.Image
 import torch
 
 from headrace.experimental.torchvision._color import pil_contrast, pil_shift
+from headrace.experimental.torchvision._conversion import split_pixels
 from headrace.experimental.torchvision._inputs import tv_tensors
 from headrace.experimental.torchvision._pixels import is_plain, new_pil_image, pil_pixels
 from headrace.experimental.torchvision._planes import RGB
@@ -24,7 +25,6 @@ from headrace.kernels.cpu import photometric
 from headrace.kernels.cpu.clipped_taps import ClippedFilter
 from headrace.kernels.cpu.resample import resample_image
 from headrace.kernels.cpu.resample_taps import Taps
-from headrace.kernels.cpu.transpose import transpose_into
 
 _U8 = np.dtype(np.uint8)
 _CHANNELS = (1, RGB)
@@ -287,10 +287,10 @@ class ImageProgram:
 
     def _copy(self, source: np.ndarray, out: np.ndarray) -> None:
         top, left, height, width = self._cut
-        window = source[top : top + height, left : left + width, : self.channels]
+        window = source[top : top + height, left : left + width]
         if self._down or self._across:
             window = window[:: -1 if self._down else 1, :: -1 if self._across else 1]
-        transpose_into(window, (2, 0, 1), out)
+        split_pixels(window, out)
 
     def _pil(self, height: int, width: int) -> Any:
         """A PIL image, in whose memory the result is made where that can be."""
