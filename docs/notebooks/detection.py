@@ -41,7 +41,7 @@ for k in range(8):
         )
     cv2.imwrite(f"images/{k}.jpg", image)
     coco["images"].append({"id": k, "file_name": f"{k}.jpg", "width": 320, "height": 240})
-Path("instances.json").write_text(json.dumps(coco))
+_ = Path("instances.json").write_text(json.dumps(coco))
 # %% [markdown]
 # ## The pipeline
 #

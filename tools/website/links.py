@@ -29,7 +29,7 @@ def for_site(markdown: str, here: str, repository: str) -> str:
     for number, part in enumerate(parts):
         if number % 2:
             # A word after the language tells tests which program it is.
-            parts[number] = re.sub(r"\A(```\w+) .*", r"\1", part)
+            parts[number] = re.sub(r"\A(```\w+) \w+$", r"\1", part, flags=re.MULTILINE)
             continue
         text = part
         if not here.startswith(f"{operator_pages.FOLDER}/"):  # written for the site
