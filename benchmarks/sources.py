@@ -106,8 +106,33 @@ def _parquet(root: Path, args: argparse.Namespace) -> dict[str, Sequence[Peer]]:
     return rows
 
 
+def _mix(root: Path, args: argparse.Namespace) -> dict[str, Sequence[Peer]]:
+    """Three readers of a third of the photographs each, mixed, beside one reader of all."""
+    files, labels = _files(root)
+    names = list(map(str, files))
+
+    def one() -> Any:
+        return tuple(hr.fn.readers.file(files=names, labels=labels, random_shuffle=True))
+
+    def mixed() -> Any:
+        parts = [
+            hr.fn.readers.file(files=names[k::3], labels=labels[k::3], random_shuffle=True)
+            for k in range(3)
+        ]
+        return tuple(hr.fn.readers.mix(parts)[:2])
+
+    return {
+        "read": [_peer("files", one, args), _peer("here", mixed, args)],
+        "train": [
+            _peer("files", lambda: graphs.train(_Instead(one), ""), args),
+            _peer("here", lambda: graphs.train(_Instead(mixed), ""), args),
+        ],
+    }
+
+
 CASES: dict[str, Callable[[Path, argparse.Namespace], dict[str, Sequence[Peer]]]] = {
     "parquet": _parquet,
+    "mix": _mix,
 }
 
 

@@ -71,6 +71,11 @@ def test_columns(run_page):
     assert names["labels"].as_array().tolist() == [0, 1, 2, 3, 4]
 
 
+def test_mixing(run_page):
+    names = run_page("mixing.md")
+    assert names["drawn"] == [21, 7]
+
+
 def test_profiling(run_page, tmp_path, capsys):
     names = run_page("profiling.md")
     assert "fn.resize" in (tmp_path / "profile.html").read_text()

@@ -57,7 +57,8 @@ def variants(schema: OpSchema) -> list[Variant]:
     count = schema.num_outputs
     if not callable(count):
         return [Variant((count,))]
-    if schema.optional_adds_output or schema.output_names is not None:
+    is_mix = schema.name == "readers.mix"
+    if schema.optional_adds_output or schema.output_names is not None or is_mix:
         return [Variant((None,))]
     defaults = {a.name: (None if a.required else a.default) for a in schema.args.values()}
     lists = {

@@ -25,6 +25,8 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
 
     @public
     def function(*inputs: Any, **arguments: Any) -> Any:
+        if schema.positional and not schema.inputs:
+            inputs, arguments = (), by_name(schema, inputs, arguments, f"fn.{schema.name}")
         return call(schema, inputs, arguments)
 
     return _finish(function, schema, module)

@@ -178,6 +178,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("readers.hdf5", "readers.hdf5", class_name="Hdf5", reader=True),
         Listed("readers.hf_dataset", "readers.arrow", class_name="HfDataset", reader=True),
         Listed("readers.lance", "readers.lance", class_name="Lance", reader=True),
+        Listed("readers.mix", "readers.mix", reader=True),
         Listed("readers.mxnet", "readers.mxnet", class_name="MXNet", reader=True),
         Listed("readers.nemo_asr", "readers.nemo_asr", reader=True),
         Listed("readers.numpy", "readers.numpy", reader=True),

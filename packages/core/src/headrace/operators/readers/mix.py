@@ -1,0 +1,451 @@
+"""`readers.mix`: samples of several readers, drawn by weight."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DataTypeError,
+    ErrorLocation,
+    MisusedArgumentError,
+    located,
+)
+from headrace.kernels.cpu import sample_orders
+from headrace.operators.readers.base import READER_ARGS, Reader
+from headrace.operators.readers.mixed_index import MixedIndex
+from headrace.operators.support import registry
+from headrace.operators.support.argument_types import ArgType, IntArg, StringArg
+from headrace.operators.support.contexts import SampleContext
+from headrace.operators.support.operator import operator
+from headrace.operators.support.planning import PlanContext, Samples
+from headrace.operators.support.schema import REQUIRED, Arg, Spec
+from headrace.types import DALIDataType, storage_dtype
+
+_SMALL = 1e-9
+_ENDLESS = 1 << 62
+"""Samples in an epoch that never ends."""
+
+
+def _readers(given: Any) -> tuple[dict[str, Any], ...]:
+    """Readers by their outputs, or by their objects in dynamic mode."""
+    if not isinstance(given, (list, tuple)) or not given:
+        raise ArgumentTypeError(
+            f"expected a list of readers, as [fn.readers.file(...), ...], got {given!r}"
+        )
+    found = [_reader(each, number) for number, each in enumerate(given)]
+    counts = {len(each["outputs"]) for each in found}
+    if len(counts) > 1:
+        raise ArgumentValueError(
+            f"the readers have different numbers of outputs, {sorted(counts)}; name those that "
+            "are alike: [(jpegs, labels), (others, other_labels)]"
+        )
+    return tuple(found)
+
+
+def _reader(given: Any, number: int) -> dict[str, Any]:
+    if isinstance(given, dict) and given.keys() == {"operator", "arguments", "outputs", "line"}:
+        return given
+    schema = getattr(given, "_schema", None)
+    if schema is not None and schema.reader:  # an object of dynamic mode
+        arguments: dict[str, Any] = given._args
+        outputs = list(range(given._num_outputs))
+        return _known(schema.name, arguments, outputs, "")
+    nodes = list(given.values()) if isinstance(given, dict) else given
+    nodes = list(nodes) if isinstance(nodes, (list, tuple)) else [nodes]
+    sources = {id(getattr(node, "source", None)): getattr(node, "source", None) for node in nodes}
+    (source,) = sources.values() if len(sources) == 1 else (None,)
+    if source is None or not source.schema.reader:
+        raise ArgumentTypeError(
+            f"element {number} is {given!r}, and expected are the outputs of one reader as they "
+            "are: mix first, then decode"
+        )
+    if any(node.device == "gpu" for node in nodes):
+        raise ArgumentTypeError(
+            f'element {number} is on the GPU: leave out `device="gpu"`, and use `.gpu()` on what '
+            "is mixed"
+        )
+    return _known(source.schema.name, source.args, [node.index for node in nodes], source.user_line)
+
+
+def _known(
+    operator: str, arguments: dict[str, Any], outputs: list[int], line: str
+) -> dict[str, Any]:
+    return {"operator": operator, "arguments": arguments, "outputs": outputs, "line": line}
+
+
+def _weights(given: Any) -> Any:
+    if callable(given):
+        return given
+    found = np.asarray(given)
+    if found.ndim != 1 or found.dtype.kind not in "iuf":
+        raise ArgumentTypeError(
+            f"expected a number for each reader, or a function of the epoch, got {given!r}"
+        )
+    if not (np.isfinite(found).all() and (found >= 0).all() and found.sum() > 0):
+        raise ArgumentValueError(
+            f"weights are finite numbers, none below 0 and one at least above, got {given!r}"
+        )
+    return tuple(found.astype(float).tolist())
+
+
+@operator(
+    "readers.mix",
+    args=(
+        Arg(
+            "readers",
+            ArgType("list of readers", "Sequence[Any]", _readers),
+            REQUIRED,
+            "The outputs of each reader, of one kind: ``[fn.readers.file(...), ...]``. Each keeps "
+            "its own epochs, shards and shuffling.",
+        ),
+        Arg(
+            "weights",
+            ArgType("list of float or function", "Sequence[float] | Any", _weights),
+            None,
+            "How often each is drawn, in proportion; or a function of the number of the epoch that "
+            "returns it. Equally often when not given.",
+        ),
+        Arg(
+            "stop",
+            StringArg,
+            "first",
+            'End of an epoch: ``"first"``, when the first reader is through its shard; ``"all"``, '
+            'when each has been, and those before begin anew; ``"never"``.',
+            choices=("first", "all", "never"),
+        ),
+        Arg(
+            "mix_seed",
+            IntArg,
+            0,
+            "Seed of the order in which readers take turns; must be the same for all shards.",
+        ),
+        *(arg for arg in READER_ARGS if arg.name in ("lazy_init", "prefetch_queue_depth")),
+    ),
+    num_outputs=lambda args: len(args["readers"][0]["outputs"]) + 1 if args["readers"] else 2,
+    output_docs=("Those of the reader that the sample comes from.", "Its number, int32, scalar."),
+    positional=("readers", "weights"),
+    reader=True,
+    random=True,
+    devices=("cpu",),
+)
+class MixReader(Reader):
+    """Mixes several readers: each sample comes from one of them, drawn by weight.
+
+    In an epoch every reader is drawn in exact proportion to its weight, in an order that follows
+    from `mix_seed` and the epoch. With ``stop="first"`` the epoch is as long as the reader that
+    would first be through its shard lasts, and with ``"all"`` as the one that would be last;
+    where `weights` are a function, those of epoch 0 say how long. Readers go on in the next epoch
+    where they were.
+
+    Examples
+    --------
+    >>> encoded, labels, reader = fn.readers.mix(
+    ...     [fn.readers.file(file_root="photos"), fn.readers.file(file_root="drawings")],
+    ...     weights=[0.8, 0.2],
+    ...     name="mix",
+    ... )
+    """
+
+    index: MixedIndex
+
+    def check(self) -> None:
+        args = self.args
+        given = args.weights
+        if given is not None and not callable(given) and len(given) != len(args.readers):
+            raise ArgumentValueError(
+                f"`weights` has {len(given)} numbers for {len(args.readers)} readers."
+            )
+
+    def open(self, batch_size: int, seed: int) -> None:
+        self.check()
+        self._readers: list[Reader] = []
+        for number, part in enumerate(self.args.readers):
+            schema = registry.find(part["operator"])
+            assert schema is not None
+            place = ErrorLocation(
+                f"fn.{schema.name}", user_stack=(part["line"],) if part["line"] else ()
+            )
+            try:
+                reader: Any = schema.cls(part["arguments"])
+                reader.checkpointing = self.checkpointing
+                own = part["arguments"].get("seed")
+                own = int(sample_orders.key_of(seed, number)) >> 1 if own is None else own
+                reader.open(batch_size, own)
+            except Exception as error:
+                raise located(error, place) from error
+            self._readers.append(reader)
+        metas = [reader.meta() for reader in self._readers]
+        for name in ("num_shards", "shard_id"):
+            found = [getattr(reader.args, name, 0) for reader in self._readers]
+            if len(set(found)) > 1:
+                raise MisusedArgumentError(
+                    f"The readers of a mix read the same part: `{name}` is {found}."
+                )
+        if any(meta["pad_last_batch"] for meta in metas):
+            raise MisusedArgumentError(
+                "`pad_last_batch` has no meaning for a reader in a mix, where batches hold samples "
+                "of several. Leave it out."
+            )
+        self._shards, self._shard = metas[0]["number_of_shards"], metas[0]["shard_id"]
+        self.index = MixedIndex([reader.index for reader in self._readers], self._outputs())
+        self._sizes = [meta["epoch_size"] / self._shards for meta in metas]
+        self._epoch = self._position = 0
+        self._drawn = [0] * len(metas)
+        self._rest: dict[str, Any] | None = None
+        self._length = 0
+        self._length = int(self._counts(0).sum())
+
+    def _outputs(self) -> list[list[int]] | None:
+        """Of each reader the pieces and columns that are outputs, if these need no parser."""
+        outputs = [part["outputs"] for part in self.args.readers]
+        kinds = [
+            [k >= len(reader.index.specs) for k in own]
+            for own, reader in zip(outputs, self._readers, strict=True)
+        ]
+        alike = all(each == kinds[0] == sorted(each) for each in kinds)
+        return outputs if alike and not any(reader.parses for reader in self._readers) else None
+
+    @property
+    def parses(self) -> bool:
+        return self._outputs() is None
+
+    # -- types and parsers -------------------------------------------------------------------------
+
+    def output_specs(self) -> tuple[Spec, ...]:
+        return self.infer()
+
+    def infer(self, *data: Spec) -> tuple[Spec, ...]:
+        found: list[Spec] = []
+        self._contexts: list[Any] = []
+        for number, (part, reader) in enumerate(zip(self.args.readers, self._readers, strict=True)):
+            every = reader.output_specs()
+            own = [every[k] for k in part["outputs"]]
+            for k, (mine, first) in enumerate(zip(own, found or own, strict=True)):
+                if mine[:2] != first[:2]:
+                    raise DataTypeError(
+                        f"Readers of a mix have outputs of one kind: output {k} of reader "
+                        f"{number}, `fn.{reader.schema.name}`, is {_shown(mine)}, and that of "
+                        f"reader 0 is {_shown(first)}."
+                    )
+            found = found or own
+            self._contexts.append([storage_dtype(spec.dtype) for spec in every])
+        return (*found, Spec(DALIDataType.INT32, 0))
+
+    def cpu(self, c: SampleContext, *data: Any) -> tuple[Any, ...]:
+        number = int(data[0])
+        reader = self._readers[number]
+        index = reader.index
+        handed = len(index.specs) + len(index.details)
+        parsed = data[1 : 1 + handed]
+        if reader.parses:
+            parsed = reader.cpu(self._context(c, number, parsed), *parsed)
+            parsed = parsed if isinstance(parsed, (tuple, list)) else (parsed,)
+        every = (*parsed, *data[1 + handed :])
+        return (*[every[k] for k in self.args.readers[number]["outputs"]], data[0])
+
+    def _context(self, c: SampleContext, number: int, data: Sequence[Any]) -> SampleContext:
+        """The context for the parser of a reader: with its arguments and its plan, if any."""
+        reader, dtypes = self._readers[number], self._contexts[number]
+        plans: Any = None
+        if reader.plan is not None:
+            context = PlanContext(reader.args, {}, (c.index,), c.seed, c.iteration, [c.source])
+            planned = reader.plan(context, *[Samples([each]) for each in data])
+            if planned is not None:
+                shapes = [[tuple(each[0].tolist())] for each in planned.shapes]
+                plans = SimpleNamespace(rows=planned.rows(1), shapes=shapes, dtypes=dtypes)
+        return SampleContext(
+            c.node,
+            reader.args,
+            c.arena,
+            c.seed,
+            [None] * len(dtypes),
+            (c.index,),
+            [c.source],
+            plans,
+        )
+
+    # -- order -------------------------------------------------------------------------------------
+
+    def _weights_of(self, epoch: int) -> np.ndarray:
+        given = self.args.weights
+        if callable(given):
+            try:
+                given = _weights(given(epoch))
+            except (TypeError, ValueError) as error:
+                raise ArgumentValueError(f"`weights` for epoch {epoch}: {error}.") from error
+            if len(given) != len(self._readers):
+                raise ArgumentValueError(
+                    f"`weights` has {len(given)} numbers for epoch {epoch}, and there are "
+                    f"{len(self._readers)} readers."
+                )
+        weights = np.ones(len(self._readers)) if given is None else np.array(given)
+        found: np.ndarray = weights / weights.sum()
+        return found
+
+    def _counts(self, epoch: int) -> np.ndarray:
+        """Number of samples of each reader that this shard draws in an epoch."""
+        rest = self._rest
+        if rest is not None and rest["epoch"] == epoch:
+            return self._shares(rest["totals"])
+        weights = self._weights_of(epoch)
+        if self._length and callable(self.args.weights):
+            return _apportioned(self._length, weights)
+        # An epoch ends with the first reader, or the last.
+        limit = self._limiting(weights)
+        counts: np.ndarray
+        if self.args.stop == "first":
+            counts = np.floor(math.floor(self._sizes[limit]) * weights / weights[limit] + _SMALL)
+        else:
+            counts = np.ceil(math.ceil(self._sizes[limit]) * weights / weights[limit] - _SMALL)
+        return counts.astype(np.int64)
+
+    def _limiting(self, weights: np.ndarray) -> int:
+        drawn = np.flatnonzero(weights)
+        lasts = np.array(self._sizes)[drawn] / weights[drawn]
+        return int(drawn[lasts.argmin() if self.args.stop == "first" else lasts.argmax()])
+
+    def _shares(self, totals: Sequence[int]) -> np.ndarray:
+        """Part of this shard in so many samples of each reader, of the limiting one exactly."""
+        limit = self._limiting(self._weights_of(0))
+        order = [limit, *[k for k in range(len(totals)) if k != limit]]
+        sums = np.cumsum([0, *[totals[k] for k in order]])
+        upto = [s * sums // self._shards for s in (self._shard, self._shard + 1)]
+        found = np.zeros(len(totals), np.int64)
+        found[order] = np.diff(upto[1] - upto[0])
+        return found
+
+    def _turns(self, count: int) -> np.ndarray:
+        """The readers of the next samples of this epoch, up to its end."""
+        counts = self._counts(self._epoch)
+        length = int(counts.sum())
+        places = np.empty(min(count, length - self._position), np.int64)
+        key = sample_orders.key_of(self.args.mix_seed, self._epoch)
+        sample_orders.permute(self._position, max(length, 1), max(length, 1), key, places)
+        return np.searchsorted(np.cumsum(counts), places, "right")
+
+    def draw(self, count: int, *, refill: bool = False) -> list[int]:
+        found: list[int] = []
+        while len(found) < count:
+            turns = self._turns(count - len(found))
+            if not len(turns):
+                self._go_to(self._epoch + 1)
+                continue
+            entries = np.empty(len(turns), np.int64)
+            for number in np.unique(turns).tolist():
+                places = np.flatnonzero(turns == number)
+                drawn = self._readers[number].draw(len(places), refill=refill)
+                entries[places] = np.asarray(drawn) + self.index.entry(number, 0)
+                self._drawn[number] += len(places)
+            self._position += len(turns)
+            found += entries.tolist()
+        return found
+
+    def _go_to(self, epoch: int) -> None:
+        self._epoch, self._position = epoch, 0
+        self._drawn = [0] * len(self._readers)
+        if self._rest is not None and self._rest["epoch"] < epoch:
+            self._rest = None
+
+    def before(self, entry: int) -> int:
+        number, own = self.index.part_of(entry)
+        return self.index.entry(number, self._readers[number].before(own))
+
+    def meta(self) -> dict[str, int]:
+        size = _ENDLESS if self.args.stop == "never" else self._length * self._shards
+        return {
+            "epoch_size": size,
+            "epoch_size_padded": size,
+            "number_of_shards": self._shards,
+            "shard_id": self._shard,
+            "pad_last_batch": 0,
+            "stick_to_shard": 1,
+        }
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def identity(self) -> dict[str, Any]:
+        """Everything but the weights, which may change."""
+        found: dict[str, Any] = {"num_shards": self._shards, "mix_seed": self.args.mix_seed}
+        for number, reader in enumerate(self._readers):
+            own = {k: v for k, v in reader.identity().items() if k != "num_shards"}
+            found[f"reader {number}"] = {"operator": reader.schema.name, **own}
+        return found
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "epoch": self._epoch,
+            "position": self._position,
+            "drawn": list(self._drawn),
+            "counts": self._counts(self._epoch).tolist(),
+            "rest": self._rest,
+            "readers": [reader.state() for reader in self._readers],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._at(state)
+        for reader, own in zip(self._readers, state["readers"], strict=True):
+            reader.restore(own)
+
+    def follow(self, state: Mapping[str, Any]) -> None:
+        self._at(state)
+        for reader, own in zip(self._readers, state["readers"], strict=True):
+            reader.follow(own)
+
+    def _at(self, state: Mapping[str, Any]) -> None:
+        self._rest = state["rest"]
+        self._epoch, self._position = state["epoch"], state["position"]
+        self._drawn = list(state["drawn"])
+        if self._position > self._counts(self._epoch).sum():  # of other weights
+            self._go_to(self._epoch + 1)
+
+    def why_fixed(self) -> str:
+        return next(filter(None, [reader.why_fixed() for reader in self._readers]), "")
+
+    def deal(self, origin: Mapping[str, Any]) -> None:
+        state = origin["state"]
+        for reader, own in zip(self._readers, state["readers"], strict=True):
+            reader.deal({**origin, "state": own})
+        left = np.array(state["counts"]) - state["drawn"]
+        totals = left * origin["shards"]
+        if state["rest"] is not None and state["rest"]["epoch"] == state["epoch"]:
+            totals = np.array(state["rest"]["totals"]) - np.array(state["drawn"]) * origin["shards"]
+        totals = np.maximum(totals, 0)
+        self._go_to(state["epoch"])
+        self._rest = {"epoch": state["epoch"], "totals": totals.tolist()}
+        if not state["position"]:
+            self._rest = None
+        elif not totals.sum():
+            self._go_to(state["epoch"] + 1)
+
+    def rest_size(self) -> int | None:
+        rest = self._rest
+        at_rest = rest is not None and rest["epoch"] == self._epoch
+        return sum(rest["totals"]) if rest is not None and at_rest else None
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    def next_epoch(self, at_least: int = 0) -> int:
+        self._go_to(max(self._epoch + (self._position > 0), at_least))
+        return self._shard
+
+
+def _apportioned(total: int, weights: np.ndarray) -> np.ndarray:
+    """Whole numbers in proportion to weights, which add up to `total`."""
+    exact = total * weights
+    counts: np.ndarray = np.floor(exact).astype(np.int64)
+    most = np.argsort(counts - exact, kind="stable")[: total - int(counts.sum())]
+    counts[most] += 1
+    return counts
+
+
+def _shown(spec: Spec) -> str:
+    return f"{spec.dtype.name} of {spec.ndim} dimensions"

@@ -1,0 +1,177 @@
+"""The index of several readers at once: their entries one reader after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headrace.kernels.cpu import reading_threads
+from headrace.operators.readers.index import Column, ComputedColumn, Index
+from headrace.operators.readers.storage import Allocate
+from headrace.operators.support.schema import Spec
+from headrace.types import DALIDataType
+
+_NOTHING = np.empty(0, np.uint8)
+_NUMBER, _PIECE = Spec(DALIDataType.INT32, 0), Spec(DALIDataType.UINT8, 1)
+
+
+class MixedIndex(Index):
+    """Entries of several indices, one index after the other.
+
+    Parameters
+    ----------
+    indices
+        The indices.
+    outputs
+        Where readers have no parser: of each, the pieces that are outputs, and the columns after
+        them; the last column is then the number of the index. Without it, an entry is made of that
+        number, and of all its index has of it: pieces, details and columns.
+    """
+
+    def __init__(
+        self, indices: Sequence[Index], outputs: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        self.parts = list(indices)
+        self._ends = np.cumsum([len(index) for index in indices])
+        self._starts = self._ends - [len(index) for index in indices]
+        self._outputs: list[list[int]] | None = None
+        specs, columns = [], []
+        if outputs is None:
+            specs = [_NUMBER] + [_PIECE] * max(_width(index) for index in indices)
+        else:
+            counts = [len(index.specs) for index in indices]
+            self._outputs = [[k for k in o if k < c] for o, c in zip(outputs, counts, strict=True)]
+            specs = [self.parts[0].specs[k] for k in self._outputs[0]]
+            pieces = len(specs)
+            known = list(zip(indices, outputs, counts, strict=True))
+            for k in range(pieces, len(outputs[0])):
+                own = [index.columns[o[k] - count] for index, o, count in known]
+                columns.append(_MixedColumn(own, self._ends))
+            numbers = [_Number(k, len(index)) for k, index in enumerate(indices)]
+            columns.append(_MixedColumn(numbers, self._ends))
+        self._width = len(specs)
+        super().__init__(int(self._ends[-1]), specs, columns=columns)
+        self._numbers = np.arange(len(indices), dtype=np.int32)
+        self._bytes = [0] * len(indices)
+        self.lends = any(index.lends for index in indices)
+        self.reads_apart = any(index.reads_apart for index in indices)
+
+    def part_of(self, entry: int) -> tuple[int, int]:
+        """The number of the index that has an entry, and its number there."""
+        part = int(np.searchsorted(self._ends, entry, "right"))
+        return part, entry - int(self._starts[part])
+
+    def entry(self, part: int, own: int) -> int:
+        """The number here of an entry of an index."""
+        return int(self._starts[part]) + own
+
+    def source(self, entry: int) -> str:
+        """The file or key that an entry comes from."""
+        part, own = self.part_of(entry)
+        return self.parts[part].source(own)
+
+    def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
+        """All there is of several entries, one index after the other."""
+        width = self._width
+        rows: list[Any] = [None] * (len(entries) * width)
+        parts = np.searchsorted(self._ends, entries, "right")
+        for part in np.unique(parts).tolist():
+            places = np.flatnonzero(parts == part)
+            own, index = entries[places] - self._starts[part], self.parts[part]
+            pieces, count = self._pieces(part, own, empty), len(index.specs)
+            if self._outputs is not None:
+                for k, output in enumerate(self._outputs[part]):
+                    kept = pieces[output::count]
+                    for place, row in zip(places.tolist(), kept, strict=True):
+                        if row is not None and (row.size or index.allows_empty):
+                            rows[place * width + k] = row
+                continue
+            values = [column[own] for column in (*index.details, *index.columns)]
+            for k, place in enumerate(places.tolist()):
+                found = pieces[k * count : (k + 1) * count]
+                if all(p is not None and (p.size or index.allows_empty) for p in found):
+                    row = [self._numbers[part, ...], *found, *[_row(v, k) for v in values]]
+                    row += [_NOTHING] * (width - len(row))
+                    rows[place * width : (place + 1) * width] = row
+        return rows
+
+    def _pieces(self, part: int, own: np.ndarray, empty: Allocate) -> Sequence[Any]:
+        index = self.parts[part]
+        if index.local is None:
+            return index.fetch_together(own, empty)
+        numbers = index.numbers(own)
+        guess = index.known_bytes(numbers)
+        if guess < 0:
+            guess = self._bytes[part] * len(own)
+        files = reading_threads.BeingRead(None, index.local, numbers, empty, guess).wait()
+        self._bytes[part] = files.size_bytes // max(len(own), 1) * 9 // 8 + 64
+        return files.rows()
+
+    def fetch(self, entry: int) -> tuple[Any, ...]:
+        """All there is of one entry."""
+        part, own = self.part_of(entry)
+        index = self.parts[part]
+        if self._outputs is not None:
+            pieces = index.fetch(own)
+            return tuple([pieces[k] for k in self._outputs[part]])
+        columns = (*index.details, *index.columns)
+        values = [_row(column[np.array([own])], 0) for column in columns]
+        found = [self._numbers[part, ...], *index.fetch(own), *values]
+        return (*found, *[_NOTHING] * (self._width - len(found)))
+
+
+class _Number(ComputedColumn):
+    """The number of an index, for each of its entries."""
+
+    dtype, ndim, layout = np.dtype(np.int32), 1, ""
+
+    def __init__(self, number: int, size: int) -> None:
+        self._number, self._size = number, size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, entries: np.ndarray) -> Any:
+        return np.full(len(entries), self._number, np.int32)
+
+
+class _MixedColumn(ComputedColumn):
+    """Columns of several indices, one after the other."""
+
+    def __init__(self, columns: Sequence[Column], ends: np.ndarray) -> None:
+        self._columns, self._ends = columns, ends
+        self._starts = ends - [len(column) for column in columns]
+        self.dtype, self.ndim = columns[0].dtype, columns[0].ndim
+        layouts = {getattr(column, "layout", "") for column in columns}
+        self.layout = layouts.pop() if len(layouts) == 1 else ""
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __getitem__(self, entries: np.ndarray) -> Any:
+        parts = np.searchsorted(self._ends, entries, "right")
+        places = [np.flatnonzero(parts == part) for part in range(len(self._columns))]
+        found = [
+            (own, column[entries[own] - start])
+            for own, column, start in zip(places, self._columns, self._starts, strict=True)
+            if len(own)
+        ]
+        shapes: set[Any] = {v.shape[1:] if isinstance(v, np.ndarray) else None for _, v in found}
+        dense = len(shapes) == 1 and None not in shapes
+        rows: Any = np.empty((len(entries), *shapes.pop()), self.dtype) if dense else {}
+        for own, values in found:
+            if dense:
+                rows[own] = values
+            else:
+                rows.update({place: _row(values, k) for k, place in enumerate(own.tolist())})
+        return rows if dense else [rows[k] for k in range(len(entries))]
+
+
+def _width(index: Index) -> int:
+    return len(index.specs) + len(index.details) + len(index.columns)
+
+
+def _row(values: Any, number: int) -> Any:
+    return values[number, ...] if isinstance(values, np.ndarray) else values[number]
