@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.tensors.addresses import addresses_of
 from headrace.tensors.rows import Rows
 
 
 class StridedRows(Rows):
-    """Views of samples that lie in one piece of memory.
+    """Views of samples.
 
     Attributes
     ----------
@@ -19,11 +20,15 @@ class StridedRows(Rows):
     __slots__ = ("_memory", "_starts", "strides")
 
     def __init__(
-        self, memory: np.ndarray, starts: np.ndarray, shapes: np.ndarray, strides: np.ndarray
+        self,
+        memory: np.ndarray | list[np.ndarray],
+        starts: np.ndarray,
+        shapes: np.ndarray,
+        strides: np.ndarray,
     ) -> None:
         super().__init__()
         self._memory = memory
-        """All of it, flat."""
+        """All of it, flat; or a contiguous array for each sample."""
         self._starts = starts
         """Byte of it that each sample begins with, int64 ``(samples,)``."""
         self._shapes = shapes
@@ -31,18 +36,24 @@ class StridedRows(Rows):
 
     @classmethod
     def of(cls, rows: Rows) -> StridedRows | None:
-        """`rows` as views, where they lie in one piece of memory."""
+        """`rows` as views; `None` where some have gaps already."""
         if isinstance(rows, cls):
             return rows
-        if rows.flat is None or rows.begins is None:
-            return None
-        shapes, itemsize = rows.shapes, rows.flat.itemsize
+        memory: np.ndarray | list[np.ndarray]
+        if rows.flat is not None and rows.begins is not None:
+            memory, starts = rows.flat, rows.begins * rows.flat.itemsize
+        else:
+            memory = rows.rows
+            if not all(row.flags.c_contiguous for row in memory):
+                return None
+            starts = np.zeros(len(memory), np.int64)
+        shapes = rows.shapes
         strides = np.empty_like(shapes)
-        size: int | np.ndarray = itemsize
+        size: int | np.ndarray = rows.dtype.itemsize
         for axis in range(shapes.shape[1] - 1, -1, -1):
             strides[:, axis] = size
             size = size * shapes[:, axis]
-        return cls(rows.flat, rows.begins * itemsize, shapes, strides)
+        return cls(memory, starts, shapes, strides)
 
     def windows(self, anchors: np.ndarray, shapes: np.ndarray) -> StridedRows:
         """Windows that lie within the samples, int64 ``(samples, ndim)`` both."""
@@ -60,20 +71,25 @@ class StridedRows(Rows):
     @property
     def dtype(self) -> np.dtype:
         """Type of the elements."""
-        return self._memory.dtype
+        memory = self._memory
+        return memory.dtype if isinstance(memory, np.ndarray) else memory[0].dtype
 
     @property
     def origins(self) -> np.ndarray:
         """Addresses of the first elements, uint64 ``(samples,)``."""
-        start: int = self._memory.__array_interface__["data"][0]
-        return (self._starts + start).astype(np.uint64)
+        memory = self._memory
+        if isinstance(memory, np.ndarray):
+            start: int = memory.__array_interface__["data"][0]
+            return (self._starts + start).astype(np.uint64)
+        return addresses_of(memory) + self._starts.astype(np.uint64)
 
     def _made(self) -> list[np.ndarray]:
         # A window without elements may begin where the memory ends.
         starts = np.where(self.shapes.all(axis=1), self._starts, 0).tolist()
-        columns = self.shapes.tolist(), starts, self.strides.tolist()
-        memory = self._memory
+        memory, dtype = self._memory, self.dtype
+        owners = [memory] * len(starts) if isinstance(memory, np.ndarray) else memory
+        columns = self.shapes.tolist(), owners, starts, self.strides.tolist()
         return [
-            np.ndarray(shape, memory.dtype, memory, start, strides)
-            for shape, start, strides in zip(*columns, strict=True)
+            np.ndarray(shape, dtype, owner, start, strides)
+            for shape, owner, start, strides in zip(*columns, strict=True)
         ]

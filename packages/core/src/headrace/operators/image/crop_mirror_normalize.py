@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +60,8 @@ from headrace.tensors.rows import Rows
 from headrace.tensors.strided_rows import StridedRows
 from headrace.types import DALIDataType, to_numpy_type
 
+_LIGHT_ELEMENTS = 12 << 10
+"""Elements of an image below which the interpreter's way to it is more than its pixels."""
 _IN_TYPES = data_types("UINT8 INT16 UINT16 INT32 FLOAT FLOAT16")
 _OUT_TYPES = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
 
@@ -222,17 +225,9 @@ class CropMirrorNormalize(SampleOperator):
             views = StridedRows.of(data)
             if not is_plain or views is None or not self._kernels.takes(views.dtype, self._dtype):
                 return None
-            views = views.windows(np.asarray(anchors, np.int64), shapes)
-            mirrored = c.flags("mirror")
-            if mirrored.any():
-                views = views.mirrored(1, mirrored)
             out = c.out()
-            means, factors, _ = self._normalization.coefficients(first, channels)
-            self._kernels.normalize_rows(
-                *(views.origins, views.strides, views.shapes, views.dtype, means, factors),
-                *(out.addresses, self._dtype),
-                planar=not self._pixels_out,
-            )
+            views = views.windows(np.asarray(anchors, np.int64), shapes)
+            self._normalize_views(c, views, out.addresses, first)
             return out
         out = c.out()
         left: Iterable[int] = range(len(data))
@@ -247,9 +242,58 @@ class CropMirrorNormalize(SampleOperator):
                 normalization=(means, factors),
                 planar=not self._pixels_out,
             )
+            known = self._kernels.takes(data[0].dtype, self._dtype)
+            if known and len(left) == len(data) and self._are_light(out):
+                self._write_light(c, data, out)
+                return out
         for k in left:
             c.attempt(k, self._write, data[k], out[k])
         return out
+
+    def _are_light(self, out: Rows) -> bool:
+        """Return True if images have so few pixels that all of a group may be decoded first."""
+        return len(out) > 1 and int(out.sizes.max()) <= _LIGHT_ELEMENTS
+
+    def _write_light(self, c: ChunkContext, data: list[Any], out: Rows) -> None:
+        """Decode the windows of all images, and normalise them in one call."""
+        anchors, shapes, _, numbers = c.table
+
+        def window(_: SampleContext, k: int) -> Any:
+            (y, x, _), (height, width, _) = anchors[k], shapes[k]
+            image = data[k]
+            if isinstance(image, np.ndarray):
+                return image[y : y + height, x : x + width]
+            return image.region(y, x, y + height, x + width)
+
+        found = [c.attempt(k, window, k) for k in range(len(data))]
+        good = [k for k, pixels in enumerate(found) if pixels is not None]
+        if not good:
+            return
+        views = StridedRows.of(Rows([np.ascontiguousarray(found[k]) for k in good]))
+        assert views is not None
+        self._normalize_views(c, views, out.addresses[good], numbers[0], good)
+
+    def _normalize_views(
+        self,
+        c: ChunkContext,
+        views: StridedRows,
+        targets: np.ndarray,
+        numbers: Any,
+        places: Sequence[int] | None = None,
+    ) -> None:
+        """Mirror and normalise images to contiguous memory at these addresses."""
+        mirrored = c.flags("mirror")
+        if places is not None:
+            mirrored = mirrored[places]
+        if mirrored.any():
+            views = views.mirrored(1, mirrored)
+        channels = int(views.shapes[0, -1])
+        means, factors, _ = self._normalization.coefficients(numbers, channels)
+        self._kernels.normalize_rows(
+            *(views.origins, views.strides, views.shapes, views.dtype, means, factors),
+            *(targets, self._dtype),
+            planar=not self._pixels_out,
+        )
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> DeviceBatch:
         planned = plan_batch(self, c, data)

@@ -8,8 +8,6 @@ whole image.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -104,7 +102,7 @@ def _in_color(image: np.ndarray, color: str) -> np.ndarray | None:
 def _imdecode(data: np.ndarray, flags: int) -> np.ndarray | None:
     """Decode `data` by OpenCV, always HWC."""
     cv = cv2()
-    with _silence():
+    with _silence:
         try:
             image = cv.imdecode(data, flags)
         except cv.error:
@@ -115,25 +113,26 @@ def _imdecode(data: np.ndarray, flags: int) -> np.ndarray | None:
     return found
 
 
-class _Silencers:
-    lock = threading.Lock()
-    count = 0
-    level = 0
+class _Silence:
+    """Keeps OpenCV from printing about damaged files: we raise errors with what is known."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._level = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._count == 0:
+                logging = cv2().utils.logging
+                self._level = logging.setLogLevel(logging.LOG_LEVEL_SILENT)
+            self._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._count -= 1
+            if self._count == 0:
+                cv2().utils.logging.setLogLevel(self._level)
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Keep OpenCV from printing about damaged files: we raise errors with what is known."""
-    logging = cv2().utils.logging
-    with _Silencers.lock:
-        if _Silencers.count == 0:
-            _Silencers.level = logging.getLogLevel()
-            logging.setLogLevel(logging.LOG_LEVEL_SILENT)
-        _Silencers.count += 1
-    try:
-        yield
-    finally:
-        with _Silencers.lock:
-            _Silencers.count -= 1
-            if _Silencers.count == 0:
-                logging.setLogLevel(_Silencers.level)
+_silence = _Silence()
