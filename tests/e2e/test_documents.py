@@ -142,6 +142,12 @@ def test_caching(run_page, monkeypatch, tmp_path):
         assert wanted[0].shape() == [(224, 224, 3)] * 8
 
 
+def test_remote(run_page):
+    names = run_page("remote.md")
+    assert names["images"].shape() == [(224, 224, 3)] * 8
+    names["store"].rm("/photos", recursive=True)
+
+
 def test_memory(run_page):
     names = run_page("memory.md")
     assert names["sizes"][0] > 80_000

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from headrace import Pipeline, fn
 from headrace.cli import doctor
 from headrace.cli.app import app
+from headrace.operators.readers.file_cache import file_cache
 from tests.support.scripts import imports_forgotten
 
 SCRIPT = """
@@ -270,3 +271,9 @@ def test_cache(run, tmp_path, monkeypatch):
     assert "Nothing" in run("cache", "info")
     assert "no directory" in run("cache", "info", "nowhere", code=2)
     pipe.run()
+    monkeypatch.setenv("HEADRACE_FILE_CACHE", str(tmp_path / "remote"))
+    (tmp_path / "remote").mkdir()
+    file_cache().put(("memory://a", 0, -1), (1, 2, 3), b"abc")
+    assert "remote 1 files 0.0" in run("cache", "info")
+    run("cache", "clear")
+    assert "remote 0 files 0.0" in run("cache", "info")

@@ -143,7 +143,26 @@ DEVICE_GROWTH = NumberSwitch(
 )
 HOST_SHRINK = NumberSwitch("DALI_HOST_BUFFER_SHRINK_THRESHOLD", 0.5, 0, 1)
 
-NUMBER_SWITCHES = (HOST_GROWTH, DEVICE_GROWTH, HOST_SHRINK)
+
+FILE_CACHE_BYTES = NumberSwitch("HEADRACE_FILE_CACHE_BYTES", 0, 0, 2**60)
+FILE_CACHE_CHECK_SECONDS = NumberSwitch("HEADRACE_FILE_CACHE_CHECK_SECONDS", 0, 0, 1e12)
+REMOTE_RETRIES = NumberSwitch("HEADRACE_REMOTE_RETRIES", 4, 0, 100)
+
+NUMBER_SWITCHES = (
+    HOST_GROWTH,
+    DEVICE_GROWTH,
+    HOST_SHRINK,
+    FILE_CACHE_BYTES,
+    FILE_CACHE_CHECK_SECONDS,
+    REMOTE_RETRIES,
+)
+
+
+def file_cache_folder() -> Path | None:
+    """Return the folder for copies of remote files, ``$HEADRACE_FILE_CACHE``; `None` if unset."""
+    given = os.environ.get("HEADRACE_FILE_CACHE", "").strip()
+    return Path(given) if given else None
+
 
 WITHOUT_EFFECT = (
     "DALI_MALLOC_POOL_THRESHOLD",

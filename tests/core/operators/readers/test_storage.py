@@ -11,6 +11,7 @@ import pytest
 
 from headrace.errors import ArgumentValueError, BadSampleError, MissingDependencyError
 from headrace.operators.readers import storage
+from headrace.operators.readers.index import FileIndex
 from headrace.operators.readers.listing import list_classes
 from headrace.operators.readers.storage import is_remote, join, read_file
 
@@ -174,7 +175,9 @@ def test_several_addresses_are_asked_for_at_once(system, monkeypatch):
         ("memory://data/b", 1, 3),
         ("memory://data/b", 1, 30),
     ]
-    rows = storage.read_addresses(places, np.empty)
+    paths, offsets, sizes = zip(*places, strict=True)
+    index = FileIndex(paths, files=range(5), offsets=offsets, sizes=sizes)
+    rows = index.fetch_together(np.arange(5), np.empty)
     assert [row if row is None else row.tobytes() for row in rows] == [
         b"abcdef", None, None, b"234", None,
     ]  # fmt: skip

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headrace.cli.finding import CommandError
+from headrace.config import file_cache_folder
 from headrace.operators.cache.store import kept, ram_folder
+from headrace.operators.readers.file_cache import kept_files, remove_files
 
 
 class KeptCache(NamedTuple):
@@ -26,13 +28,21 @@ def found(folders: Sequence[Path] | None) -> list[KeptCache]:
         if not folder.is_dir():
             raise CommandError(f"there is no directory {str(folder)!r}.")
     stores = [store for folder in folders or (ram_folder(),) for store in kept(folder)]
-    return [KeptCache(s.folder, s.samples, "samples", s.size_bytes) for s in stores]
+    caches = [KeptCache(s.folder, s.samples, "samples", s.size_bytes) for s in stores]
+    files = None if folders else file_cache_folder()
+    if files is not None:
+        kept_there = kept_files(files)
+        caches.append(KeptCache(files, kept_there.number, "files", kept_there.size_bytes))
+    return caches
 
 
 def clear(folders: Sequence[Path] | None) -> int:
     """Remove caches; return how many bytes they took."""
     size = 0
     for cache in found(folders):
-        shutil.rmtree(cache.folder, ignore_errors=True)
+        if cache.unit == "files":
+            remove_files(cache.folder)
+        else:
+            shutil.rmtree(cache.folder, ignore_errors=True)
         size += cache.size_bytes
     return size

@@ -12,7 +12,8 @@ import numpy as np
 
 from headrace.errors import ArgumentValueError
 from headrace.operators.cache.store import MOST_DIMENSIONS, Stamp, Store
-from headrace.operators.readers.storage import is_remote, remote_stamps
+from headrace.operators.readers.remote import remote_stamps
+from headrace.operators.readers.storage import is_remote
 from headrace.operators.support.schema import Spec
 from headrace.types import DALIDataType
 

@@ -280,7 +280,7 @@ class Reader(Operator):
         given = self._sampler
         epochs = None if given is None else orders_of(given, self.index)
         listed = None
-        if self.index.reads_apart:  # few groups of entries are to be needed at a time
+        if self.index.orders_groups:  # few groups of entries are to be needed at a time
             if self._shuffles_all:
                 sampler = Shuffled(args.initial_fill, seed=args.shuffle_after_epoch_seed or 0)
                 epochs = sampler.orders(self.index)
@@ -315,7 +315,8 @@ class Reader(Operator):
         """
         drawn = self._order.draw(count, refill=refill)
         if self.index.cached is None:  # else hardly any may be read
-            self.index.expect(drawn)
+            ahead = self.index.looks_ahead
+            self.index.expect(drawn + self._order.coming(ahead) if ahead else drawn)
         return drawn
 
     def before(self, entry: int) -> int:

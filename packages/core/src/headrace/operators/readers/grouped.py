@@ -45,6 +45,7 @@ class GroupedIndex(Index):
 
     lends = True
     reads_apart = True
+    orders_groups = True
 
     def __init__(
         self, sizes: Sequence[int], specs: Sequence[Spec], cache_bytes: int = CACHE_BYTES

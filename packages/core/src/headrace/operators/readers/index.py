@@ -14,12 +14,13 @@ import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError
 from headrace.kernels.cpu import reading_threads
+from headrace.operators.readers.remote import ReadAhead
 from headrace.operators.readers.storage import (
     Allocate,
     complete,
+    in_memory,
     is_remote,
     join,
-    read_addresses,
     read_file,
 )
 from headrace.operators.support.schema import Spec
@@ -124,6 +125,10 @@ class Index:
     """True if pieces may be views of memory that others use, too, and that nobody may write to."""
     cached: Lookups | None = None
     """The caches of what is made of the entries, if any."""
+    looks_ahead = 0
+    """Number of entries after those that are drawn that `expect` is told."""
+    orders_groups = False
+    """True if orders are to need few groups of entries at a time."""
     local: FileExtents | None = None
     """The extents, if all are in local files that can be read without the interpreter."""
     labels: np.ndarray | None = None
@@ -274,7 +279,28 @@ class FileIndex(Index):
         self.largest_bytes = largest_bytes
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "local"}
+        own = ("local", "_ahead")
+        return {name: value for name, value in vars(self).items() if name not in own}
+
+    @cached_property
+    def reads_apart(self) -> bool:  # type: ignore[override]
+        """True if entries are remote: they are read ahead in this process."""
+        some = (self.root, self.paths[0], self.paths[-1]) if len(self.paths) else ()
+        return any(map(is_remote, some))  # of mixed ones, some are read when they are wanted
+
+    @cached_property
+    def _ahead(self) -> ReadAhead:
+        return ReadAhead(self._extent)
+
+    @property
+    def looks_ahead(self) -> int:  # type: ignore[override]
+        """Number of entries after those that are drawn that `expect` is told."""
+        return self._ahead.window // max(len(self.specs), 1) if self.reads_apart else 0
+
+    def expect(self, entries: Sequence[int]) -> None:
+        """Begin to read remote entries."""
+        if self.reads_apart:
+            self._ahead.expect(self.numbers(np.array(entries, np.int64)).tolist())
 
     def _place(self, number: int) -> tuple[int, int, int]:
         """File, offset and size of a piece."""
@@ -327,7 +353,15 @@ class FileIndex(Index):
 
     def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
         """The pieces of several entries where not all are in local files."""
-        return read_addresses([self._extent(n) for n in self.numbers(entries).tolist()], empty)
+        numbers = self.numbers(entries).tolist()
+        remote = [n for n in numbers if is_remote(self._extent(n)[0])]
+        sizes = [self._extent(n)[2] for n in remote]
+        found = {
+            n: content
+            for n, content, size in zip(remote, self._ahead.take(remote), sizes, strict=True)
+            if isinstance(content, bytes) and size in (len(content), -1)
+        }
+        return in_memory([found.get(n) for n in numbers], empty)
 
     def fetch(self, entry: int) -> tuple[Any, ...]:
         """The pieces of one entry; the path in place of a piece that is too large."""

@@ -186,6 +186,10 @@ class ReadingOrder:
             drawn += part
         return drawn
 
+    def coming(self, count: int) -> list[int]:
+        """Up to `count` entries of this epoch that will be drawn next."""
+        return self._opened().take(self._position, count)
+
     def _draw_padded(self, count: int, refill: bool) -> list[int]:
         entries = self._opened()
         if not refill:
