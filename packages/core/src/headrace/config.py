@@ -88,6 +88,13 @@ COMPILATION_NOTICE = Switch(
     "Whether a line is logged when kernels are being compiled and that takes longer than a second.",
 )
 
+PROGRESS = Switch(
+    "HEADRACE_PROGRESS",
+    "1",
+    ("0", "1"),
+    "Whether a line on the terminal says how far work is that takes longer than two seconds.",
+)
+
 FULL_TRACEBACK = Switch(
     "HEADRACE_FULL_TRACEBACK",
     "0",
@@ -111,7 +118,7 @@ GPU = Switch(
     "`never` runs programs that were written for a GPU on the CPU.",
 )
 
-SWITCHES = (DECODER, COMPILATION_NOTICE, FULL_TRACEBACK, GPU, WORKERS)
+SWITCHES = (DECODER, COMPILATION_NOTICE, PROGRESS, FULL_TRACEBACK, GPU, WORKERS)
 
 
 AFFINITY_MASKS = ("HEADRACE_AFFINITY_MASK", "DALI_AFFINITY_MASK")

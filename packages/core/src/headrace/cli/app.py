@@ -12,13 +12,13 @@ from typing import Annotated, Any, TextIO
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from headrace._version import __version__
 from headrace.cli import caches, running
 from headrace.cli.finding import CommandError, find, values
 from headrace.errors import HeadraceError
+from headrace.progress import Progress
 
 app = typer.Typer(
     name="headrace",
@@ -210,16 +210,8 @@ def bench(
     for pipe, name in zip(pipes, names, strict=True):
         first = running.warm(pipe)
         _out.print(f"{name}: the first batch took {first:.2f} s")
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=_err,
-        transient=True,
-    ) as progress:
-        task = progress.add_task("batches", total=batches * rounds * len(pipes))
-        rates = running.measure(pipes, batches, rounds, lambda: progress.advance(task))
+    with Progress("measuring", batches * rounds * len(pipes), "batches") as progress:
+        rates = running.measure(pipes, batches, rounds, progress.step)
     table = Table("setting", "samples/s", "lowest", "highest")
     for name, own in zip(names, rates, strict=True):
         table.add_row(
@@ -281,7 +273,8 @@ def profile(
         pipe = found.make(**_settings(set_, threads, workers))
         if pipe._engine is not None:
             raise CommandError(f"`{spec}` has been built by the script, before it was recorded.")
-        running.run(pipe, batches)
+        with Progress("recording", batches, "batches") as progress:
+            running.run(pipe, batches, progress.step)
     for figures in record.figures():
         _out.print(
             f"{figures.samples_per_second:,.0f} samples/s; the consumer waited for "
@@ -311,7 +304,8 @@ def warm(
     before = compiling.seconds
     pipe = found.make(**(settings if callable(found.value) else {}))
     first = running.warm(pipe)
-    running.run(pipe, batches)
+    with Progress("warming up", batches, "batches") as progress:
+        running.run(pipe, batches, progress.step)
     seconds = compiling.seconds - before
     if seconds:
         _out.print(

@@ -14,6 +14,7 @@ import numpy as np
 from headrace.errors import ArgumentValueError, HeadraceError
 from headrace.kernels.cpu.tf_example import HEAD_BYTES, TAIL_BYTES, check_length
 from headrace.operators.readers.tar_shards import samples_of
+from headrace.progress import counted
 
 _PART = struct.Struct("<II")
 _MAGIC = 0xCED7230A
@@ -106,7 +107,8 @@ def _arguments(
 
 def _write(args: argparse.Namespace, lines: Iterator[str]) -> None:
     try:
-        text = "".join(f"{line}\n" for line in lines)
+        counting = counted(lines, f"indexing {args.data}", "records")
+        text = "".join(f"{line}\n" for line in counting)
         Path(args.index).write_text(text, encoding="utf-8")
     except (OSError, HeadraceError) as error:
         sys.stderr.write(f"{args.data} cannot be indexed: {error}\n")

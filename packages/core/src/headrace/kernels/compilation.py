@@ -198,7 +198,7 @@ class _Listener(event.Listener):  # type: ignore[misc]
 
     def on_start(self, started: event.Event) -> None:
         if isinstance(getattr(started.data["dispatcher"], "_cache", None), KernelCache):
-            compiling.__enter__()
+            compiling.begin(started.data["dispatcher"].py_func.__name__.strip("_"))
 
     def on_end(self, ended: event.Event) -> None:
         if isinstance(getattr(ended.data["dispatcher"], "_cache", None), KernelCache):

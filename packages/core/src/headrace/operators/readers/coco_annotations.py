@@ -13,6 +13,7 @@ import numpy as np
 from headrace.errors import ArgumentValueError, BadSampleError
 from headrace.operators.readers.index import RaggedColumn
 from headrace.operators.readers.storage import read_file
+from headrace.progress import Progress
 
 
 class CocoImage(NamedTuple):
@@ -70,17 +71,19 @@ def whole(value: Any, name: str, image: CocoImage, each: Mapping[str, Any] | Non
 
 def read_annotations(path: str) -> tuple[list[CocoImage], dict[Any, int]]:
     """Images in the order of their ids, and for each category its number, from 1."""
-    with refusing(path):
+    with refusing(path), Progress(f"reading {path}", unit="images and objects") as progress:
         found = json.loads(bytes(read_file(path, np.empty)))
         objects: dict[Any, list[Mapping[str, Any]]] = {}
         images = []
         for each in found["images"]:
+            progress.step()
             name = each["file_name"]
             if not isinstance(name, str):
                 raise ValueError(f"the `file_name` of an image is {name!r}")
             own = objects.setdefault(each["id"], [])
             images.append(CocoImage(each["id"], name, each.get("width"), each.get("height"), own))
         for each in found.get("annotations", ()):
+            progress.step()
             if "image_id" not in each:
                 raise ValueError(
                     f"there is no `image_id` of the annotation with the id {each.get('id')!r}"

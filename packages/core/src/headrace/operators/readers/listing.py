@@ -19,6 +19,7 @@ from headrace.kernels.cpu.packed_names import PackedNames
 from headrace.operators.readers.storage import file_size, file_system, is_remote, join, read_file
 from headrace.operators.support.argument_types import PathArg, PathListArg, StringArg
 from headrace.operators.support.schema import Arg
+from headrace.progress import counted
 
 IMAGE_AND_AUDIO_PATTERNS = (
     "*.jpg",
@@ -88,7 +89,7 @@ def list_classes(
         counts: list[int] = []
 
         def found() -> Iterator[list[str]]:
-            for name in classes:
+            for name in counted(classes, f"listing {root}", "directories", len(classes)):
                 files = filter(wanted, scan(join(root, name), directories=False))
                 part = [f"{name}/{file}" for file in sorted(files, key=os.fsencode)]
                 counts.append(len(part))
@@ -217,7 +218,7 @@ def list_files(root: str, pattern: str) -> list[str]:
         folders = [".", *sorted(scan(root, directories=True), key=os.fsencode)]
         names = [
             f"{folder}/{name}"
-            for folder in folders
+            for folder in counted(folders, f"listing {root}", "folders", len(folders))
             for name in sorted(
                 scan(join(root, folder) if folder != "." else root, directories=False),
                 key=os.fsencode,

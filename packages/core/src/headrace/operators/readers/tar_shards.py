@@ -15,6 +15,7 @@ from headrace.kernels.cpu import tar_headers
 from headrace.kernels.cpu.packed_names import PackedNames
 from headrace.operators.readers.listing import read_lines
 from headrace.operators.readers.storage import file_system, is_remote
+from headrace.progress import counted
 
 _BLOCK_BYTES = 512
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -116,7 +117,7 @@ def samples_of(path: str) -> Iterator[list[Component]]:
             start = file.read(6)
             file.seek(0)
             with tarfile.open(fileobj=file, mode="r:", tarinfo=_Header) as archive:
-                yield from _grouped(archive)
+                yield from counted(_grouped(archive), f"indexing {path}", "samples")
         except (OSError, tarfile.TarError, ValueError, RecursionError) as error:
             if isinstance(error, ArgumentValueError):
                 raise

@@ -14,6 +14,7 @@ from headrace.errors import ArgumentValueError, BadSampleError, UsageError
 from headrace.operators.readers.index import Index
 from headrace.operators.readers.listing import list_classes, read_lines
 from headrace.operators.readers.storage import complete, is_remote, read_file
+from headrace.progress import counted
 
 _NUMBER = r"(?:\s+([+-]?[\d.]+(?:e[+-]?\d+)?))?"
 _LINE = re.compile(rf"(\S.*?)\s+([+-]?\d+){_NUMBER}{_NUMBER}")
@@ -172,7 +173,8 @@ def scan(parts: Sequence[Part], threads: int) -> list[Facts]:
 
     paths = list(dict.fromkeys(part.path for part in parts))
     with ThreadPoolExecutor(threads) as pool:
-        found = dict(zip(paths, pool.map(one, paths), strict=True))
+        facts = counted(pool.map(one, paths), "scanning videos", "files", len(paths))
+        found = dict(zip(paths, facts, strict=True))
     return [found[part.path] for part in parts]
 
 
