@@ -169,6 +169,6 @@ def test_the_file_cache_keeps_its_size(tmp_path):
         assert kept_files(tmp_path).number >= 4
         assert kept_files(tmp_path).size_bytes <= 20_000
         caches[0].put((f"s://{k}", 0, -1), (1, 2, 3), bytes(800 + 9 * k))
-    assert any(caches[0].get((f"s://{k}", 0, -1), (1, 2, 3)) for k in range(260))
+    assert caches[0].get(("s://329", 0, -1), (1, 2, 3))
     caches[0].put(("s://large", 0, -1), (1, 2, 3), bytes(30_000))
     assert caches[0].get(("s://large", 0, -1), (1, 2, 3)) is None
