@@ -187,7 +187,7 @@ def test_names_and_signatures_are_torchvision_s():
         mine = inspect.signature(getattr(ours, name)).parameters
         wanted = inspect.signature(getattr(theirs, name)).parameters
         assert [*mine][: len(wanted)] == [*wanted], name
-        assert {*mine} - {*wanted} <= {"device", "input_layout"}, name
+        assert {*mine} - {*wanted} <= {"device", "input_layout", "values"}, name
 
 
 def test_numpy_images_come_back_as_such():

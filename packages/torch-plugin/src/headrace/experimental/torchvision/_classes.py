@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from headrace.experimental.torchvision import _conversion
 from headrace.experimental.torchvision import _kernels as _kernels  # fills the table
-from headrace.experimental.torchvision._dispatch import own_kernel
+from headrace.experimental.torchvision._dispatch import check_values, kernel_of_dali, own_kernel
 from headrace.experimental.torchvision._inputs import (
     IMAGES,
     as_array,
@@ -70,6 +70,18 @@ _CONVERTERS: dict[str, Any] = {
 """`transform` of those that call torchvision's functions themselves."""
 
 
+def _jitter(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
+    """`transform` of `ColorJitter`: DALI changes all colours at once."""
+    if self._values == "torchvision" or kind_of(type(inpt)) is None:
+        return THEIRS.ColorJitter.transform(self, inpt, params)
+    from headrace.experimental.torchvision._dali_values import twist
+
+    return twist(inpt, params)
+
+
+_CONVERTERS["ColorJitter"] = _jitter
+
+
 class Transform(THEIRS.Transform):  # type: ignore[misc, name-defined]
     """Base of all transforms, and of your own: override `make_params` and `transform`.
 
@@ -78,12 +90,13 @@ class Transform(THEIRS.Transform):  # type: ignore[misc, name-defined]
     """
 
     _device: str = "cpu"
+    _values: str = "torchvision"
     _seed: int = -1
     _generator: torch.Tensor | None = None
 
     def forward(self, *inputs: Any) -> Any:
         """Transform a sample; do not override this, but `transform`."""
-        sample = inputs if len(inputs) > 1 else inputs[0]
+        sample: Any = inputs if len(inputs) > 1 else inputs[0]
         cls = type(sample)
         if self._is_quick and (cls in IMAGES or (kind_of(cls) == "pil" and sample.mode != "CMYK")):
             if self._device != "cpu":
@@ -154,6 +167,10 @@ class Transform(THEIRS.Transform):  # type: ignore[misc, name-defined]
         return {}
 
     def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._values != "torchvision":
+            run = kernel_of_dali(functional.__name__, inpt)
+            if run is not None:
+                return run(inpt, *args, **kwargs)
         run = own_kernel(functional.__name__, type(inpt))
         if run is not None and not torch.compiler.is_compiling():
             output = run(inpt, *args, **kwargs)
@@ -250,10 +267,13 @@ def _class_of(theirs: type) -> type:
         count = len(parameters)
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters += [inspect.Parameter(n, kind, default=d) for n, d in extra.items()]
+        last = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter("values", last, default="torchvision"))
 
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
             rest = dict(zip(extra, args[count:], strict=False))
             found = {n: kwargs.pop(n) for n in extra if n in kwargs}
+            values = check_values(kwargs.pop("values", "torchvision"))
             if rest.keys() & found.keys() or len(args) > count + len(extra):
                 signature.bind(*args, **kwargs)  # says what is wrong
             if "op_list" in kwargs:  # DALI's name
@@ -262,6 +282,8 @@ def _class_of(theirs: type) -> type:
             for n, value in {**rest, **found}.items():
                 if value != extra[n]:
                     setattr(self, f"_{n}", value)
+            if values != "torchvision":
+                self._values = values
 
         members["__init__"] = __init__
         members["__signature__"] = inspect.Signature(parameters)

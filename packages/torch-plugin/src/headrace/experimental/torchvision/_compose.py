@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,14 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from headrace.errors import ArgumentTypeError, ArgumentValueError
-from headrace.experimental.torchvision._classes import MODULE, THEIRS, Transform, own_random_values
+from headrace.experimental.torchvision._classes import (
+    DALI_CLASSES,
+    MODULE,
+    THEIRS,
+    Transform,
+    own_random_values,
+)
+from headrace.experimental.torchvision._dispatch import check_values
 from headrace.experimental.torchvision._fusion import MAKES_TENSORS, STEPS
 from headrace.experimental.torchvision._inputs import (
     as_array,
@@ -55,6 +63,9 @@ class Compose(Transform, THEIRS.Compose):  # type: ignore[misc, name-defined]
         caller alone.
     seed : int
         Begins random values of its own. By default they are PyTorch's, of `torch.manual_seed`.
+    values : str
+        "torchvision", or "dali" for what DALI's transforms of this name make of an image; it is
+        that of all `transforms` that have the argument, and of those within them.
     """
 
     def __init__(
@@ -64,6 +75,7 @@ class Compose(Transform, THEIRS.Compose):  # type: ignore[misc, name-defined]
         num_threads: int = 1,
         *,
         seed: int = -1,
+        values: str = "torchvision",
         op_list: Sequence[Callable[..., Any]] | None = None,
         **pipeline: Any,
     ) -> None:
@@ -79,6 +91,8 @@ class Compose(Transform, THEIRS.Compose):  # type: ignore[misc, name-defined]
                     f"`{name}` of `Compose` is {value!r}; it has to be 1 or more."
                 )
         given = op_list if transforms is None else transforms
+        if check_values(values) != "torchvision" and isinstance(given, Sequence):
+            given = [_with_values(step, values) for step in given]
         super().__init__(given)
         self._batch_size, self._num_threads = batch_size, num_threads
         if seed >= 0:
@@ -146,6 +160,18 @@ class Compose(Transform, THEIRS.Compose):  # type: ignore[misc, name-defined]
 
 
 Compose.__module__ = MODULE
+
+
+def _with_values(step: Any, values: str) -> Any:
+    """A copy of a transform, and of those in it, with other values."""
+    if not isinstance(step, Transform):
+        return step
+    step = copy.copy(step)
+    if type(step).__name__ in DALI_CLASSES:
+        step._values = values
+    if type(step).__name__ in _CONTAINERS:
+        step.transforms = [_with_values(each, values) for each in step.transforms]
+    return step
 
 
 class _Run:
@@ -229,7 +255,7 @@ class _Run:
 
     def _takes(self, step: Any, name: str) -> bool:
         """False for a step that does something to other parts of the sample, or elsewhere."""
-        if step._seed >= 0 or step._device != "cpu":
+        if step._seed >= 0 or step._device != "cpu" or step._values != "torchvision":
             return False
         # Arrays become tensors for good.
         return self._array is None or name not in ("ToImage", "ToTensor")

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from headrace.errors import ArgumentValueError
 from headrace.experimental.torchvision._inputs import (
     as_array,
     as_tensor,
@@ -81,15 +82,33 @@ own_kernel: Callable[[str, Any], Kernel | None] = cache(_own_kernel)
 """Our kernel of a function for inputs of a class."""
 
 
-def _dispatched(original: Kernel, name: str, inpt: Any, args: Any, kwargs: Any) -> Any:
+def _dispatched(original: Kernel, name: str, inpt: Any, args: Any, kwargs: Any, values: str) -> Any:
     if name not in _TAKES_ANY_MODE:
         check_mode(inpt)
+    if values != "torchvision":
+        run = kernel_of_dali(name, inpt)
+        if run is not None:
+            return run(inpt, *args, **kwargs)
     run = own_kernel(name, type(inpt))
     if run is not None and not torch.compiler.is_compiling():
         output = run(inpt, *args, **kwargs)
         if output is not NotImplemented:
             return output
     return original(inpt, *args, **kwargs)
+
+
+def kernel_of_dali(name: str, inpt: Any) -> Kernel | None:
+    """The function that has DALI's values, where they are others; dynamic mode is imported here."""
+    from headrace.experimental.torchvision._dali_values import dali_kernel
+
+    return dali_kernel(name, inpt)
+
+
+def check_values(values: str) -> str:
+    """One of the libraries whose values there are."""
+    if values not in ("torchvision", "dali"):
+        raise ArgumentValueError(f"`values` is {values!r}; it can be 'torchvision' or 'dali'.")
+    return values
 
 
 def function_of(original: Kernel) -> Kernel:
@@ -102,25 +121,27 @@ def function_of(original: Kernel) -> Kernel:
 
     @wraps(original)
     def function(*args: Any, **kwargs: Any) -> Any:
-        device = "cpu"
+        device, values = "cpu", "torchvision"
         if has_device:
             if len(args) > count:
                 *rest, device = args
                 args = tuple(rest)
             device = kwargs.pop("device", device)
+            values = check_values(kwargs.pop("values", values))
         if not args:
             if first not in kwargs:
                 return original(**kwargs)  # says what is missing
             args = (kwargs.pop(first),)
         inpt = on_device(args[0], device)
         if is_array_image(inpt, alone=True):
-            output = _dispatched(original, name, as_tensor(inpt), args[1:], kwargs)
+            output = _dispatched(original, name, as_tensor(inpt), args[1:], kwargs, values)
             return as_array(output, inpt.ndim)
-        return _dispatched(original, name, inpt, args[1:], kwargs)
+        return _dispatched(original, name, inpt, args[1:], kwargs, values)
 
     if has_device:
         device = Parameter("device", Parameter.POSITIONAL_OR_KEYWORD, default="cpu")
-        function.__signature__ = Signature([*parameters, device])  # type: ignore[attr-defined]
+        values = Parameter("values", Parameter.KEYWORD_ONLY, default="torchvision")
+        function.__signature__ = Signature([*parameters, device, values])  # type: ignore[attr-defined]
     return function
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 from types import ModuleType
-
-import torch
 
 from headrace.errors import MissingDependencyError
 
@@ -28,10 +27,11 @@ def torchvision_module(name: str) -> ModuleType:
         ) from error
     except (ImportError, RuntimeError, OSError) as error:
         # A wheel for another build of PyTorch: "operator torchvision::nms does not exist".
+        installed = importlib.metadata.version("torch")
         raise MissingDependencyError(
             "`headrace.experimental.torchvision` needs torchvision, which is installed and cannot "
             f"be imported: {error}. It has to be made for the installed PyTorch "
-            f"({torch.__version__}): install both from one index, as https://pytorch.org says.",
+            f"({installed}): install both from one index, as https://pytorch.org says.",
             name="torchvision",
         ) from error
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
@@ -42,3 +42,8 @@ def torchvision_module(name: str) -> ModuleType:
             name="torchvision",
         )
     return found
+
+
+def check_torchvision() -> None:
+    """Raise an error with a reason and a way out if torchvision cannot be used."""
+    torchvision_module("tv_tensors")
