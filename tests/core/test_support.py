@@ -91,7 +91,7 @@ def test_every_api_has_the_operators_that_it_has_in_dali():
         assert any(own) == fact["dynamic"], name
 
 
-OURS = {"max_pixels", "sampler"}
+OURS = {"max_pixels", "sampler", "color_space"}
 """Arguments that operators of DALI's have here only."""
 
 # DALI has them on the GPU only.

@@ -32,6 +32,7 @@ def write_video(
     options=None,
     gop=8,
     full_range=False,
+    colorspace=None,
     seed=0,
     time_base=None,
     container_options=None,
@@ -50,11 +51,16 @@ def write_video(
         stream.gop_size = gop
         if full_range:
             stream.codec_context.color_range = 2
+        if colorspace is not None:
+            stream.codec_context.colorspace = colorspace
         if time_base is not None:
             stream.codec_context.time_base = time_base
         for number in range(frames):
             frame = av.VideoFrame.from_ndarray(picture(number, *size, seed), "rgb24")
-            frame = frame.reformat(format=pix_fmt, dst_color_range="JPEG" if full_range else None)
+            range_ = "JPEG" if full_range else None
+            frame = frame.reformat(
+                format=pix_fmt, dst_colorspace=colorspace, dst_color_range=range_
+            )
             frame.pts = number if times is None else times[number]
             frame.time_base = time_base or 1 / Fraction(rate)
             output.mux(stream.encode(frame))

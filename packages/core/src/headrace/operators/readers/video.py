@@ -40,6 +40,7 @@ from headrace.operators.support.resize.request import RESIZE_ARGS, ResizeRequest
 from headrace.operators.support.resize.resampling import RESAMPLING_ARGS, Resampling
 from headrace.operators.support.resize.sample import SampleResampler
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
+from headrace.operators.support.video.color_space import COLOR_SPACE, is_tagged
 from headrace.operators.support.video.padding import (
     FILL_VALUE,
     fill_color,
@@ -125,6 +126,7 @@ _COMMON_ARGS = (
         DALIImageType.RGB,
         "Colours of the frames: `RGB`, `YCbCr` (ITU-R BT.601, of limited range) or `GRAY`.",
     ),
+    COLOR_SPACE,
 )
 _OUTPUTS = (
     "The frames, in the layout FHWC.",
@@ -207,7 +209,7 @@ class VideoReader(Reader):
         args = self.args
         self._dtype = np.dtype(to_numpy_type(getattr(args, "dtype", DALIDataType.UINT8)))
         scale = 1 / 255 if getattr(args, "normalized", False) else 1.0
-        self._colors: Any = Colors(args.image_type.name, scale)
+        self._colors: Any = Colors(args.image_type.name, scale, tagged=is_tagged(args))
         self._fill = fill_color(self._fill_value, self._colors.channels)
         self._uniform = getattr(args, "uniform_sample", False)
         specs = [Spec(getattr(args, "dtype", DALIDataType.UINT8), 4, "FHWC")]

@@ -19,6 +19,7 @@ from headrace.kernels.gpu import transfer as _transfer
 from headrace.operators.support.argument_types import BoolArg, IntArg, IntListArg
 from headrace.operators.support.operator import SampleContext, SampleOperator, operator
 from headrace.operators.support.schema import Arg, Input, Spec
+from headrace.operators.support.video.color_space import COLOR_SPACE, is_tagged
 from headrace.operators.support.video.padding import (
     FILL_VALUE,
     fill_color,
@@ -76,6 +77,7 @@ _ROI = ("start_frame", "sequence_length", "stride", "end_frame")
         Arg("stride", IntArg, None, "Distance of frames; 1 if not given.", per_sample=True),
         pad_mode_arg("constant", "leaves them out, and raises where `frames` names them"),
         FILL_VALUE,
+        COLOR_SPACE,
         Arg("build_index", BoolArg, True, "Scan the packets first; it is always done.", hint=True),
         Arg("affine", BoolArg, True, "Whether decoding threads are tied to cores.", hint=True),
     ),
@@ -86,7 +88,8 @@ class DecodeVideo(SampleOperator):
     """Decodes videos: H.264, HEVC, VP8, VP9, AV1, MPEG-4, Motion JPEG and what else FFmpeg knows.
 
     It needs the library PyAV, which ``pip install 'headrace[video]'`` brings. Colours are those of
-    ITU-R BT.601. With ``device="mixed"`` the CPU decodes, too, and frames are uploaded.
+    ITU-R BT.601, where `color_space` does not say otherwise. With ``device="mixed"`` the CPU decodes,
+    too, and frames are uploaded.
 
     Examples
     --------
@@ -115,7 +118,7 @@ class DecodeVideo(SampleOperator):
         if "pad_mode" not in self.tensor_args:
             mode_of(self.args.pad_mode)
         self._video = Video
-        self._colors = Colors("RGB")
+        self._colors = Colors("RGB", tagged=is_tagged(self.args))
         self._fill = fill_color(self.args.fill_value, 3)
         return Spec(DALIDataType.UINT8, 4, "FHWC")
 

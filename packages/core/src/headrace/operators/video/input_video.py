@@ -23,6 +23,7 @@ from headrace.operators.support.external.input_queue import (
 )
 from headrace.operators.support.operator import SampleOperator, operator
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
+from headrace.operators.support.video.color_space import COLOR_SPACE
 from headrace.types import DALIDataType
 
 _FRAMES = Spec(DALIDataType.UINT8, 4, "FHWC")
@@ -46,6 +47,7 @@ class VideoInputQueue(InputQueue):
             blocking=args["blocking"],
         )
         self._length: int = args["sequence_length"]
+        self._tagged = args["color_space"] == "tag"
         self._pads: bool = args["last_sequence_policy"] == "pad"
         if self._length < 1:
             raise ArgumentValueError(
@@ -109,7 +111,7 @@ class VideoInputQueue(InputQueue):
                     frames = self._length if self._pads else min(end, count) - self._begin
                     out = np.zeros((frames, video.height, video.width, 3), np.uint8)
                     numbers = range(self._begin, min(end, count))
-                    video.read(numbers, out, Colors("RGB"))
+                    video.read(numbers, out, Colors("RGB", tagged=self._tagged))
                     sequences.append(out)
                     self._begin = end
         except BadSampleError:
@@ -132,6 +134,7 @@ class VideoInputQueue(InputQueue):
             'shorter one, ``"pad"`` fills it with black frames.',
             choices=("partial", "pad"),
         ),
+        COLOR_SPACE,
         Arg("blocking", BoolArg, False, "Wait for `feed_input` when there is no data."),
         Arg("no_copy", BoolArg, False, "Whether DALI keeps no copy of what is fed.", hint=True),
         Arg("affine", BoolArg, True, "Whether decoding threads are tied to cores.", hint=True),

@@ -17,10 +17,21 @@ CHANNELS = {"RGB": 3, "YCbCr": 3, "GRAY": 1}
 _DEEPEST = 16
 
 
-class Colors:
-    """A conversion of frames: to `kind`, "RGB", "YCbCr" or "GRAY", from 0 to 255 times `scale`."""
+# Shares of red and blue in luma, by the number that FFmpeg has for a matrix of ITU-R BT.709,
+# BT.2020 and SMPTE 240M.
+_BT601 = (0.299, 0.114)
+_TAGGED = {1: (0.2126, 0.0722), 9: (0.2627, 0.0593), 10: (0.2627, 0.0593), 7: (0.212, 0.087)}
 
-    def __init__(self, kind: str, scale: float = 1.0) -> None:
+
+class Colors:
+    """A conversion of frames: to `kind`, "RGB", "YCbCr" or "GRAY", from 0 to 255 times `scale`.
+
+    With `tagged`, RGB is made by the matrix that a video names, and by that of ITU-R BT.601 where
+    it names none.
+    """
+
+    def __init__(self, kind: str, scale: float = 1.0, *, tagged: bool = False) -> None:
+        self._tagged = tagged
         self.channels = CHANNELS[kind]
         self._kind = _KINDS[kind]
         self._scale = np.float32(scale)
@@ -30,22 +41,24 @@ class Colors:
         if self._kind == planes.RGB and _has_rgb(frame.format):
             np.multiply(frame.to_ndarray(format="rgb24"), self._scale, out=out, casting="unsafe")
             return
+        red, blue = _TAGGED.get(frame.colorspace, _BT601) if self._tagged else _BT601
+        matrix = planes.matrix(red, blue)
         frame, full = _planar(frame)
         layout = frame.format
         height, width = out.shape[:2]
         depth = layout.components[0].bits
         luma = _plane(frame, 0, height, width, depth)
-        blue = red = _NO_CHROMA if depth == 8 else _NO_CHROMA.astype(np.uint16)
+        blues = reds = _NO_CHROMA if depth == 8 else _NO_CHROMA.astype(np.uint16)
         rows = columns = planes.taps(1, 1)
         if len(layout.components) > 2 and self._kind != planes.GRAY:
             down, across = layout.chroma_height(height), layout.chroma_width(width)
-            blue = _plane(frame, 1, down, across, depth)
-            red = _plane(frame, 2, down, across, depth)
+            blues = _plane(frame, 1, down, across, depth)
+            reds = _plane(frame, 2, down, across, depth)
             rows, columns = planes.taps(height, down), planes.taps(width, across)
         rounding = np.float32(0.5 if out.dtype == np.uint8 else 0)
         planes.convert(
-            *(luma, blue, red, rows, columns, depth, full),
-            *(self._kind, self._scale, rounding, out),
+            *(luma, blues, reds, rows, columns, depth, full),
+            *(matrix, self._kind, self._scale, rounding, out),
         )
 
 

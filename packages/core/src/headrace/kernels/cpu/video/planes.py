@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from headrace.kernels.compilation import njit
@@ -19,13 +21,26 @@ def taps(length: int, source: int) -> tuple[np.ndarray, np.ndarray]:
     return first, (at - first).astype(np.float32)
 
 
+@cache
+def matrix(red: float, blue: float) -> np.ndarray:
+    """What red gains of Cr, green of Cb and of Cr, and blue of Cb, where these are the shares of
+    red and blue in luma. Source: ITU-R BT.601-7 and BT.709-6.
+    """
+    green = 1 - red - blue
+    to_red, to_blue = 2 * (1 - red), 2 * (1 - blue)
+    gains = to_red, -to_blue * blue / green, -to_red * red / green, to_blue
+    found = np.array(np.round(gains, 6), np.float32)
+    found.flags.writeable = False
+    return found
+
+
 @njit(nogil=True)
-def convert(luma, blue, red, rows, columns, depth, full, kind, scale, rounding, out):  # type: ignore[no-untyped-def] # pragma: no cover
+def convert(luma, blue, red, rows, columns, depth, full, matrix, kind, scale, rounding, out):  # type: ignore[no-untyped-def] # pragma: no cover
     """Fill `out`, (H, W, channels) of uint8 or float32, with the colours of one frame.
 
     `rows` and `columns` are `taps`; chroma without elements is neutral. `depth` is the number of
-    bits, `full` the range; what is written is 0 to 255 times `scale`, with `rounding` added
-    before it is cut to an integer.
+    bits, `full` the range, `matrix` gains of `matrix`; what is written is 0 to 255 times `scale`,
+    with `rounding` added before it is cut to an integer.
     """
     height, width = out.shape[:2]
     unit = np.float32(1.0 / (1 << (depth - 8)))
@@ -37,9 +52,8 @@ def convert(luma, blue, red, rows, columns, depth, full, kind, scale, rounding, 
         low, gain, chroma = np.float32(0), np.float32(1), np.float32(1)
     else:
         low, gain, chroma = np.float32(16), np.float32(255 / 219), np.float32(255 / 224)
-    red_v = np.float32(1.402) * chroma
-    green_u, green_v = np.float32(-0.344136) * chroma, np.float32(-0.714136) * chroma
-    blue_u = np.float32(1.772) * chroma
+    red_v, blue_u = matrix[0] * chroma, matrix[3] * chroma
+    green_u, green_v = matrix[1] * chroma, matrix[2] * chroma
     least, middle, most = np.float32(0), np.float32(128), np.float32(255)
     for y in range(height):
         if colored:
