@@ -88,8 +88,8 @@ class DecodeVideo(SampleOperator):
     """Decodes videos: H.264, HEVC, VP8, VP9, AV1, MPEG-4, Motion JPEG and what else FFmpeg knows.
 
     It needs the library PyAV, which ``pip install 'headrace[video]'`` brings. Colours are those of
-    ITU-R BT.601, where `color_space` does not say otherwise. With ``device="mixed"`` the CPU decodes,
-    too, and frames are uploaded.
+    ITU-R BT.601, where `color_space` does not say otherwise. With ``device="mixed"`` the CPU
+    decodes, too, and frames are uploaded.
 
     Examples
     --------
