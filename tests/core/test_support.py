@@ -54,9 +54,15 @@ def same(declared, fact) -> bool:
     return declared == fact
 
 
+OWN_OPERATORS = {
+    *("cache", "readers.arrow", "readers.hdf5", "readers.hf_dataset", "readers.lance"),
+    *("readers.mix", "readers.parquet"),
+}
+"""Operators that DALI does not have."""
+
+
 def test_no_operator_is_made_up():
-    unknown = set(PUBLIC) - FACTS.keys()
-    assert not unknown
+    assert set(PUBLIC) - FACTS.keys() == OWN_OPERATORS
 
 
 def named(module, name: str):
@@ -81,7 +87,7 @@ def test_every_old_name_of_an_operator_is_declared():
 
 
 def test_every_api_has_the_operators_that_it_has_in_dali():
-    for name in PUBLIC:
+    for name in sorted(set(PUBLIC) - OWN_OPERATORS):
         module, _, last = name.rpartition(".")
         schema, fact = SCHEMAS[name], FACTS[name]
         assert class_name(schema) == fact["class"]
