@@ -99,7 +99,7 @@ reader = ndd.readers.File(files=[f"clips/{k}.wav" for k in range(6)])
 rng = ndd.random.RNG(seed=42)
 for files, _ in reader.next_epoch(batch_size=3):
     audio, _ = ndd.decoders.audio(files, downmix=True)
-    gain = ndd.random.uniform(range=[0.5, 1.5], batch_size=3, rng=rng)
+    gain = ndd.random.uniform(range=[0.5, 1.5], batch_size=audio.batch_size, rng=rng)
     power = ndd.spectrogram(audio * gain, nfft=512, window_length=400, window_step=160)
     mel = ndd.to_decibels(ndd.mel_filter_bank(power, sample_rate=16000, nfilter=80))
     print([tuple(sample.shape) for sample in mel.tensors])
