@@ -75,7 +75,7 @@ model = tf.keras.Sequential(
 )
 loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile(tf.keras.optimizers.Adam(3e-3), loss, metrics=["accuracy"])
-history = model.fit(dataset, epochs=3, verbose=0)
+history = model.fit(dataset, epochs=3, shuffle=False, verbose=0)
 history.history["loss"]
 
 # %% [markdown]
