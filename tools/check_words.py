@@ -20,14 +20,12 @@ _QUESTION = re.compile(
 )
 
 SHARED_NAMES = {
-    "Chain",
     "Clahe",
     "Constant",
     "Contrast",
     "ExternalSource",
     "Filter",
     "LookupTable",
-    "Operation",
     "Operator",
     "Reader",
     "Taps",

@@ -9,7 +9,7 @@ from headrace.kernels.cpu.color_spaces import CHANNELS, CONVERSIONS
 from headrace.kernels.gpu.arithmetic import brought, constant, operation
 from headrace.kernels.gpu.cast import cast_to
 from headrace.kernels.gpu.color import compute
-from headrace.kernels.gpu.color_steps import Conversion, Matrix, PerChannel
+from headrace.kernels.gpu.color_steps import ColorConversion, Matrix, PerChannel
 from headrace.kernels.gpu.color_text import color_kernel, with_colors
 from headrace.kernels.gpu.pointwise import scale_and_shift
 from headrace.kernels.gpu.pointwise_terms import number, source
@@ -98,7 +98,7 @@ def test_numbers_of_all_types():
 KERNELS = {
     **{f"{given} to {made}": (given, 3, (Matrix(made),)) for given in STORED for made in STORED},
     **{
-        "-".join(pair): (U8, CHANNELS[pair[0]], (Conversion(*pair, CHANNELS[pair[1]]),))
+        "-".join(pair): (U8, CHANNELS[pair[0]], (ColorConversion(*pair, CHANNELS[pair[1]]),))
         for pair in CONVERSIONS
     },
     "a chain": (
@@ -108,7 +108,7 @@ KERNELS = {
             PerChannel(scale_and_shift(U8, I16), 2, 3),
             Matrix(F16),
             PerChannel(cast_to(F16, U8), 0, 3),
-            Conversion("BGR", "GRAY", 1),
+            ColorConversion("BGR", "GRAY", 1),
             PerChannel(cast_to(U8, BOOL), 0, 1),
         ),
     ),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headrace import Pipeline, fn, types
-from headrace.kernels.gpu.color_steps import Conversion, Matrix
+from headrace.kernels.gpu.color_steps import ColorConversion, Matrix
 from headrace.kernels.gpu.pointwise import scale_and_shift
 from headrace.operators.support.pointwise.color_batch import ColorBatch
 from headrace.operators.support.pointwise.color_chain import colored
@@ -231,7 +231,7 @@ def test_long_chains_are_computed_piece_by_piece(emulated_gpu):
         found = session.upload([np.zeros((3, 4, 3), np.uint8)])
         for _ in range(20):
             pair = ("RGB", "BGR") if _ % 2 else ("BGR", "RGB")
-            found = colored(session.queue, Conversion(*pair, 3), found, found.shapes)
+            found = colored(session.queue, ColorConversion(*pair, 3), found, found.shapes)
         session.download(found)
     assert len(emulated_gpu.launches) == 2
 

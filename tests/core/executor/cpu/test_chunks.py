@@ -28,7 +28,7 @@ def test_batches_that_are_fed_are_shared_out_more_finely_among_processes(
         own_seconds=1e-3,
         sample_seconds=1e-3,
         chunk_seconds=2e-4,
-        is_light=False,
+        is_pass_through=False,
         is_sent=is_sent,
     )
     assert chunk_size(iteration, program, 16, depth) == expected
@@ -45,7 +45,7 @@ def test_what_others_help_with_need_not_be_shared_out(own, threads, expected):
         own_seconds=own,
         sample_seconds=1.3e-3,
         chunk_seconds=1e-4,
-        is_light=False,
+        is_pass_through=False,
         is_sent=False,
     )
     assert chunk_size(iteration, program, threads, 2) == expected

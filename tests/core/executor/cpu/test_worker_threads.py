@@ -111,7 +111,7 @@ class FakeProgram:
 
     sample_seconds = processor_seconds = own_seconds = 1e-3
     needs_all_threads = False
-    is_light = is_sent = False
+    is_pass_through = is_sent = False
 
     def note_time(self, seconds, processor_seconds, count):
         """Nothing changes."""

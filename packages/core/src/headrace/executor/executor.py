@@ -32,7 +32,7 @@ from headrace.executor.starting import Starter
 from headrace.executor.statistics import Statistics
 from headrace.executor.threads import forks, join
 from headrace.operators.support.schema import Spec
-from headrace.profiling.recorder import CONSUMER, NO_RECORD, Label, ProfileRecorder, Recorder
+from headrace.profiling.recorder import CONSUMER, NO_RECORD, Label, ProfileRecorder, SpanRecorder
 from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.pool import HostPool
 
@@ -77,7 +77,7 @@ class Executor:
         processes: WorkerProcesses | None = None,
         packs: bool = True,
         memory: PipelineMemory | None = None,
-        recorder: Recorder = NO_RECORD,
+        recorder: SpanRecorder = NO_RECORD,
     ) -> None:
         self.plan = plan
         self.readers = readers

@@ -9,7 +9,7 @@ from headrace._forking import no_fork
 from headrace.executor.cpu.program import Program
 from headrace.executor.guards import chosen_branches
 from headrace.operators.support.schema import Spec
-from headrace.profiling.recorder import NO_RECORD, Recorder
+from headrace.profiling.recorder import NO_RECORD, SpanRecorder
 
 if TYPE_CHECKING:
     from headrace.executor.gpu.program import GpuProgram
@@ -28,7 +28,7 @@ class Programs:
         *,
         fuse: bool,
         threads: int,
-        recorder: Recorder = NO_RECORD,
+        recorder: SpanRecorder = NO_RECORD,
     ) -> None:
         self._recorder = recorder
         self._plan = plan

@@ -14,7 +14,7 @@ from headrace.executor.plan import fed_registers
 from headrace.executor.recovery import RESTART
 from headrace.executor.step import reads
 from headrace.operators.support.schema import Spec
-from headrace.profiling.recorder import NO_RECORD, Recorder
+from headrace.profiling.recorder import NO_RECORD, SpanRecorder
 from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.pool import HOST_POOL, HostPool
 from headrace.types import DALIDataType
@@ -49,7 +49,7 @@ class Stages:
         functions: RemoteFunctions | None = None,
         batch_pool: HostPool = HOST_POOL,
         nothing_on_gpu: Callable[[Spec], Any] | None = None,
-        recorder: Recorder = NO_RECORD,
+        recorder: SpanRecorder = NO_RECORD,
     ) -> None:
         self._recorder = recorder
         self._packed: dict[int, Guard] = {}

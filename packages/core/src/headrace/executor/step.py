@@ -37,7 +37,7 @@ class Step:
     seed: int
     is_reader: bool
     """True if it loads entries of a reader; `op` is a `Loader`."""
-    is_light: bool = False
+    is_pass_through: bool = False
     """True if the step hardly touches data: it reads a file, or passes on a lazy value."""
     planner: Planner | None = None
     """Planner that works out samples ahead of their data, if the operator can."""
@@ -246,7 +246,7 @@ class StepMaker:
             args={} if op is None else vars(op.args),
             seed=self.plan.seeds.get(id(node), EXAMPLE_SEED),
             is_reader=isinstance(op, Loader),
-            is_light=isinstance(op, Loader),
+            is_pass_through=isinstance(op, Loader),
             planner=planner,
             planned_args=planned_args,
             sample_args=sample_args,

@@ -22,7 +22,7 @@ from headrace.graph.data_node import DataNode
 from headrace.graph.nodes import OpNode
 from headrace.graph.user_line import stack_level
 from headrace.operators.support.external.input_queue import DeviceOutputBatch
-from headrace.profiling.recorder import CONSUMER, NO_RECORD, Label, Recorder
+from headrace.profiling.recorder import CONSUMER, NO_RECORD, Label, SpanRecorder
 from headrace.tensors.gpu.device import GpuDevice
 from headrace.tensors.pool import HOST_POOL, HostPool
 
@@ -41,7 +41,7 @@ class InputQueues:
         device: GpuDevice | None = None,
         names: dict[int, str] | None = None,
         host: HostPool = HOST_POOL,
-        recorder: Recorder = NO_RECORD,
+        recorder: SpanRecorder = NO_RECORD,
     ) -> None:
         self._recorder = recorder
         self._plan = plan

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headrace.executor.processes.choice import processors
 from headrace.profiling.profile import current_profile
-from headrace.profiling.recorder import NO_RECORD, ProfileRecorder, Recorder, Setup
+from headrace.profiling.recorder import NO_RECORD, ProfileRecorder, Setup, SpanRecorder
 from headrace.tensors.gpu.runtime import is_available
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headrace.pipeline.settings import Settings
 
 
-def recorder_of(settings: Settings) -> Recorder:
+def recorder_of(settings: Settings) -> SpanRecorder:
     """The recorder of a pipeline that is being built; it does nothing where no profile is made."""
     profile = settings.profile if settings.profile is not None else current_profile()
     if profile is None:
@@ -25,7 +25,7 @@ def recorder_of(settings: Settings) -> Recorder:
 
 
 def describe(
-    recorder: Recorder, settings: Settings, plan: Plan, *, threads: int, processes: bool
+    recorder: SpanRecorder, settings: Settings, plan: Plan, *, threads: int, processes: bool
 ) -> None:
     """Record facts that do not change while the pipeline runs."""
     if not isinstance(recorder, ProfileRecorder):

@@ -99,8 +99,8 @@ class _RecordedSpan(Span):
             self._rows.note_since(*fields, self._begin, self._worked)
 
 
-class Recorder:
-    """Recorder of a pipeline that is not profiled: does nothing."""
+class SpanRecorder:
+    """Recorder of spans; this one, of a pipeline that is not profiled, does nothing."""
 
     is_on = False
 
@@ -128,11 +128,11 @@ class Recorder:
 
 
 _NOTHING = Span()
-NO_RECORD = Recorder()
+NO_RECORD = SpanRecorder()
 
 
 @dataclass(eq=False)
-class ProfileRecorder(Recorder):
+class ProfileRecorder(SpanRecorder):
     """Rows of all threads and processes of one pipeline.
 
     Threads write to rows of their own, without a lock; the lock guards the lists.
@@ -156,7 +156,7 @@ class ProfileRecorder(Recorder):
         self.ranges = _ranges()
 
     def code(self, key: Hashable, labels: Callable[[], Iterable[Label]]) -> int:
-        """As `Recorder.code`; the codes of the others follow."""
+        """As `SpanRecorder.code`; the codes of the others follow."""
         found = self._codes.get(key)
         if found is None:  # two threads may come to it at once: some labels are of no use then
             made = list(labels())
@@ -175,7 +175,7 @@ class ProfileRecorder(Recorder):
         is_range: bool = False,
         lane: str = "",
     ) -> Span:
-        """As `Recorder.span`."""
+        """As `SpanRecorder.span`."""
         name = ""
         if is_range:
             label = self.labels[code]

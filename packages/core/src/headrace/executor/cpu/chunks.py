@@ -46,7 +46,7 @@ def chunk_size(iteration: Iteration, program: Program, threads: int, batches: in
     """
     processor, size = max(program.processor_seconds, 1e-7), iteration.size
     own = min(max(program.own_seconds, 1e-7), processor)
-    if program.is_light:
+    if program.is_pass_through:
         quick = program.sample_seconds < _QUICK_READING_SECONDS
         return max(_READ_QUICKLY if quick else _READ, -(-size // threads))
     is_little = own < _LITTLE_WORK_SECONDS

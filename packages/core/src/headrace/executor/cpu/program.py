@@ -113,7 +113,7 @@ class Program:
         self._pass_on()
         self._flatten_merges()
         self._write_to_merged()
-        self.is_light = all(step.is_light for step in self.steps)
+        self.is_pass_through = all(step.is_pass_through for step in self.steps)
         """True if samples pass through without any work on their data."""
         used = {r for step in self.steps for r in reads_of(step)}
         ahead = [r for step in self.whole_steps for r in step.outputs] + list(self.constants)
@@ -136,7 +136,7 @@ class Program:
         self.has_work = bool(self.steps or self.batch_steps or self.late)
         """True if there is more than draws and constants for whole batches."""
         self.concurrency = Concurrency(
-            threads, tries=bool(self.steps) and not (self.is_light or self.batch_steps)
+            threads, tries=bool(self.steps) and not (self.is_pass_through or self.batch_steps)
         )
         """Limit on the number of threads at work on it."""
         self.written = self._trace_sources()
@@ -403,7 +403,7 @@ class Program:
                 continue
             r = step.outputs[0]
             reader = reader_of.get(r)
-            step.is_lazy = step.is_light = (
+            step.is_lazy = step.is_pass_through = (
                 self._fuse
                 and reader is not None
                 and self.plan.consumers[r] == 1

@@ -16,7 +16,7 @@ from headrace.executor.cpu.shared_loops import ChunkLoops, SharedLoops
 from headrace.executor.cpu.step_marks import StepMarks
 from headrace.executor.iteration import COPYING, ENTERING, RUNNING, SCHEDULED
 from headrace.operators.support.python_function import FunctionCaller
-from headrace.profiling.recorder import NO_RECORD, Label, ProfileRecorder, Recorder
+from headrace.profiling.recorder import NO_RECORD, Label, ProfileRecorder, SpanRecorder
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.program import Program
@@ -54,7 +54,7 @@ class CpuTasks:
         fails_at_once: bool,
         threads: int,
         processes: WorkerProcesses | None = None,
-        recorder: Recorder = NO_RECORD,
+        recorder: SpanRecorder = NO_RECORD,
     ) -> None:
         self._recorder = recorder
         self._code = recorder.code("engine", lambda: _LABELS)
@@ -239,7 +239,7 @@ class CpuTasks:
 
     def _is_carried_elsewhere(self, program: Program) -> bool:
         """Return True if worker processes carry the samples of a program."""
-        here = program.reads_apart or (program.is_light and self._plan.streams)
+        here = program.reads_apart or (program.is_pass_through and self._plan.streams)
         return self._processes is not None and not here
 
     def end(self, run: ChunkRun, following: ChunkRun | None) -> None:

@@ -21,7 +21,7 @@ from headrace.operators.support.batch_context import BatchContext
 from headrace.operators.support.operator import BatchOperator
 from headrace.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from headrace.operators.support.schema import Spec
-from headrace.profiling.recorder import NO_RECORD, Recorder
+from headrace.profiling.recorder import NO_RECORD, SpanRecorder
 from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
 from headrace.tensors.gpu.queue import Queue
 from headrace.tensors.gpu.runtime import Event
@@ -88,7 +88,7 @@ class GpuProgram:
         threads: int,
         maker: StepMaker | None = None,
         choices: Choices = (),
-        recorder: Recorder = NO_RECORD,
+        recorder: SpanRecorder = NO_RECORD,
     ) -> None:
         self.plan = plan
         self.stage = stage

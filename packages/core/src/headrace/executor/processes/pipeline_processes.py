@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headrace.executor.affinity import Affinity
     from headrace.executor.cpu.program import Program
     from headrace.executor.cpu.runner import SampleRunner
-    from headrace.profiling.recorder import Recorder
+    from headrace.profiling.recorder import SpanRecorder
     from headrace.tensors.gpu.device import GpuDevice
 
 _SHORT_RUN_SECONDS = 2.0
@@ -114,7 +114,11 @@ class WorkerProcesses:
         return True
 
     def runner(
-        self, program: Program, own: SampleRunner, recorder: Recorder, codes: tuple[int, int, int]
+        self,
+        program: Program,
+        own: SampleRunner,
+        recorder: SpanRecorder,
+        codes: tuple[int, int, int],
     ) -> RemoteRunner:
         """Return the runner with which processes carry samples for a thread; see `RemoteRunner`."""
         return RemoteRunner(program, self, own, recorder, codes)

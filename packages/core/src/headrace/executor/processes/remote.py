@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from headrace.executor.cpu.runner import SampleRunner
     from headrace.executor.iteration import Iteration
     from headrace.executor.processes.pipeline_processes import WorkerProcesses
-    from headrace.profiling.recorder import Recorder
+    from headrace.profiling.recorder import SpanRecorder
 
 _Failures = list[tuple[int, BaseException]]
 
@@ -120,7 +120,7 @@ class RemoteRunner:
         program: Program,
         processes: WorkerProcesses,
         own: SampleRunner,
-        recorder: Recorder,
+        recorder: SpanRecorder,
         codes: tuple[int, int, int],
     ) -> None:
         self._recorder = recorder

@@ -17,7 +17,7 @@ from headrace.errors import (
 )
 from headrace.experimental.dynamic.dtypes import BY_NAME, DType
 from headrace.experimental.dynamic.invariants import plain
-from headrace.experimental.dynamic.operations import Operation
+from headrace.experimental.dynamic.operations import ConfiguredOperator
 from headrace.graph.user_line import stack_level
 from headrace.operators.support.argument_types import DataTypeArg
 from headrace.operators.support.rules import check_choice
@@ -65,7 +65,7 @@ def made(
     constants: dict[str, Any],
     tensors: Sequence[tuple[str, ValueReference]],
     inputs: int,
-) -> Operation:
+) -> ConfiguredOperator:
     """Check the arguments of a call and convert the constant ones."""
     tensor_names = [key for key, _ in tensors]
     check_fit(schema, inputs, {**constants, **dict.fromkeys(tensor_names, tensors)})
@@ -83,7 +83,7 @@ def made(
     for key in tensor_names:
         _check_tensor_argument(schema, schema.args[key])
         args[key] = None
-    return Operation(schema, device, args)
+    return ConfiguredOperator(schema, device, args)
 
 
 def check_fit(schema: OpSchema, inputs: int, arguments: Mapping[str, Any]) -> None:

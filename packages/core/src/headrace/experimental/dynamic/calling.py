@@ -23,7 +23,7 @@ from headrace.experimental.dynamic.devices import device as as_device
 from headrace.experimental.dynamic.failures import user_frame
 from headrace.experimental.dynamic.invocations import Invocation
 from headrace.experimental.dynamic.modes import THREAD, EvalMode
-from headrace.experimental.dynamic.operations import OPERATIONS, Operation
+from headrace.experimental.dynamic.operations import OPERATIONS, ConfiguredOperator
 from headrace.experimental.dynamic.rng import resolve_rng
 from headrace.experimental.dynamic.sizes import checked_size
 from headrace.experimental.dynamic.values import ValueReference
@@ -207,7 +207,7 @@ def call(
 
 
 def invoke(
-    operation: Operation,
+    operation: ConfiguredOperator,
     references: tuple[ValueReference, ...],
     tensors: tuple[tuple[str, ValueReference], ...],
     size: int | None,
@@ -291,7 +291,7 @@ def invoke(
 
 
 def _elsewhere(
-    operation: Operation, number: int, reference: ValueReference, context: EvalContext
+    operation: ConfiguredOperator, number: int, reference: ValueReference, context: EvalContext
 ) -> Exception:
     """Make the error for an input on another GPU than the context's."""
     here = "no GPU" if context.device_id is None else f"GPU {context.device_id}"

@@ -11,7 +11,7 @@ from headrace.executor.cpu.program import Program
 from headrace.executor.cpu.runner import SampleRunner
 from headrace.executor.plan import Plan, make_plan
 from headrace.executor.step import StepMaker
-from headrace.experimental.dynamic.operations import BoundOperator, Operation, Recent
+from headrace.experimental.dynamic.operations import BoundOperator, ConfiguredOperator, Recent
 from headrace.experimental.dynamic.single_sample import SCRATCH
 from headrace.graph.data_node import DataNode
 from headrace.graph.fuse import merge_expressions
@@ -51,7 +51,7 @@ class ReadyStepMaker(StepMaker):
         return bound.op, bound.specs
 
 
-class Chain:
+class CallGraph:
     """The graph of some calls, in which each sample can go through all of them."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Chain:
         nodes: list[OpNode] = []
         edges: dict[Origin, DataNode] = {}
         for number, (_, on_gpu) in enumerate(given):
-            source = Operation(find("external_source"), "gpu" if on_gpu else "cpu", {})
+            source = ConfiguredOperator(find("external_source"), "gpu" if on_gpu else "cpu", {})
             node = source.node(-1 - number)
             node.input_queue = self
             node.outputs = [DataNode.of(node, 0, 1)]
@@ -139,7 +139,7 @@ _chains = Recent(_MOST_CHAINS)
 
 def chain_of(
     invocations: Sequence[Invocation], wanted: Sequence[Origin]
-) -> tuple[Chain, list[ValueReference]]:
+) -> tuple[CallGraph, list[ValueReference]]:
     """The chain for some calls, each after those it reads, and the references it reads itself."""
     inner: dict[int, Origin] = {}
     outer: dict[int, int] = {}
@@ -166,5 +166,5 @@ def chain_of(
     chain = _chains.get(structure)
     if chain is None:
         operators, reads, names = zip(*parts, strict=True)
-        chain = _chains.add(structure, Chain(operators, reads, names, types, wanted))
+        chain = _chains.add(structure, CallGraph(operators, reads, names, types, wanted))
     return chain, given

@@ -14,13 +14,13 @@ from headrace.experimental.dynamic.values import HostValue
 if TYPE_CHECKING:
     from headrace.executor.cpu.program import Program
     from headrace.executor.gpu.stream import StreamExecutor
-    from headrace.experimental.dynamic.chains import Chain
+    from headrace.experimental.dynamic.chains import CallGraph
     from headrace.experimental.dynamic.invocations import Invocation
     from headrace.experimental.dynamic.thread_pools import ThreadPool
 
 
 def run_chain(
-    chain: Chain,
+    chain: CallGraph,
     given: Sequence[Any],
     size: int,
     invocations: Sequence[Invocation],
@@ -58,7 +58,9 @@ def _finished(buffer: Any) -> Any:
     return HostValue.of_buffer(buffer) if isinstance(buffer, BatchBuffer) else buffer
 
 
-def _run_samples(chain: Chain, program: Program, iteration: Iteration, pool: ThreadPool) -> None:
+def _run_samples(
+    chain: CallGraph, program: Program, iteration: Iteration, pool: ThreadPool
+) -> None:
     size, history = iteration.size, chain.plan.history
     for r, _ in program.written:
         iteration.buffers[r] = BatchBuffer(size, program.specs[r], history[r])

@@ -67,7 +67,7 @@ class BoundOperator:
 
     __slots__ = ("op", "operation", "runner", "specs")
 
-    def __init__(self, operation: Operation, op: Any, specs: tuple[Spec, ...]) -> None:
+    def __init__(self, operation: ConfiguredOperator, op: Any, specs: tuple[Spec, ...]) -> None:
         self.operation = operation
         self.op = op
         self.specs = specs
@@ -80,7 +80,7 @@ class BoundOperator:
         """Function that applies it to a single sample."""
 
 
-class Operation:
+class ConfiguredOperator:
     """An operator on a device with its constant arguments."""
 
     __slots__ = ("args", "bound", "device", "schema", "shown")

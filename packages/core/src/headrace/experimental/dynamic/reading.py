@@ -18,7 +18,7 @@ from headrace.errors import ErrorLocation, located
 from headrace.executor.loader import Loader
 from headrace.experimental.dynamic import lifetime
 from headrace.experimental.dynamic.failures import described, raised_at
-from headrace.experimental.dynamic.operations import Operation
+from headrace.experimental.dynamic.operations import ConfiguredOperator
 from headrace.experimental.dynamic.single_sample import SingleSampleRunner
 from headrace.experimental.dynamic.values import HostValue, ValueReference
 from headrace.tensors.pool import HOST_POOL
@@ -279,7 +279,7 @@ class _Loading:
         if reader.parses:
             self._handed = len(reader.parser_inputs())
             specs = self.specs[: len(self.specs) - len(reader.index.columns)]
-            node = Operation(reader.schema, "cpu", vars(reader.args)).node()
+            node = ConfiguredOperator(reader.schema, "cpu", vars(reader.args)).node()
             self._solo = SingleSampleRunner(node, reader, specs)
 
     def load(self, entries: np.ndarray) -> tuple[list[Any], list[str]] | None:

@@ -17,7 +17,7 @@ from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.philox_draws import (
     ELEMENT_STRIDE,
     SAMPLE_STRIDE,
-    Place,
+    DrawState,
     double_unit,
     single_unit,
 )
@@ -98,7 +98,7 @@ def _gamma(
 
 
 @njit(nogil=True)
-def beta(out: np.ndarray, alpha: float, beta: float, single: bool, place: Place) -> None:
+def beta(out: np.ndarray, alpha: float, beta: float, single: bool, place: DrawState) -> None:
     """Fill float64 (samples, elements) with a beta distribution."""
     first_sample, key, sequence, offset, phase = place
     samples, count = out.shape

@@ -43,7 +43,7 @@ _W1 = np.uint64(0xBB67AE85)
 _TINY = 2.0**-33
 _TILE = 1024
 
-Place = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
+DrawState = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 """Number of the first sample, and the state of the generator: key, sequence, offset and phase."""
 
 
@@ -183,7 +183,7 @@ def double_unit(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: 
 
 
 @njit(nogil=True)
-def uniform(out: np.ndarray, low: float, high: float, single: bool, place: Place) -> None:
+def uniform(out: np.ndarray, low: float, high: float, single: bool, place: DrawState) -> None:
     """Fill float32 or float64 (samples, elements) from [low, high).
 
     `single` draws float32 numbers whatever the type of `out`.
@@ -214,7 +214,7 @@ def uniform(out: np.ndarray, low: float, high: float, single: bool, place: Place
 
 
 @njit(nogil=True)
-def unit(out: np.ndarray, stride: np.uint64, place: Place) -> None:
+def unit(out: np.ndarray, stride: np.uint64, place: DrawState) -> None:
     """Fill float64 (samples, elements) from [0, 1), elements `stride` words apart."""
     first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
@@ -225,7 +225,9 @@ def unit(out: np.ndarray, stride: np.uint64, place: Place) -> None:
 
 
 @njit(nogil=True)
-def units_behind(out: np.ndarray, samples: np.ndarray, numbers: np.ndarray, place: Place) -> None:
+def units_after(
+    out: np.ndarray, samples: np.ndarray, numbers: np.ndarray, place: DrawState
+) -> None:
     """Fill float64 (samples, elements) from [0, 1): a word each, one after the other.
 
     `samples` and `numbers` are int64: which samples, and how many words of each came before.
@@ -248,7 +250,7 @@ def units_behind(out: np.ndarray, samples: np.ndarray, numbers: np.ndarray, plac
 
 
 @njit(nogil=True)
-def normal(out: np.ndarray, mean: float, stddev: float, single: bool, place: Place) -> None:
+def normal(out: np.ndarray, mean: float, stddev: float, single: bool, place: DrawState) -> None:
     """Fill float32 or float64 (samples, elements) with a normal distribution."""
     first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
@@ -284,7 +286,7 @@ def normal(out: np.ndarray, mean: float, stddev: float, single: bool, place: Pla
 
 
 @njit(nogil=True)
-def bernoulli(out: np.ndarray, threshold: int, place: Place) -> None:
+def bernoulli(out: np.ndarray, threshold: int, place: DrawState) -> None:
     """Fill uint8 (samples, elements): 1 where the word is below `threshold`, else 0."""
     first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
@@ -300,7 +302,7 @@ def bernoulli(out: np.ndarray, threshold: int, place: Place) -> None:
 
 
 @njit(nogil=True)
-def below(out: np.ndarray, bounds: np.ndarray, place: Place) -> None:
+def below(out: np.ndarray, bounds: np.ndarray, place: DrawState) -> None:
     """Fill int64 (samples, elements): each from 0 ... bound - 1, one element after the other.
 
     `bounds` are uint64 of the same shape, at most 2**32. Where the bound is 1, no word is taken.
@@ -318,7 +320,7 @@ def below(out: np.ndarray, bounds: np.ndarray, place: Place) -> None:
 
 
 @njit(nogil=True)
-def index(out: np.ndarray, choices: np.uint64, packed: bool, place: Place) -> None:
+def index(out: np.ndarray, choices: np.uint64, packed: bool, place: DrawState) -> None:
     """Fill int64 (samples, elements) from 0 ... choices - 1, of which there are at most 2**32.
 
     `packed` draws an element after the other, without a gap.

@@ -55,7 +55,7 @@ def sample_uniforms(
     return out[0]
 
 
-def units_behind(
+def units_after(
     seed: DrawSeed, iteration: int, samples: np.ndarray, numbers: np.ndarray, count: int
 ) -> np.ndarray:
     """`count` numbers from 0 to 1 of each of `samples`, a word each: float64 ``(samples, count)``.
@@ -63,7 +63,7 @@ def units_behind(
     They follow the first `numbers` words of the samples' streams.
     """
     out = np.empty((len(samples), count))
-    philox_draws.units_behind(out, samples, numbers, _place(seed, iteration, 0))
+    philox_draws.units_after(out, samples, numbers, _place(seed, iteration, 0))
     return out
 
 

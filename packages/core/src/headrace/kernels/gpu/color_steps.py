@@ -28,7 +28,7 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
+class ColorConversion:
     """A conversion between two colour spaces, of bytes, as `headrace.kernels.cpu.color_spaces`."""
 
     given: str
@@ -58,4 +58,4 @@ class PerChannel:
         return self.term.dtype
 
 
-Step = Matrix | Conversion | PerChannel
+Step = Matrix | ColorConversion | PerChannel

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headrace.kernels.cpu.color_spaces import CONVERSIONS
-from headrace.kernels.gpu.color_steps import Conversion, Matrix, PerChannel, Step
+from headrace.kernels.gpu.color_steps import ColorConversion, Matrix, PerChannel, Step
 from headrace.kernels.gpu.pointwise_terms import Call, Constant, Number, Source, nodes
 from headrace.kernels.gpu.program import C_TYPES, Kernel, program
 
@@ -135,7 +135,7 @@ class _ColorWriter:
         if isinstance(step, Matrix):
             self.fields.append((names[0], (np.float32, (12,))))
             self._matrix(step, f"numbers.{names[0]}")
-        elif isinstance(step, Conversion):
+        elif isinstance(step, ColorConversion):
             self._conversion(step)
         else:
             self._elements(step, names)
@@ -152,7 +152,7 @@ class _ColorWriter:
             for k in range(3)
         ]
 
-    def _conversion(self, step: Conversion) -> None:
+    def _conversion(self, step: ColorConversion) -> None:
         table, reverses = CONVERSIONS[step.given, step.wanted]
         values = self.values[::-1] if reverses else self.values
         matrix, offsets, shifts = table[:9].reshape(3, 3), table[9:12], table[12:]

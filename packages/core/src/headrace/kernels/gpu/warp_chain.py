@@ -54,7 +54,7 @@ class ChainKernel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chain:
+class WarpChain:
     """A term of one source.
 
     Attributes
@@ -70,7 +70,7 @@ class Chain:
 
 
 @lru_cache(maxsize=1024)
-def chain_of(term: Term, source: np.dtype) -> Chain:
+def chain_of(term: Term, source: np.dtype) -> WarpChain:
     """`term`, which reads source 0, of this type, and any numbers, and has no faults."""
     names: dict[int, str] = {}
     statements: list[str] = []
@@ -98,7 +98,7 @@ def chain_of(term: Term, source: np.dtype) -> Chain:
         statements="".join(f"\n    {s}" for s in statements),
         result=names[id(term)],
     )
-    return Chain(text, np.dtype(fields, align=True))
+    return WarpChain(text, np.dtype(fields, align=True))
 
 
 @lru_cache(maxsize=1024)

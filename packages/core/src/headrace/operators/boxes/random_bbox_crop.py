@@ -11,7 +11,7 @@ import numpy as np
 from headrace.errors import ArgumentValueError, MisusedArgumentError, ShapeError
 from headrace.kernels.cpu import bbox_crop as _cpu
 from headrace.kernels.cpu import bbox_rows as _rows
-from headrace.kernels.cpu.random import units_behind
+from headrace.kernels.cpu.random import units_after
 from headrace.operators.support.argument_types import (
     BoolArg,
     FloatArg,
@@ -298,7 +298,7 @@ class RandomBBoxCrop(SampleOperator):
         first, block, left = 0, _FIRST_BLOCK, np.arange(count)
         while len(left):
             block = -(-block // args.num_attempts) * args.num_attempts
-            units = units_behind(c.seed, c.iteration, indices[left], taken[left], block * numbers)
+            units = units_after(c.seed, c.iteration, indices[left], taken[left], block * numbers)
             _cpu.draw_windows(
                 left,
                 boxes,

@@ -97,4 +97,6 @@ class ColorSpaceConversion(SampleOperator):
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         (shapes,) = plan_batch(self, c, data).shapes
         shapes = np.broadcast_to(shapes, data.shapes.shape)
-        return colored(c.queue, _color_steps.Conversion(*self._spaces, self._made), data, shapes)
+        return colored(
+            c.queue, _color_steps.ColorConversion(*self._spaces, self._made), data, shapes
+        )

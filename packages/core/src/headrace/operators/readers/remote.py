@@ -17,7 +17,7 @@ from headrace.config import REMOTE_RETRIES
 from headrace.errors import ArgumentValueError, HeadraceError, MissingDependencyError
 from headrace.operators.readers.file_cache import FileCache, Stamp, file_cache
 
-Place = tuple[str, int, int]
+ByteRange = tuple[str, int, int]
 """An address, an offset, and a size; -1 for all that follows."""
 
 _LASTING = (
@@ -63,7 +63,7 @@ def file_system(address: str) -> tuple[Any, str]:
     return found
 
 
-def fetch(places: Sequence[Place]) -> list[bytes | Exception]:
+def fetch(places: Sequence[ByteRange]) -> list[bytes | Exception]:
     """The contents of extents of remote files, asked for at once; or the errors of those that
     cannot be had, after tries with growing waits between them.
     """
@@ -94,7 +94,7 @@ def _stamps_for(cache: FileCache, addresses: Sequence[str]) -> list[Stamp | None
     return [known[address] for address in addresses]
 
 
-def _fetch(places: Sequence[Place]) -> list[bytes | Exception]:
+def _fetch(places: Sequence[ByteRange]) -> list[bytes | Exception]:
     found = _asked_for(places)
     seconds = _FIRST_WAIT_SECONDS
     for _ in range(int(REMOTE_RETRIES.value())):
@@ -112,7 +112,7 @@ def _is_passing(content: Any) -> bool:
     return isinstance(content, Exception) and not isinstance(content, _LASTING)
 
 
-def _asked_for(places: Sequence[Place]) -> list[Any]:
+def _asked_for(places: Sequence[ByteRange]) -> list[Any]:
     """Ask once for extents, those of one file system together."""
     groups: dict[int, tuple[Any, list[tuple[int, str]]]] = {}
     found: list[Any] = [None] * len(places)
@@ -189,7 +189,7 @@ class ReadAhead:
         The extent of a piece, by its number.
     """
 
-    def __init__(self, place_of: Callable[[int], Place]) -> None:
+    def __init__(self, place_of: Callable[[int], ByteRange]) -> None:
         self._place_of = place_of
         self._lock = threading.Lock()
         self._coming: dict[int, tuple[Future[list[Any]], int]] = {}

@@ -23,7 +23,7 @@ _FIELDS = {"v1.1": 3, "v1.2": 4}
 """Words of each component in an index file, by its version."""
 
 
-class Component(NamedTuple):
+class ArchiveMember(NamedTuple):
     """A file in an archive that is part of a sample."""
 
     extension: str
@@ -104,7 +104,7 @@ def members_of(path: str) -> Members | None:
             return Members(joined[0], PackedNames(joined[1], joined[2], longest, False))
 
 
-def samples_of(path: str) -> Iterator[list[Component]]:
+def samples_of(path: str) -> Iterator[list[ArchiveMember]]:
     """The samples of an archive: files in a row that have all before the first dot in common."""
     with ExitStack() as stack:
         start = b""
@@ -128,9 +128,9 @@ def samples_of(path: str) -> Iterator[list[Component]]:
             ) from error
 
 
-def _grouped(archive: tarfile.TarFile) -> Iterator[list[Component]]:
+def _grouped(archive: tarfile.TarFile) -> Iterator[list[ArchiveMember]]:
     last = ""
-    found: list[Component] = []
+    found: list[ArchiveMember] = []
     for member in archive:
         folder, slash, file = member.name.rpartition("/")
         stem, _, extension = file.partition(".")
@@ -142,12 +142,12 @@ def _grouped(archive: tarfile.TarFile) -> Iterator[list[Component]]:
             found = []
         last = base
         place = member.offset_data, member.size
-        found.append(Component(extension, *place, member.name, member.issparse()))
+        found.append(ArchiveMember(extension, *place, member.name, member.issparse()))
     if found:
         yield found
 
 
-def indexed_samples(path: str) -> Iterator[list[Component]]:
+def indexed_samples(path: str) -> Iterator[list[ArchiveMember]]:
     """The samples that an index file lists.
 
     Its first line is the version and the number of samples. Each further one has, for each
@@ -189,7 +189,7 @@ def indexed_samples(path: str) -> Iterator[list[Component]]:
                     "tar offset is not a multiple of tar block size: "
                     f"{parts[1]} is none of {_BLOCK_BYTES}",
                 )
-            sample.append(Component(parts[0], int(parts[1]), int(parts[2]), "".join(parts[3:])))
+            sample.append(ArchiveMember(parts[0], int(parts[1]), int(parts[2]), "".join(parts[3:])))
         yield sample
 
 

@@ -14,8 +14,8 @@ from headrace.operators.readers.video_listing import (
     BAD,
     ROUNDINGS,
     Part,
+    SequencePattern,
     VideoIndex,
-    Wanted,
     frame_bounds,
     index_of,
     listed,
@@ -190,7 +190,7 @@ class VideoReader(Reader):
         ]
         return [part for part, begin, end in bounded if begin >= end]
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> SequencePattern:
         raise NotImplementedError
 
     def _bounds(self) -> Any:
@@ -392,12 +392,12 @@ class ExperimentalVideoReader(VideoReader):
     def _pads(self) -> bool:
         return "pad_mode" in self.tensor_args or mode_of(self.args.pad_mode) != "none"
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> SequencePattern:
         args = self.args
         span = args.stride * args.sequence_length
         step = args.step if args.step > 0 else span
         uniform = args.uniform_sample
-        return Wanted(args.sequence_length, args.stride, step, span, self._pads, uniform)
+        return SequencePattern(args.sequence_length, args.stride, step, span, self._pads, uniform)
 
     def _bounds(self) -> Any:
         if self.args.file_list_format == "frames":
@@ -472,11 +472,11 @@ class PlainVideoReader(VideoReader):
                 f"`channels` is {args.channels}, and {args.image_type.name} has {channels}."
             )
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> SequencePattern:
         args = self.args
         span = args.stride * (args.sequence_length - 1) + 1
         step = args.step if args.step > 0 else args.stride * args.sequence_length
-        return Wanted(args.sequence_length, args.stride, step, span, args.pad_sequences)
+        return SequencePattern(args.sequence_length, args.stride, step, span, args.pad_sequences)
 
     def _bounds(self) -> Any:
         if self.args.file_list_frame_num:

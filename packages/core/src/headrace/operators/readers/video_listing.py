@@ -58,7 +58,7 @@ class Facts:
     failure: str = ""
 
 
-class Wanted(NamedTuple):
+class SequencePattern(NamedTuple):
     """Division of videos into sequences."""
 
     length: int
@@ -181,7 +181,7 @@ def scan(parts: Sequence[Part], threads: int) -> list[Facts]:
 def index_of(
     parts: list[Part],
     facts: list[Facts],
-    wanted: Wanted,
+    wanted: SequencePattern,
     bounds: Callable[[Part, Facts], tuple[int, int]],
     *,
     constant_rate: bool = False,
@@ -219,7 +219,7 @@ def index_of(
     return VideoIndex([p for p, _ in kept], [f for _, f in kept], table)
 
 
-def _starts(begin: int, end: int, wanted: Wanted) -> list[int]:
+def _starts(begin: int, end: int, wanted: SequencePattern) -> list[int]:
     """First frames of the sequences in a part of a video."""
     if begin >= end:
         return []

@@ -19,7 +19,12 @@ from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import FileIndex, Index
 from headrace.operators.readers.listing import expanded
 from headrace.operators.readers.storage import is_remote
-from headrace.operators.readers.tar_shards import Component, indexed_samples, members_of, samples_of
+from headrace.operators.readers.tar_shards import (
+    ArchiveMember,
+    indexed_samples,
+    members_of,
+    samples_of,
+)
 from headrace.operators.support.argument_types import (
     BoolArg,
     DataTypeListArg,
@@ -243,7 +248,7 @@ class WebdatasetReader(Reader):
             )
             return _Grouped(*found, members[:samples].copy(), firsts[:samples].copy())
         fold = str.lower if folds else str
-        components: list[Component] = []
+        components: list[ArchiveMember] = []
         rows: list[list[int]] = []
         begun: list[int] = []
         for sample in samples_of(path) if index is None else indexed_samples(index):

@@ -16,7 +16,7 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from headrace.errors import WorkerProcessError
-from headrace.plugin.ray.messages import Place, Result, Task
+from headrace.plugin.ray.messages import Result, Task, WorkerAddress
 from headrace.plugin.ray.options import Options
 from headrace.plugin.ray.worker import Worker
 
@@ -46,7 +46,7 @@ class Member:
 
     number: int
     actor: Any
-    place: Place | None = None
+    place: WorkerAddress | None = None
     """Its whereabouts, once it has started."""
     is_local: bool = False
     assigned: dict[int, Task] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class Fleet:
             daemon=True,
         ).start()
 
-    def joined(self, member: Member, place: Place) -> None:
+    def joined(self, member: Member, place: WorkerAddress) -> None:
         """Note that a worker has started."""
         member.place, member.is_local = place, place.node_id == self._node_id
         member.since = time.perf_counter()

@@ -119,7 +119,7 @@ class Result(NamedTuple):
         return sum(batch.nbytes for batch in self.batches)
 
 
-class Place(NamedTuple):
+class WorkerAddress(NamedTuple):
     """Whereabouts of a worker."""
 
     node_id: str

@@ -23,7 +23,7 @@ from headrace.executor.packed_error import PackedError
 from headrace.executor.plan import make_plan
 from headrace.executor.processes.graph import graph_pickler
 from headrace.plugin.ray.given_order import GivenOrder
-from headrace.plugin.ray.messages import Graph, PackedBatch, Place, Result, Task
+from headrace.plugin.ray.messages import Graph, PackedBatch, Result, Task, WorkerAddress
 
 
 def packed_graph(graph: Graph) -> bytes:
@@ -77,11 +77,11 @@ class Worker:
         threading.Thread(target=self._take_all, name="headrace-results", daemon=True).start()
 
     @ray.method(concurrency_group="control")
-    def where(self) -> Place:
+    def where(self) -> WorkerAddress:
         """Its whereabouts."""
         context = ray.get_runtime_context()
         address = ray.util.get_node_ip_address()
-        return Place(context.get_node_id(), address, socket.gethostname(), os.getpid())
+        return WorkerAddress(context.get_node_id(), address, socket.gethostname(), os.getpid())
 
     @ray.method(concurrency_group="control")
     def push(self, task: Task) -> None:

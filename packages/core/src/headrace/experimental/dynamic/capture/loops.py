@@ -19,7 +19,7 @@ from headrace.graph.user_line import stack_level
 from headrace.kernels.cpu.philox_state import DrawSeed
 
 if TYPE_CHECKING:
-    from headrace.experimental.dynamic.operations import Operation
+    from headrace.experimental.dynamic.operations import ConfiguredOperator
     from headrace.experimental.dynamic.values import ValueReference
 
 _AHEAD = 2
@@ -187,7 +187,7 @@ class Recorder:
 
     def invoke(
         self,
-        operation: Operation,
+        operation: ConfiguredOperator,
         references: tuple[ValueReference, ...],
         tensors: tuple[tuple[str, ValueReference], ...],
         size: int | None,
@@ -213,7 +213,7 @@ class Recorder:
     def _found(
         self,
         step: LoopStep,
-        operation: Operation,
+        operation: ConfiguredOperator,
         references: tuple[ValueReference, ...],
         tensors: tuple[tuple[str, ValueReference], ...],
         seed: Any,
@@ -245,7 +245,7 @@ class Recorder:
     def _note(
         self,
         calls: list[RecordedCall],
-        operation: Operation,
+        operation: ConfiguredOperator,
         references: tuple[ValueReference, ...],
         tensors: tuple[tuple[str, ValueReference], ...],
         seed: Any,

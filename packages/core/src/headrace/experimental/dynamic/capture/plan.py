@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import CodeType
 
-    from headrace.experimental.dynamic.operations import Operation
+    from headrace.experimental.dynamic.operations import ConfiguredOperator
     from headrace.experimental.dynamic.rng import RNG
     from headrace.experimental.dynamic.values import ValueReference
 
@@ -40,7 +40,7 @@ class RecordedCall:
         The generator that a random operator drew from, and how many words it had given before.
     """
 
-    operation: Operation
+    operation: ConfiguredOperator
     inputs: tuple[Origin | ValueReference, ...]
     tensors: tuple[tuple[str, Origin | ValueReference], ...]
     outputs: int

@@ -10,11 +10,11 @@
 #include "random:DrawnSample"
 
 // Where the words of a sample begin.
-struct Place {
+struct DrawState {
   uint64 key, sequence, offset;
 };
 
-__device__ __forceinline__ uint64 word_at(const Place& place, uint64 number) {
+__device__ __forceinline__ uint64 word_at(const DrawState& place, uint64 number) {
   const uint64 low = place.offset + (number >> 2);
   const uint64 high = place.sequence + (low < place.offset ? 1 : 0);
   const Stream stream{static_cast<uint32>(high), static_cast<uint32>(high >> 32),
@@ -25,26 +25,28 @@ __device__ __forceinline__ uint64 word_at(const Place& place, uint64 number) {
   return phase < 2 ? (phase ? words.w[1] : words.w[0]) : (phase & 1 ? words.w[3] : words.w[2]);
 }
 
-__device__ __forceinline__ double single_at(const Place& place, uint64 number) {
+__device__ __forceinline__ double single_at(const DrawState& place, uint64 number) {
   return static_cast<double>(static_cast<float>(static_cast<uint32>(word_at(place, number)))) *
          0x1p-32;
 }
 
-__device__ __forceinline__ double double_at(const Place& place, uint64 number) {
+__device__ __forceinline__ double double_at(const DrawState& place, uint64 number) {
   const uint64 low = word_at(place, number), high = word_at(place, number + 1);
   return static_cast<double>((low | high << 32) >> 11) * 0x1p-53;
 }
 
 struct Uniform32 {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const DrawState& p,
+                                             uint64 number) {
     return drawn_as<Out>(static_cast<float>(single_at(p, number) * s.second + s.first));
   }
 };
 
 struct Uniform53 {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const DrawState& p,
+                                             uint64 number) {
     return drawn_as<Out>(double_at(p, number) * s.second + s.first);
   }
 };
@@ -54,7 +56,8 @@ __device__ __forceinline__ double not_zero(double u) { return u > 0x1p-33 ? u : 
 
 struct Normal32 {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const DrawState& p,
+                                             uint64 number) {
     const double radius = single_at(p, number), angle = single_at(p, number + 1);
     const double value = box_muller(not_zero(radius), angle);
     return drawn_as<Out>(static_cast<float>(value * s.second + s.first));
@@ -63,7 +66,8 @@ struct Normal32 {
 
 struct Normal53 {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const DrawState& p,
+                                             uint64 number) {
     const double radius = double_at(p, number), angle = double_at(p, number + 2);
     const double value = box_muller(not_zero(radius), angle);
     return drawn_as<Out>(value * s.second + s.first);
@@ -72,7 +76,8 @@ struct Normal53 {
 
 struct Choices {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const DrawState& p,
+                                             uint64 number) {
     const uint32 rejected = static_cast<uint32>(0x100000000ull % s.choices);
     uint64 product = word_at(p, number) * s.choices;
     while (static_cast<uint32>(product) < rejected) product = word_at(p, ++number) * s.choices;
@@ -82,7 +87,8 @@ struct Choices {
 
 struct Flips {
   template <typename Out>
-  static __device__ __forceinline__ Out draw(const DrawnSample& s, const Place& p, uint64 number) {
+  static __device__ __forceinline__ Out draw(const DrawnSample& s, const DrawState& p,
+                                             uint64 number) {
     return word_at(p, number) < s.threshold ? Out(1.0f) : Out(0.0f);
   }
 };
@@ -97,7 +103,7 @@ draw(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, uint64 
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
   // A copy: what is stored could be part of the record, for all the compiler knows.
   const DrawnSample s = *reinterpret_cast<const DrawnSample*>(share.record);
-  const Place place{key, sequence + uint64(s.number) * 65537, offset};
+  const DrawState place{key, sequence + uint64(s.number) * 65537, offset};
   const int64 begin = int64(share.block) * (THREADS * ROUNDS);
   Out* const out = reinterpret_cast<Out*>(s.out);
   for (int round = 0; round < ROUNDS; ++round) {
