@@ -15,7 +15,9 @@ import headrace.experimental.dynamic as ndd
 from headrace import Pipeline, fn
 from headrace.errors import ArgumentValueError
 from headrace.operators.readers.coco_annotations import CocoImage
+from headrace.operators.readers.coco_columns import read_table
 from headrace.operators.readers.coco_masks import MaskColumn
+from headrace.operators.support import registry
 from tests.support.fuzz import FILES, mutants, outcomes
 
 FILE = {
@@ -258,3 +260,59 @@ def test_damaged_saved_annotations(read, count):
                 assert [len(out) for out in found] == [len(out) for out in wanted]
         path.write_bytes(content)
     assert errors
+
+
+NUMBERS = st.floats(0, 30, width=32).map(lambda x: round(x, 2)) | st.integers(0, 30)
+OBJECTS = st.fixed_dictionaries(
+    {
+        "image_id": st.integers(0, 5),
+        "category_id": st.integers(1, 3),
+        "bbox": st.just([]) | st.lists(NUMBERS, min_size=4, max_size=4),
+    },
+    optional={
+        "iscrowd": st.integers(0, 1),
+        "segmentation": st.lists(st.lists(NUMBERS, min_size=2, max_size=7), max_size=2)
+        | st.just({"size": [8, 10], "counts": [10, 20, 50]}),
+    },
+)
+
+
+@given(
+    st.permutations(range(4)),
+    st.lists(OBJECTS, max_size=12),
+    st.fixed_dictionaries(
+        {name: st.booleans() for name in ("ltrb", "ratio", "skip_empty", "include_iscrowd")}
+        | {name: st.booleans() for name in ("avoid_class_remapping", "image_ids", "polygon_masks")}
+        | {"images": st.none() | st.permutations(["0.jpg", "2.jpg", "9.jpg"])},
+    ),
+)
+def test_columns_are_what_objects_make(tmp_path_factory, ids, objects, arguments):
+    """Decoded in portions, or object by object."""
+    path = tmp_path_factory.mktemp("coco") / "a.json"
+    images = [{"id": k, "file_name": f"{k}.jpg", "width": 10 + k, "height": 8} for k in ids]
+    path.write_text(json.dumps({**FILE, "images": images, "annotations": objects}))
+
+    def columns():
+        """Everything that the index knows."""
+        schema = registry.find("readers.coco")
+        usual = {arg.name: arg.default for arg in schema.args.values()}
+        reader = schema.cls(usual | {"file_root": ".", "annotations_file": str(path)} | arguments)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            index = reader.list_entries()
+        every = np.arange(len(index))
+        return index.paths, [
+            [np.asarray(value).tolist() for value in column[every]] for column in index.columns
+        ]
+
+    def outcome():
+        try:
+            return columns()
+        except ArgumentValueError as error:
+            return str(error)
+
+    found = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headrace.operators.readers.coco.read_table", lambda *_, **__: None)
+        assert found == outcome()
+    assert read_table(str(path), polygons=True) is not None

@@ -6,7 +6,8 @@ import warnings
 
 import pytest
 
-from headrace import errors, fn, types
+import headrace.experimental.dynamic as ndd
+from headrace import errors, fn, samplers, types
 from headrace.pipeline import Pipeline
 
 
@@ -195,3 +196,56 @@ def test_a_hundred_thousand_files(files):
     pipe = pipeline(16, files=files * 10_000, random_shuffle=True)
     assert pipe.epoch_size("reader") == 100_000
     assert len(set(labels(pipe, 1)[0])) == 16
+
+
+def test_extensions(files, tmp_path):
+    (tmp_path / "a" / "x.PNG").write_bytes(b"png")
+    (tmp_path / "a" / "y.tar.gz").write_bytes(b"packed")
+    for extensions, names in (
+        (["png", ".tar.gz"], ["a/x.PNG", "a/y.tar.gz"]),
+        ("gz", ["a/y.tar.gz"]),
+    ):
+        pipe = pipeline(1, file_root=tmp_path, extensions=extensions)
+        assert [pipe.run()[0].source_info()[0] for _ in names] == names
+    with pytest.raises(errors.ArgumentValueError, match="No files found"):
+        pipeline(file_root=tmp_path, extensions="png", case_sensitive_filter=True).build()
+    for wrong in ([], ["*.jpg"], [""], ["a/b"]):
+        with pytest.raises(errors.ArgumentValueError, match="`extensions` is"):
+            pipeline(file_root=tmp_path, extensions=wrong).build()
+    with pytest.raises(errors.MisusedArgumentError, match="give one of them"):
+        pipeline(file_root=tmp_path, extensions="jpg", file_filters="*.png").build()
+
+
+def test_transforms_of_labels_and_names_of_classes(files, tmp_path):
+    (tmp_path / "d").mkdir()
+    transform = {"a": 7, "b": -1, "c": 7, "d": 0}
+    for given in (transform, transform.__getitem__):
+        pipe = pipeline(10, file_root=tmp_path, label_transform=given)
+        assert labels(pipe, 1) == [[7] * 4 + [-1] * 3 + [7] * 3]
+        assert pipe.reader_meta("reader").classes == transform
+    pipe = pipeline(10, file_root=tmp_path)
+    pipe.build()
+    assert pipe.reader_meta("reader").classes == {"a": 0, "b": 1, "c": 2, "d": 3}
+    pipe = pipeline(3, files=files[:3], labels=[2, 0, 2], label_transform=[5, 6, 8])
+    assert labels(pipe, 1) == [[8, 5, 8]]
+    assert pipe.reader_meta("reader").classes == {}
+    reader = ndd.readers.File(file_root=tmp_path, label_transform=transform)
+    assert reader.get_metadata().classes == transform
+    # What a sampler balances are the labels as they come out.
+    pipe = pipeline(
+        10, file_root=tmp_path, label_transform=transform, sampler=samplers.Balanced(size=10)
+    )
+    assert sorted(labels(pipe, 1)[0]) == [-1] * 5 + [7] * 5
+
+
+@pytest.mark.parametrize(
+    ("transform", "error", "words"),
+    [
+        ({"a": 1}, errors.ArgumentValueError, "no label for the class 'b'"),
+        (lambda name: name, errors.ArgumentTypeError, "makes 'a' of the class 'a'"),
+        (lambda name: 1 << 31, errors.ArgumentValueError, "does not fit into 32 bits"),
+    ],
+)
+def test_wrong_transforms_of_labels(files, tmp_path, transform, error, words):
+    with pytest.raises(error, match=words):
+        pipeline(file_root=tmp_path, label_transform=transform).build()

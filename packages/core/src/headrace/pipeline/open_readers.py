@@ -52,7 +52,7 @@ class OpenReaders:
 
     def meta(self, name: str | None = None) -> dict[str, Any]:
         """Sizes and shards of reader `name`, or of all readers by name."""
-        named = {node.name: self.by_node[id(node)].meta() for node in self.nodes}
+        named: dict[str, Any] = {node.name: self.by_node[id(node)].meta() for node in self.nodes}
         if name is None:
             return named
         if name not in named:
@@ -61,7 +61,8 @@ class OpenReaders:
                 f"{did_you_mean(str(name), named)} Readers of this pipeline: "
                 f"{', '.join(named) or 'none'}. Name one with `name=`."
             )
-        return dict(named[name])
+        found: dict[str, Any] = named[name]
+        return found
 
     def epoch(self, name: str) -> int:
         """Number of the epoch that reader `name` is in."""

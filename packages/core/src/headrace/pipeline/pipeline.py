@@ -434,7 +434,10 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
         return {k: m["epoch_size_padded"] for k, m in meta.items()}
 
     def reader_meta(self, name: str | None = None) -> dict[str, Any]:
-        """Sizes and shards of reader `name`, or of all readers by name."""
+        """Sizes and shards of reader `name`, or of all readers by name.
+
+        Those of a reader of classes with names have these, with their labels, as ``classes``.
+        """
         return self._built().readers.meta(name)
 
     # -- checkpoints -----------------------------------------------------------------------------

@@ -144,6 +144,20 @@ def reader(
     return operator(name, args=every, reader=True, random=True, **traits)
 
 
+class ReaderMeta(dict[str, int]):
+    """Sizes and shards of a reader.
+
+    Attributes
+    ----------
+    classes
+        Labels by the names of classes, where these have names.
+    """
+
+    def __init__(self, numbers: Mapping[str, int], classes: Mapping[str, int]) -> None:
+        super().__init__(numbers)
+        self.classes = dict(classes)
+
+
 class Reader(Operator):
     """A source of samples with epochs and shards: an index and a parser.
 
@@ -323,11 +337,11 @@ class Reader(Operator):
         """The entry to try in place of one that turned out to be bad."""
         return self._order.before(entry)
 
-    def meta(self) -> dict[str, int]:
+    def meta(self) -> ReaderMeta:
         """Sizes and shards, under the names that `Pipeline.reader_meta` gives them."""
         order = self._order
         padded = -(-order.size // order.num_shards) * order.num_shards
-        return {
+        found = {
             "epoch_size": order.size,
             "epoch_size_padded": padded if order.pad_last_batch else order.size,
             "number_of_shards": order.num_shards,
@@ -335,6 +349,7 @@ class Reader(Operator):
             "pad_last_batch": int(order.pad_last_batch),
             "stick_to_shard": int(order.stick_to_shard),
         }
+        return ReaderMeta(found, self.index.classes)
 
     def identity(self) -> dict[str, Any]:
         """Settings that must be the same for `restore` to go on exactly, in types that JSON

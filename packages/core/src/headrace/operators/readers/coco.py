@@ -18,6 +18,7 @@ from headrace.operators.readers.coco_annotations import (
     refusing,
     whole,
 )
+from headrace.operators.readers.coco_columns import entries_of, read_table
 from headrace.operators.readers.coco_masks import MaskColumn
 from headrace.operators.readers.coco_saved import CocoEntries, load, save
 from headrace.operators.readers.index import Column, FileIndex, Index, RaggedColumn
@@ -231,6 +232,13 @@ class CocoReader(Reader):
     def _annotated(self, masks: MaskColumn) -> CocoEntries:
         """Parse `annotations_file`; pixel masks go to `masks`, if wanted."""
         args, path = self.args, self.args.annotations_file
+        polygons = bool(args.polygon_masks or args.masks)
+        with refusing(path):
+            table = None if args.pixelwise_masks else read_table(path, polygons=polygons)
+        if table is not None:
+            found = entries_of(table, args, ids=self._wants_ids, polygons=polygons)
+            if found is not None:
+                return found
         images, categories = read_annotations(path)
         if args.images:
             known = {image.name: image for image in images}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from headrace.errors import ArgumentValueError
+from headrace.errors import ArgumentValueError, MisusedArgumentError
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import FileIndex, Index
 from headrace.operators.readers.listing import (
@@ -16,6 +18,7 @@ from headrace.operators.readers.listing import (
 from headrace.operators.support.argument_types import (
     BoolArg,
     IntListArg,
+    ObjectArg,
     PathArg,
     PathListArg,
     StringListArg,
@@ -55,6 +58,13 @@ from headrace.operators.support.schema import Arg
             "Patterns as in a shell; files in the sub-directories of `file_root` must match one.",
         ),
         Arg(
+            "extensions",
+            StringListArg,
+            None,
+            "Extensions of files, such as ``jpg``, in place of `file_filters`: of those in the "
+            "sub-directories of `file_root`, files with another one are left out.",
+        ),
+        Arg(
             "dir_filters",
             StringListArg,
             None,
@@ -65,7 +75,15 @@ from headrace.operators.support.schema import Arg
             "case_sensitive_filter",
             BoolArg,
             False,
-            "Whether the case of letters matters in `file_filters` and `dir_filters`.",
+            "Whether the case of letters matters in `file_filters`, `extensions` and "
+            "`dir_filters`.",
+        ),
+        Arg(
+            "label_transform",
+            ObjectArg,
+            None,
+            "Labels to give in place of the usual ones: a function, a dict or a list. It is given "
+            "the name of a sub-directory with `file_root` alone, and else the label.",
         ),
     ),
     num_outputs=2,
@@ -80,6 +98,8 @@ class FileReader(Reader):
       the label of all files in it that match `file_filters`;
     * by `file_list`, a text file with the name and the label of one file in each line;
     * by `files` and, if wanted, `labels`.
+
+    ``Pipeline.reader_meta(name).classes`` has the labels by the names of sub-directories.
 
     Names may be addresses such as ``s3://bucket/folder``, which are read through fsspec.
     """
@@ -102,17 +122,36 @@ class FileReader(Reader):
         elif args.file_root is not None:
             found = list_classes(
                 args.file_root,
-                file_filters=args.file_filters,
+                file_filters=self._filters(),
                 dir_filters=args.dir_filters,
                 case_sensitive=args.case_sensitive_filter,
             )
         else:
             raise ArgumentValueError("No files to read: give `file_root`, `file_list` or `files`.")
+        if args.label_transform is not None:
+            found = found.relabelled(args.label_transform)
         index = FileIndex(
             found.names,
             root=found.root,
             columns=(found.labels[:, np.newaxis],),
             allows_empty=bool(args.dont_use_mmap),
         )
-        index.labels = found.labels
+        index.labels, index.classes = found.labels, found.classes
         return index
+
+    def _filters(self) -> Sequence[str]:
+        """Patterns of the names of files."""
+        given = self.args.extensions
+        if given is None:
+            return tuple(self.args.file_filters)
+        if tuple(self.args.file_filters) != IMAGE_AND_AUDIO_PATTERNS:
+            raise MisusedArgumentError(
+                "`extensions` and `file_filters` both say which files are read; give one of them."
+            )
+        special = [each for each in given if not each.strip(".") or set(each) & set("*?[\\/")]
+        if special or not given:
+            raise ArgumentValueError(
+                f"`extensions` is {list(given)}; expected extensions such as 'jpg' or '.tar.gz', "
+                "at least one. `file_filters` takes patterns."
+            )
+        return [f"*.{each.removeprefix('.')}" for each in given]

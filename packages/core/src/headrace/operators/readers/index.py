@@ -6,8 +6,9 @@ import contextlib
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -131,6 +132,8 @@ class Index:
     """True if orders are to need few groups of entries at a time."""
     local: FileExtents | None = None
     """The extents, if all are in local files that can be read without the interpreter."""
+    classes: Mapping[str, int] = MappingProxyType({})
+    """Labels by the names of classes, where these have names."""
     labels: np.ndarray | None = None
     """The class of each entry, integers, where it is known and there is one."""
 

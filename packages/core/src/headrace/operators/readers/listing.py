@@ -6,14 +6,14 @@ import fnmatch
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError, BadSampleError
+from headrace.errors import ArgumentTypeError, ArgumentValueError, BadSampleError
 from headrace.kernels.cpu import text_lists
 from headrace.kernels.cpu.packed_names import PackedNames
 from headrace.operators.readers.storage import file_size, file_system, is_remote, join, read_file
@@ -52,10 +52,44 @@ class FileListing:
     names: Sequence[str]
     labels: np.ndarray
     """int32, one for each name."""
+    classes: Mapping[str, int] = field(default_factory=dict)
+    """Labels by the names of classes, where these have names."""
+
+    def relabelled(self, transform: Any) -> FileListing:
+        """The same with labels that a function, or what has values by a key, makes of them.
+
+        It is given the names of classes where these have names, and labels elsewhere.
+        """
+        keys: Mapping[Any, int] = self.classes
+        known = np.unique(self.labels)
+        if not keys:
+            keys = {label: label for label in known.tolist()}
+        found = {key: _new_label(transform, key) for key in keys}
+        table = {keys[key]: label for key, label in found.items()}
+        labels = np.array([table[label] for label in known.tolist()], np.int32)
+        classes = {name: found[name] for name in self.classes}
+        return replace(self, labels=labels[np.searchsorted(known, self.labels)], classes=classes)
 
     def path(self, number: int) -> str:
         """Path of file `number`."""
         return join(self.root, self.names[number])
+
+
+def _new_label(transform: Any, key: Any) -> int:
+    try:
+        found = transform(key) if callable(transform) else transform[key]
+    except (LookupError, TypeError) as error:
+        if callable(transform):
+            raise
+        raise ArgumentValueError(
+            f"`label_transform` has no label for the class {key!r}. Give it one, or leave the "
+            "class out by `dir_filters`."
+        ) from error
+    if isinstance(found, bool) or not isinstance(found, (int, np.integer)):
+        raise ArgumentTypeError(
+            f"`label_transform` makes {found!r} of the class {key!r}; expected an integer."
+        )
+    return int(_to_labels([int(found)], f"that `label_transform` makes of {key!r}")[0])
 
 
 def list_classes(
@@ -108,7 +142,7 @@ def list_classes(
             "sub-directories of `file_root`, one for each class; `file_filters` sets the patterns."
         )
     labels = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    return FileListing(root, names, labels)
+    return FileListing(root, names, labels, {name: k for k, name in enumerate(classes)})
 
 
 def read_file_list(path: str, root: str | None = None) -> FileListing:
