@@ -337,7 +337,7 @@ class Reader(Operator):
         """The entry to try in place of one that turned out to be bad."""
         return self._order.before(entry)
 
-    def meta(self) -> ReaderMeta:
+    def meta(self) -> dict[str, int]:
         """Sizes and shards, under the names that `Pipeline.reader_meta` gives them."""
         order = self._order
         padded = -(-order.size // order.num_shards) * order.num_shards
