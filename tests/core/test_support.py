@@ -97,7 +97,9 @@ def test_every_api_has_the_operators_that_it_has_in_dali():
         assert any(own) == fact["dynamic"], name
 
 
-OURS = {"max_pixels", "sampler", "color_space", "extensions", "label_transform"}
+OURS = {"max_pixels", "sampler", "color_space", "extensions", "label_transform"} | {
+    *("timestamps", "fps"),
+}
 """Arguments that operators of DALI's have here only."""
 
 # DALI has them on the GPU only.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,18 @@ from headrace.errors import (
     ArgumentValueError,
     BadSampleError,
     BadSamplesError,
+    MisusedArgumentError,
     ShapeError,
     UsageError,
 )
 from headrace.kernels.gpu import transfer as _transfer
-from headrace.operators.support.argument_types import BoolArg, IntArg, IntListArg
+from headrace.operators.support.argument_types import (
+    BoolArg,
+    FloatArg,
+    FloatListArg,
+    IntArg,
+    IntListArg,
+)
 from headrace.operators.support.operator import SampleContext, SampleOperator, operator
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.operators.support.video.color_space import COLOR_SPACE, is_tagged
@@ -30,10 +38,12 @@ from headrace.operators.support.video.padding import (
 from headrace.types import DALIDataType
 
 if TYPE_CHECKING:
+    from headrace.kernels.cpu.video.frame_index import FrameIndex
     from headrace.operators.support.operator import BatchContext, HostBatch
     from headrace.tensors.gpu.batch import DeviceBatch
 
 _ROI = ("start_frame", "sequence_length", "stride", "end_frame")
+_PER_SAMPLE = ("frames", "timestamps", *_ROI, "fps", "pad_mode")
 
 
 @operator(
@@ -51,6 +61,14 @@ _ROI = ("start_frame", "sequence_length", "stride", "end_frame")
             IntListArg,
             None,
             "Numbers of the frames to decode, in any order. Excludes the four arguments below.",
+            per_sample=True,
+        ),
+        Arg(
+            "timestamps",
+            FloatListArg,
+            None,
+            "Times in seconds, as `enable_timestamps` of readers gives them: the frames that are "
+            "shown then are decoded. Excludes `frames` and all that follow.",
             per_sample=True,
         ),
         Arg(
@@ -75,6 +93,14 @@ _ROI = ("start_frame", "sequence_length", "stride", "end_frame")
             per_sample=True,
         ),
         Arg("stride", IntArg, None, "Distance of frames; 1 if not given.", per_sample=True),
+        Arg(
+            "fps",
+            FloatArg,
+            None,
+            "Frames a second, in place of `stride`: those that are shown at every ``1 / fps`` "
+            "seconds from `start_frame` on. `sequence_length` counts them.",
+            per_sample=True,
+        ),
         pad_mode_arg("constant", "leaves them out, and raises where `frames` names them"),
         FILL_VALUE,
         COLOR_SPACE,
@@ -105,6 +131,13 @@ class DecodeVideo(SampleOperator):
             raise ShapeError(
                 f"Encoded video must be flat arrays of bytes, got {encoded.ndim}-dimensional data."
             )
+        if self.given("timestamps") and any(map(self.given, ("frames", *_ROI, "fps"))):
+            raise MisusedArgumentError(
+                "`timestamps` excludes `frames`, `start_frame`, `end_frame`, `sequence_length`, "
+                "`stride` and `fps`."
+            )
+        if self.given("fps") and any(map(self.given, ("frames", "stride"))):
+            raise MisusedArgumentError("`fps` excludes `frames` and `stride`.")
         if self.given("frames") and any(map(self.given, _ROI)):
             raise UsageError(
                 "Cannot specify both `frames` and any of `start_frame`, `sequence_length`, "
@@ -126,9 +159,8 @@ class DecodeVideo(SampleOperator):
         return self._decode(encoded, c.args, c.empty)
 
     def gpu(self, c: BatchContext, encoded: HostBatch) -> DeviceBatch:
-        names = ("frames", *_ROI, "pad_mode")
-        each = {name: c.values(name) for name in names if name in self.tensor_args}
-        constants = {name: getattr(self.args, name) for name in names}
+        each = {name: c.values(name) for name in _PER_SAMPLE if name in self.tensor_args}
+        constants = {name: getattr(self.args, name) for name in _PER_SAMPLE}
         empty = c.queue.pinned.empty
 
         def decode(k: int) -> np.ndarray | Exception:
@@ -154,7 +186,7 @@ class DecodeVideo(SampleOperator):
                     f"The video is cut off: {video.missing} of "
                     f"{len(video.index) + video.missing} frames are missing."
                 )
-            numbers = _numbers(args, len(video.index))
+            numbers = _numbers(args, video.index)
             out: np.ndarray = empty((len(numbers), video.height, video.width, 3), np.uint8)
             out[numbers < 0] = self._fill
             video.read(numbers.tolist(), out, self._colors)
@@ -163,11 +195,14 @@ class DecodeVideo(SampleOperator):
         return out
 
 
-def _numbers(args: Any, count: int) -> np.ndarray:
-    """The frames that arguments ask of a video of `count`; negative where it has none to show."""
-    mode = mode_of(args.pad_mode)
-    if args.frames is not None:
-        numbers = np.array(args.frames, np.int64)
+def _numbers(args: Any, index: FrameIndex) -> np.ndarray:
+    """The frames of a video that arguments ask for; negative where it has none to show."""
+    mode, count = mode_of(args.pad_mode), len(index)
+    if args.frames is not None or args.timestamps is not None:
+        if args.frames is not None:
+            numbers = np.array(args.frames, np.int64)
+        else:
+            numbers = index.shown_at(np.array(args.timestamps, np.float64))
         outside = numbers[(numbers < 0) | (numbers >= count)]
         if mode == "none" and outside.size:
             raise _outside(int(outside[0]), count)
@@ -180,6 +215,8 @@ def _numbers(args: Any, count: int) -> np.ndarray:
         )
     if stride < 1:
         raise ArgumentValueError(f"`stride` is {stride}, but must be at least 1.")
+    if args.fps is not None:
+        return _of_rate(args, index, start, mode)
     if args.sequence_length is not None:
         if args.sequence_length < 0:
             raise ArgumentValueError(
@@ -198,6 +235,20 @@ def _numbers(args: Any, count: int) -> np.ndarray:
     if numbers.size and numbers[0] < 0:
         raise _outside(int(numbers[0]), count)
     return numbers[numbers < count]
+
+
+def _of_rate(args: Any, index: FrameIndex, start: int, mode: str) -> np.ndarray:
+    """The frames that are shown at every ``1 / fps`` seconds."""
+    if not args.fps > 0:
+        raise ArgumentValueError(f"`fps` is {args.fps}, but must be positive.")
+    count = len(index)
+    end = count if args.end_frame is None else args.end_frame
+    begin, last = index.times(np.array([max(start, 0), end])).tolist()
+    length = args.sequence_length
+    if length is None:
+        length = math.ceil((last - begin) * args.fps - 1e-6)
+    numbers = index.shown_at(begin + np.arange(max(length, 0)) / args.fps)
+    return numbers[numbers < count] if mode == "none" else padded(numbers, count, mode)
 
 
 def _outside(number: int, count: int) -> ArgumentValueError:

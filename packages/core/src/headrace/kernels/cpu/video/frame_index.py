@@ -7,6 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
+_TICK = 1e-6
+"""Seconds that a time may be wrong by; those of containers are whole numbers of their units."""
+
 
 @dataclass
 class Packets:
@@ -49,6 +52,7 @@ class FrameIndex:
         self, packets: Packets, order: list[int], time_base: Fraction, rate: float, missing: int = 0
     ) -> None:
         self.packets = packets
+        self._frame_seconds = 1 / rate
         self.missing = missing
         self.order = np.array(order, np.int64)
         self.numbers = {packet: number for number, packet in enumerate(order)}
@@ -83,6 +87,28 @@ class FrameIndex:
             if own is None or time is None or time <= own:
                 return key
         return 0
+
+    def times(self, numbers: np.ndarray) -> np.ndarray:
+        """Seconds at which frames begin; those after the last one follow at the mean rate."""
+        count = len(self.seconds)
+        known = self.seconds[np.clip(numbers, 0, count - 1)]
+        return known + (numbers - np.clip(numbers, 0, count - 1)) * self._mean
+
+    def shown_at(self, seconds: np.ndarray) -> np.ndarray:
+        """Numbers of the frames that are shown at these times; those before the first one are
+        negative, and after the end of the last they go on at the mean rate.
+        """
+        found = np.searchsorted(self.seconds, seconds + _TICK, "right") - 1
+        after = seconds + _TICK - self.seconds[-1]
+        beyond = np.floor(np.maximum(after, 0) / self._mean).astype(np.int64)
+        return found + np.where(after >= self._mean, beyond, 0)  # type: ignore[no-any-return]
+
+    @property
+    def _mean(self) -> float:
+        """Mean seconds of a frame."""
+        count = len(self.seconds)
+        span = float(self.seconds[-1] - self.seconds[0])
+        return span / (count - 1) if span > 0 else self._frame_seconds
 
     @property
     def varies(self) -> bool:
