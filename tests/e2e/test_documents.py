@@ -77,10 +77,16 @@ def test_mixing(run_page):
 
 
 def test_profiling(run_page, tmp_path, capsys):
-    names = run_page("profiling.md")
+    names = run_page("profiling.md", 0)
     assert "fn.resize" in (tmp_path / "profile.html").read_text()
     assert (tmp_path / "profile.trace.json").exists()
     assert len(capsys.readouterr().out.splitlines()) == len(names["profile"].advice())
+    names = run_page("profiling.md", 0, 1)
+    assert "No operator is slow" in capsys.readouterr().out
+    pytest.importorskip("opentelemetry.sdk")
+    names = run_page("profiling.md", 0, 1, 2)
+    assert names["provider"].force_flush()
+    names["provider"].shutdown()
 
 
 def test_looking(run_page, tmp_path, capsys):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from headrace.pipeline import StreamPolicy as StreamPolicy
     from headrace.pipeline import pipeline_def as pipeline_def
     from headrace.profiling import profile as profile
+    from headrace.profiling import stragglers as stragglers
 
 # The plugins are distributions of their own that put `headrace/plugin/<name>` elsewhere on the
 # path and ship no `__init__` above it.
@@ -55,6 +56,7 @@ _HOME_OF_NAME = {
     "pipeline_def": "headrace.pipeline",
     "profile": "headrace.profiling",
     "show": "headrace.display",
+    "stragglers": "headrace.profiling",
 }
 _MODULES = frozenset(
     {

@@ -280,6 +280,7 @@ def profile(
             f"{figures.samples_per_second:,.0f} samples/s; the consumer waited for "
             f"{100 * figures.consumer_waits:.0f} % of the time."
         )
+        _out.print(figures.perfect_loader)
     for advice in record.advice():
         _out.print(f"[bold]{escape(advice.title)}[/]")
         _out.print(f"  {escape(advice.why)}")

@@ -7,8 +7,9 @@ rows alone.
 from __future__ import annotations
 
 from headrace.profiling.profile import Profile, profile
+from headrace.profiling.stragglers import stragglers
 
-__all__ = ["Profile", "profile"]
+__all__ = ["Profile", "profile", "stragglers"]
 
 
 def __dir__() -> list[str]:

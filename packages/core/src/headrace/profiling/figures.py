@@ -119,6 +119,17 @@ class Figures:
     """True if the beginning was dropped to limit the size."""
 
     @property
+    def perfect_loader(self) -> str:
+        """Sentence about what a loader would gain that never has the consumer wait."""
+        waits = min(self.consumer_waits + self.consumer_asks, 0.999)
+        if not self.batches:
+            return ""
+        return (
+            f"A perfect loader would save {100 * waits:.0f} % of the time of a step: "
+            f"{1 / (1 - waits):.2f} times as fast as now."
+        )
+
+    @property
     def samples_per_second(self) -> float:
         """Speed of the pipeline and its consumer together."""
         return self.samples / self.seconds if self.seconds else 0.0

@@ -66,7 +66,10 @@ def _head(name: str, f: Figures) -> str:
 
 
 def _advice(figures: Figures) -> str:
-    return "<h2>What to do</h2>" + "".join(_card(advice) for advice in advice_for(figures))
+    said = escape(figures.perfect_loader)
+    return f"<h2>What to do</h2><p>{said}</p>" + "".join(
+        _card(advice) for advice in advice_for(figures)
+    )
 
 
 def _card(advice: Advice) -> str:

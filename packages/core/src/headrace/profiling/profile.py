@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from pathlib import Path
@@ -12,6 +13,7 @@ from headrace.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from headrace.profiling.advice import Advice, advice_for
 from headrace.profiling.figures import Figures, figures_of
 from headrace.profiling.recorder import ProfileRecorder
+from headrace.profiling.stragglers import rank_report
 
 _SUFFIXES = (".html", ".json")
 _current: list[Profile] = []
@@ -73,6 +75,32 @@ class Profile:
     def figures(self) -> list[Figures]:
         """Figures of each pipeline, over the time after its first batch."""
         return [figures_of(recorder) for recorder in list(self.recorders)]
+
+    def rank_report(
+        self, rank: int | None = None, folder: str | os.PathLike[str] | None = None
+    ) -> dict[str, Any]:
+        """Report of this process for `headrace.stragglers`: of plain types, to be sent or written.
+
+        Parameters
+        ----------
+        rank
+            Number of the process among those of the training; by default what torchrun, MPI or
+            Slurm say.
+        folder
+            A folder that all ranks share, to write ``rank-<number>.json`` to.
+
+        Raises
+        ------
+        UsageError
+            If no pipeline was recorded.
+        """
+        if not self.recorders:
+            raise UsageError("Nothing was recorded: no pipeline was built with this profile.")
+        report = rank_report(self.figures()[0], rank)
+        if folder is not None:
+            name = f"rank-{os.getpid() if report['rank'] is None else report['rank']}.json"
+            Path(folder, name).write_text(json.dumps(report))
+        return report
 
     def advice(self) -> list[Advice]:
         """Return the advice about the pipelines, one after the other."""
