@@ -130,7 +130,8 @@ def check_random_kills(folder, policy, rounds):
     shared = os.fstat(SHARED_POOL._current.descriptor)  # that of all pipelines of the program
     wait_until(lambda: memory_files() - files_before <= {shared.st_ino})
     assert bytes_before or shared.st_blocks == 0
-    assert not [name for name in os.listdir("/dev/shm") if "headrace" in name]
+    left = {name for name in os.listdir("/dev/shm") if "headrace" in name}
+    assert not {name for name in left if not name.startswith("headrace-cache")}  # of `fn.cache`
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "replace"])
