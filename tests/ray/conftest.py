@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
@@ -34,6 +35,7 @@ def cluster():
     made.add_node(num_cpus=2, object_store_memory=STORE_BYTES, resources={"far": 2})
     ray.init(address=made.address, log_to_driver=False)
     yield made
+    gc.collect()
     ray.shutdown()
     made.shutdown()
 

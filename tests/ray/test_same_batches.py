@@ -9,13 +9,12 @@ import pytest
 
 pytest.importorskip("ray")
 
-from headrace import fn, pipeline_def, types
+from headrace import Pipeline, fn, pipeline_def, types
 from headrace.plugin.pytorch import DALIGenericIterator, DALIRaggedIterator
 from headrace.plugin.ray import LastBatchPolicy, RayIterator, distribute
+from tests.ray.iterators import SETTINGS, assert_same, epochs
 
 pytestmark = pytest.mark.usefixtures("cluster")
-
-SETTINGS = {"num_threads": 1, "device_id": None, "seed": 11}
 
 
 def training(root, **reader):
@@ -103,20 +102,6 @@ CASES = {
 }
 
 
-def epochs(iterator, count=2):
-    return [
-        [[batch[name].clone() for name in batch] for (batch,) in iterator] for _ in range(count)
-    ]
-
-
-def assert_same(ours, theirs):
-    assert [len(epoch) for epoch in ours] == [len(epoch) for epoch in theirs]
-    for one, other in zip(itertools.chain(*ours), itertools.chain(*theirs), strict=True):
-        for mine, his in zip(one, other, strict=True):
-            assert mine.dtype == his.dtype
-            np.testing.assert_array_equal(mine.numpy(), his.numpy())
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_same_batches(images, case):
     make, how, workers = CASES[case]
@@ -151,3 +136,15 @@ def test_batches_are_the_users_to_change(images):
         for value in batch.values():
             value.zero_()
     assert all((first[name] == kept[name]).all() for name in first)
+
+
+def test_a_copy_of_the_pipeline_is_on_the_cluster_too(images):
+    """Datasets of TensorFlow make one for each of their iterators."""
+    pipe = distribute(training(images), 1)
+    copies = [Pipeline._copy_of(pipe, {}, {}) for _ in range(2)]
+    outputs = [[np.asarray(batch.as_tensor()) for batch in copy.run()] for copy in copies]
+    (images_, labels, noise) = training(images).run()
+    for found in outputs:
+        for one, other in zip(found, (images_, labels, noise), strict=True):
+            np.testing.assert_array_equal(one, np.asarray(other.as_tensor()))
+    assert [copy.counters()["workers"] for copy in copies] == ["ray", "ray"]

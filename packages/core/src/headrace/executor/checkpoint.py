@@ -21,6 +21,9 @@ FORMAT_VERSION = 3
 """
 
 _MARK = "headrace checkpoint"
+TAKEN = "taken"
+"""Key of `PipelineCheckpoint.sources`: iterations, counted from the next one, that the consumer has
+had out of turn."""
 _SHOWN_BYTES = 16
 
 

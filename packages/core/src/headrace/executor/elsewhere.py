@@ -19,6 +19,10 @@ class Elsewhere(Protocol):
     batches_ahead: int
     """Least number of iterations to schedule ahead."""
 
+    def anew(self) -> Elsewhere:
+        """Return the same for a copy of the pipeline."""
+        ...
+
     def make_executor(
         self, plan: Plan, readers: dict[int, Any], outputs: list[DataNode], **how: Any
     ) -> Executor:

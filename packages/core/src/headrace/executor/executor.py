@@ -233,10 +233,11 @@ class Executor:
                 "threads are there. Build a pipeline of its own in each process."
             )
 
-    def schedule(self, iteration: Iteration) -> None:
-        """Take in the next iteration."""
+    def schedule(self, iteration: Iteration) -> bool:
+        """Take in the next iteration. True: the consumer will get it."""
         with self.monitor.lock:
             self._schedule.add(iteration)
+        return True
 
     def pending(self) -> int:
         """Number of iterations that are scheduled and not yet handed over."""

@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import CheckpointError, UsageError
-from headrace.executor.checkpoint import PipelineCheckpoint
+from headrace.executor.checkpoint import TAKEN, PipelineCheckpoint
 from headrace.graph.nodes import OpNode
 from headrace.graph.seeds import assign_seeds
 from headrace.graph.user_line import stack_level
@@ -67,6 +67,11 @@ class Checkpointing:
                 )
         if settings.checkpoint is not None:
             self.restored = self._unpacked(settings.checkpoint)
+
+    @property
+    def taken(self) -> list[int]:
+        """Iterations from the checkpoint on that the consumer has had out of turn."""
+        return [] if self.restored is None else list(self.restored.sources.get(TAKEN, ()))
 
     def _unpacked(self, data: bytes | str) -> PipelineCheckpoint:
         assert self.names is not None

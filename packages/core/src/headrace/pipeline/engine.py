@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import GpuNotAvailableError, UsageError
+from headrace.errors import CheckpointError, GpuNotAvailableError, UsageError
 from headrace.executor.executor import Executor
 from headrace.executor.fallback import tell
 from headrace.executor.memory import PipelineMemory
@@ -111,7 +111,18 @@ class Engine:
         make_executor: Callable[..., Executor] = partial(Executor, recorder=recorder)
         if elsewhere is not None:
             scheduled = max(scheduled, elsewhere.batches_ahead)
-            make_executor = partial(elsewhere.make_executor, outputs=run_outputs)
+            make_executor = partial(
+                elsewhere.make_executor,
+                outputs=run_outputs,
+                taken=self.checkpointing.taken,
+                recorder=recorder,
+            )
+        elif self.checkpointing.taken:
+            raise CheckpointError(
+                "The checkpoint was made by an iterator that hands batches over out of turn "
+                "(`ordered=False` of `headrace.plugin.ray`); only one on a cluster can go on "
+                "from it, whatever its `ordered`."
+            )
         num_threads = int(settings.num_threads or 1) if processes is None else processes.count
         describe(*(recorder, settings, plan), threads=num_threads, processes=processes is not None)
         self.executor = make_executor(

@@ -104,9 +104,9 @@ class Prefetch:
             except StopIteration:
                 queues.ended = True
                 break
-            self._executor.schedule(Iteration(self.number, size, fed, queues.before))
+            iteration = Iteration(self.number, size, fed, queues.before)
             self.number += 1
-            self._owed -= 1
+            self._owed -= self._executor.schedule(iteration)
             self._is_set_up = False
 
     def _is_full(self) -> bool:

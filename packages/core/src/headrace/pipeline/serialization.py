@@ -17,6 +17,7 @@ from headrace.tracebacks import public_methods
 if TYPE_CHECKING:
     import os
 
+    from headrace.executor.elsewhere import Elsewhere
     from headrace.pipeline.engine import Engine
     from headrace.pipeline.graph_definition import GraphDefinition
     from headrace.pipeline.settings import Settings
@@ -30,6 +31,7 @@ class Serialization:
         _settings: Settings
         _definition: GraphDefinition
         _engine: Engine | None
+        _elsewhere: Elsewhere | None
 
         define_graph: Callable[[], Any]
         build: Callable[[], None]
@@ -135,6 +137,8 @@ class Serialization:
         for old in ("experimental_exec_dynamic", "max_streams", "default_cuda_stream_priority"):
             given[old] = None
         pipeline = cls(**{**given, **settings})
+        if other._elsewhere is not None:
+            pipeline._elsewhere = other._elsewhere.anew()
         theirs = other._definition
         nodes = theirs.complete(other.define_graph)
         scope.push(pipeline._definition.scope)

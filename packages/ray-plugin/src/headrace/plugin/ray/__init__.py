@@ -1,7 +1,7 @@
 """Pipelines whose work is done by the processors of a Ray cluster.
 
 `RayIterator` needs headrace-torch, and `RayJaxIterator` headrace-jax; `distribute` puts any
-pipeline on a cluster, for whatever takes pipelines.
+pipeline on a cluster, for whatever takes pipelines. `fn.readers.ray` reads a Ray `Dataset`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from headrace.plugin.base_iterator import LastBatchPolicy
+from headrace.plugin.ray.data import DatasetSource, PipelineMap
 from headrace.plugin.ray.distribution import distribute
+from headrace.plugin.ray.reader import RayReader as _RayReader  # noqa: F401 - declares it
 from headrace.plugin.ray.report import Cut, CutEdge, WorkerReport
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Cut",
     "CutEdge",
+    "DatasetSource",
     "LastBatchPolicy",
+    "PipelineMap",
     "RayIterator",
     "RayJaxIterator",
     "WorkerReport",

@@ -28,6 +28,7 @@ class Costs:
     seconds: dict[int, float] = field(default_factory=dict)
     """Of a processor, by ``id`` of the node."""
     why_unknown: str = ""
+    """Reason why they do not decide."""
 
 
 def edge_of(edge: DataNode) -> Edge:

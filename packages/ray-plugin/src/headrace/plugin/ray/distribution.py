@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
-from headrace.errors import ArgumentTypeError, UsageError
+from headrace.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from headrace.pipeline import Pipeline
 from headrace.plugin.ray.executor import RayExecutor
 from headrace.plugin.ray.fleet import TASKS_A_WORKER
 from headrace.plugin.ray.options import Options, checked
+from headrace.plugin.ray.recorder import ClusterRecorder
+from headrace.profiling.recorder import NO_RECORD, ProfileRecorder, Recorder
 from headrace.tracebacks import public
 
 if TYPE_CHECKING:
@@ -31,19 +33,29 @@ class OnRay:
         self._functions_travel = functions_travel
         self._executor: weakref.ref[RayExecutor] | None = None
 
+    def anew(self) -> OnRay:
+        """The same for a copy of the pipeline."""
+        return OnRay(self.options, functions_travel=self._functions_travel)
+
     @property
     def executor(self) -> RayExecutor | None:
         """The executor, once the pipeline is built."""
         return None if self._executor is None else self._executor()
 
     def make_executor(
-        self, plan: Plan, readers: dict[int, Any], outputs: list[DataNode], **how: Any
+        self,
+        plan: Plan,
+        readers: dict[int, Any],
+        outputs: list[DataNode],
+        recorder: Recorder = NO_RECORD,
+        **how: Any,
     ) -> Any:
         """Make the executor."""
         made = RayExecutor(
             *(self.options, plan, readers, outputs),
             functions_travel=self._functions_travel,
             steps_left=self.steps_left,
+            recorder=ClusterRecorder(recorder) if isinstance(recorder, ProfileRecorder) else None,
             **how,
         )
         self._executor = weakref.ref(made)
@@ -109,6 +121,11 @@ def distribute(
     )
     if not isinstance(pipeline, Pipeline):
         raise ArgumentTypeError(f"Expected a pipeline, got {pipeline!r}.")
+    if not options.ordered and pipeline._settings.on_bad_sample == "skip":
+        raise ArgumentValueError(
+            '`ordered`=False does not go with `on_bad_sample`="skip", where later batches depend '
+            'on what was bad before; use `on_bad_sample`="replace", or leave batches in order.'
+        )
     if pipeline._elsewhere is not None:
         raise UsageError("The pipeline is on a cluster already.")
     engine = pipeline._engine

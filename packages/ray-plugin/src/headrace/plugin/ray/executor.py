@@ -9,34 +9,32 @@ goes through the rest of the graph first, which an ordinary executor runs here.
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import ray
 
-from headrace.errors import UsageError
+from headrace.errors import HeadraceError, UsageError
+from headrace.executor.checkpoint import TAKEN
 from headrace.executor.executor import Executor
 from headrace.executor.iteration import DONE, Iteration
 from headrace.executor.memory import PipelineMemory
 from headrace.executor.monitor import interruption
-from headrace.executor.plan import make_plan
 from headrace.executor.schedule import Consumer
 from headrace.executor.statistics import Statistics
 from headrace.executor.step import with_place
 from headrace.executor.threads import forks
-from headrace.plugin.ray.cut import choose, pinned, up_to
 from headrace.plugin.ray.fleet import Fleet, Member
-from headrace.plugin.ray.messages import Graph, PackedBatch, Result, Task
+from headrace.plugin.ray.messages import PackedBatch, Result, Task
 from headrace.plugin.ray.options import Options
-from headrace.plugin.ray.probe import measure
-from headrace.plugin.ray.report import Report, describe
-from headrace.plugin.ray.split import Split, split
-from headrace.plugin.ray.worker import packed_graph
+from headrace.plugin.ray.parts import find_parts
+from headrace.plugin.ray.report import Report
+from headrace.plugin.ray.scaling import LOOK_EVERY, wanted_workers
+from headrace.plugin.ray.split import Split
 
 if TYPE_CHECKING:
     from headrace.executor.affinity import Affinity
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
     from headrace.executor.plan import Plan
     from headrace.graph.data_node import DataNode
     from headrace.operators.support.schema import Spec
+    from headrace.plugin.ray.recorder import ClusterRecorder
     from headrace.tensors.gpu.device import GpuDevice
 
 _POLL_SECONDS = 0.5
@@ -68,6 +67,8 @@ class RayExecutor:
         *,
         functions_travel: bool,
         steps_left: Callable[[], int | None] | None,
+        taken: Iterable[int] = (),
+        recorder: ClusterRecorder | None = None,
         num_threads: int,
         fuse: bool,
         on_bad_sample: str,
@@ -101,6 +102,7 @@ class RayExecutor:
             "depth": depth,
         }
         self._process = forks()
+        self._recorder = recorder
         self._bad_samples: list[BadSample] = []
         self._split: Split | None = None
         self._rest: Executor | None = None
@@ -118,6 +120,18 @@ class RayExecutor:
         self._next_ticket = 0
         self._free_steps: float = 0
         """Iterations, oldest first, that may be handed over in any order."""
+        self._refills: dict[int, tuple[Member, int]] = {}
+        """Requests for entries in place of bad ones, by ticket: of whom, and how many."""
+        self._after_draw: dict[int, dict[int, Any]] = {}
+        """By ticket of an iteration that has got such, the readers' states from before those."""
+        self._taken = frozenset(taken)
+        """Places of iterations that an iterator had got before a checkpoint, out of turn."""
+        self._places = 0
+        """Number of iterations since that checkpoint, or the beginning."""
+        self._place_of: dict[int, int] = {}
+        """Places by ``id`` of the iteration, for all in the queue."""
+        self._ahead: set[int] = set()
+        """Places of iterations that were handed over out of turn."""
         self._bytes_each = 0.0
         """Bytes of the results of an iteration, as far as known."""
         self._limit = options.bytes_in_flight or 0
@@ -161,25 +175,47 @@ class RayExecutor:
                 "workers answer there. Build a pipeline of its own in each process."
             )
 
-    def schedule(self, iteration: Iteration) -> None:
-        """Take in the next iteration: its readers draw, and it is a task for a worker."""
+    def schedule(self, iteration: Iteration) -> bool:
+        """Take in the next iteration: its readers draw, and it is a task for a worker. False if the
+        consumer has had it before a checkpoint.
+        """
+        self._draw(iteration)
+        place, self._places = self._places, self._places + 1
+        if place in self._taken:
+            with self.changed:
+                self._ahead.add(place)
+            return False
+        if self._split is None:
+            self._begin(iteration)
+        with self.changed:
+            self._queue.append(iteration)
+            self._place_of[id(iteration)] = place
+            iteration.started = time.perf_counter()
+            self._make_task(iteration)
+            self.go_on()
+        return True
+
+    def _draw(self, iteration: Iteration) -> None:
         for node in self.plan.readers:
             reader = self.readers[id(node)]
             iteration.states[id(node)] = with_place(node, reader.state)
             drawn = with_place(node, reader.draw, iteration.size)
             iteration.entries[id(node)] = np.array(drawn, np.int64)
-        if self._split is None:
-            self._begin(iteration)
-        with self.changed:
-            ticket = self._next_ticket
-            self._next_ticket += 1
-            self._queue.append(iteration)
-            self._tickets[ticket] = iteration
-            self._of_iteration[id(iteration)] = ticket
-            iteration.started = time.perf_counter()
-            assert self.fleet is not None
-            self.fleet.waiting[ticket] = self._task(ticket, iteration)
-            self.go_on()
+
+    def _make_task(self, iteration: Iteration) -> None:
+        """Make a task of an iteration; of one of which there is a task, with what it drew anew."""
+        fleet, ticket = self.fleet, self._next_ticket
+        assert fleet is not None
+        self._next_ticket += 1
+        before = self._of_iteration.get(id(iteration))
+        if before is not None:
+            fleet.drop(before)
+            self._tickets.pop(before, None)
+            self._arrived.pop(before, None)
+            self._release(before)
+        self._tickets[ticket] = iteration
+        self._of_iteration[id(iteration)] = ticket
+        fleet.waiting[ticket] = self._task(ticket, iteration)
 
     def finish(self) -> None:
         """Wait until all that is scheduled is done."""
@@ -204,25 +240,53 @@ class RayExecutor:
                         self.go_on()
                 iteration, result = self._forwarded.popleft()
                 self._queue.remove(iteration)
-                self._of_iteration.pop(id(iteration))
+                self._after_draw.pop(self._of_iteration.pop(id(iteration)), None)
+                self._ahead.add(self._place_of.pop(id(iteration)))
+                if self._queue:
+                    oldest = self._place_of[id(self._queue[0])]
+                    self._ahead = {place for place in self._ahead if place > oldest}
                 self._free_steps = max(self._free_steps - 1, 0)
-            self._complete(iteration, result)
+        except HeadraceError:
+            raise
         except RuntimeError as failed:
             raise interruption(failed) from None
         finally:
             self.consumer.is_inside = False
-            with self.changed:
-                self.go_on()
+        self._complete(iteration, result)
+        with self.changed:
+            self.go_on()
         ended = time.perf_counter()
         self.statistics.waited(ended - began)
         assert self.report is not None
-        self.report.took(self, began, ended)
+        self.report.took(began, ended)
+        if self._recorder is not None:
+            self._recorder.took(iteration, began, ended)
+        if self.report.batches % LOOK_EVERY == 0 and self._bounds[0] < self._bounds[1]:
+            self._follow_rates()
         return iteration
+
+    def _follow_rates(self) -> None:
+        """Have as many workers as the trainer's pace wants."""
+        with self.changed:
+            fleet, report = self.fleet, self.report
+            assert fleet is not None
+            assert report is not None
+            if fleet.are_all_there():
+                wanted = wanted_workers(
+                    *(report.period_seconds, fleet.seconds_a_batch(), fleet.wanted, *self._bounds)
+                )
+                if wanted != fleet.wanted:
+                    fleet.resize(wanted)
 
     def states(self) -> tuple[Iteration | None, dict[int, Any]]:
         """The oldest iteration in progress, and the readers' states from before it."""
         with self.changed:
             oldest = self._queue[0] if self._queue else None
+            if oldest is not None and oldest.sources is not None:
+                first = self._place_of[id(oldest)]
+                ahead = sorted(place - first for place in self._ahead if place > first)
+                sources = {k: v for k, v in oldest.sources.items() if k != TAKEN}
+                oldest.sources = {**sources, TAKEN: ahead} if ahead else sources
             found = {} if oldest is None else oldest.states
             return oldest, {
                 key: found[key] if key in found else reader.state()
@@ -238,6 +302,12 @@ class RayExecutor:
             self._of_iteration.clear()
             self._arrived.clear()
             self._forwarded.clear()
+            self._place_of.clear()
+            self._ahead.clear()
+            self._after_draw.clear()
+            self._taken = frozenset()
+            for ticket in list(self._refills):
+                self._release(ticket)
             self._free_steps = 0
             if self.fleet is not None:
                 self.fleet.waiting.clear()
@@ -259,6 +329,8 @@ class RayExecutor:
             self._arrived.clear()
         if self._rest is not None:
             self._rest.shutdown(wait_seconds)
+        if self._recorder is not None:
+            self._recorder.end()
 
     def shut_down_at_exit(self) -> None:
         """End the workers without waiting, because the program ends."""
@@ -269,6 +341,8 @@ class RayExecutor:
             self.fleet.close()
         if self._rest is not None:
             self._rest.shut_down_at_exit()
+        if self._recorder is not None:
+            self._recorder.end()
 
     def resize(self, least: int, most: int) -> None:
         """Have another number of workers, from now on."""
@@ -282,58 +356,21 @@ class RayExecutor:
 
     def _begin(self, iteration: Iteration) -> None:
         """Find the cut, and start the workers."""
-        plan, cut = self.plan, self._options.cut
-        fixed = pinned(plan.nodes, functions_travel=self._functions_travel)
-        can = [n for n in plan.nodes if id(n) not in fixed and n.device == "cpu"]
-        costs = measure(
-            *(plan, self.readers, can, iteration),
-            fuse=self._how["fuse"],
-            threads=self._how["num_threads"],
+        parts = find_parts(
+            *(self.plan, self.readers, self._outputs, iteration, self._options.cut, self._how),
+            functions_travel=self._functions_travel,
         )
-        if cut is not None:
-            remote = up_to(plan.nodes, cut, fixed)
-        elif costs.why_unknown:
-            remote = up_to(plan.nodes, "outputs", fixed)
-        else:
-            remote = choose(plan.nodes, self._outputs, costs, fixed)
-        found = self._split = split(plan.nodes, self._outputs, remote)
-        self.report = Report(describe(plan.nodes, found, costs, fixed, by_user=cut is not None))
-        crossing = [(id(e.source), e.index) for e in found.crossing]
-        self._bytes_each = sum(costs.bytes.get(edge, 0.0) for edge in crossing)
-        self._make_rest(found)
-        packed = packed_graph(self._graph(found))
+        self._split, self.report = parts.split, Report(parts.cut)
+        self._bytes_each = parts.cut.bytes_per_batch
+        if parts.rest is not None:
+            self._rest = Executor(parts.rest, {}, memory=self.memory, **self._how)
+            self._rest.start()
         with self.changed:
             if self._options.bytes_in_flight is None:
                 self._limit = _bytes_in_flight()
-            self.fleet = Fleet(self._options, ray.put(packed), self)
+            packed, references = parts.packed
+            self.fleet = Fleet(self._options, [ray.put(packed), references], self)
             self.fleet.resize(self._options.least)
-
-    def _graph(self, found: Split) -> Graph:
-        readers = [self.readers[id(node)] for node in found.remote if node.schema.reader]
-        return Graph(
-            found.remote,
-            found.crossing,
-            [self.plan.seeds.get(id(node)) for node in found.remote],
-            readers,
-            [reader.meta() for reader in readers],
-            self._how["fuse"],
-            self._how["on_bad_sample"],
-            os.getcwd(),
-            {k: v for k, v in os.environ.items() if k.startswith("HEADRACE_")},
-        )
-
-    def _make_rest(self, found: Split) -> None:
-        if not found.rest:
-            return
-        seeds = self.plan.seeds
-        own = {
-            key: seeds[id(original)]
-            for key, original in found.originals.items()
-            if id(original) in seeds
-        }
-        plan = make_plan(found.rest, found.outputs, own)
-        self._rest = Executor(plan, {}, memory=self.memory, **self._how)
-        self._rest.start()
 
     # -- tasks and results ---------------------------------------------------------------------
 
@@ -352,9 +389,9 @@ class RayExecutor:
     def go_on(self) -> None:
         """Have workers begin what they can: as much as may be in flight, the oldest first."""
         fleet = self.fleet
-        if fleet is None or self._closed:
+        if fleet is None or self._closed or not ray.is_initialized():
             return
-        there = len(self._arrived) + fleet.in_hand()
+        there = len(self._arrived) + len(self._forwarded) + fleet.in_hand()
         most = math.inf if not self._bytes_each else self._limit // self._bytes_each
         room = max(most - there, 0)
         tickets = sorted(fleet.waiting)
@@ -369,8 +406,18 @@ class RayExecutor:
     def arrived(self, member: Member, result: Result) -> None:
         """Take in a result of a worker."""
         assert self.fleet is not None
+        if result.wanted:
+            self._refills[result.ticket] = member, result.wanted
+            if result.ticket in self._tickets:
+                self._refill()
+            else:
+                self._release(result.ticket)
+            return
+        task = member.assigned.get(result.ticket)
         if not self.fleet.took(member, result) or result.ticket not in self._tickets:
             return
+        if self._recorder is not None and task is not None:
+            self._recorder.arrived(member, task, result)
         self._bad_samples += result.bad_samples
         del self._tickets[result.ticket]
         self._arrived[result.ticket] = result
@@ -378,6 +425,59 @@ class RayExecutor:
             known = self._bytes_each or result.nbytes
             self._bytes_each = max(result.nbytes, 0.9 * known + 0.1 * result.nbytes)
         self._forward()
+        self._refill()
+
+    def _refill(self) -> None:
+        """Draw entries in place of bad ones, for the oldest iteration that is not done.
+
+        Those before it draw no more, and those after it draw once more.
+        """
+        ticket = min(self._tickets, default=-1)
+        if ticket not in self._refills:
+            return
+        member, count = self._refills.pop(ticket)
+        iteration = self._tickets[ticket]
+        later = self._go_back_to(iteration)
+        if ticket not in self._after_draw:
+            states = {key: reader.state() for key, reader in self.readers.items()}
+            self._after_draw[ticket] = states
+        entries = [r.draw(count, refill=True) for r in self._readers_of_workers()]
+        member.actor.refill.remote(entries)
+        self._draw_again(later)
+
+    def given_back(self, ticket: int) -> None:
+        """Note that an iteration is begun anew; what was drawn in place of bad samples is, too."""
+        self._refills.pop(ticket, None)
+        states = self._after_draw.pop(ticket, None)
+        if states is None:
+            return
+        later = self._go_back_to(self._tickets[ticket])
+        for key, reader in self.readers.items():
+            reader.restore(states[key])
+        self._draw_again(later)
+
+    def _go_back_to(self, iteration: Iteration) -> list[Iteration]:
+        """Bring the readers to where they were after an iteration; return those that follow it."""
+        later = list(self._queue)[self._queue.index(iteration) + 1 :]
+        if later:
+            for key, reader in self.readers.items():
+                reader.restore(later[0].states[key])
+        return later
+
+    def _draw_again(self, later: list[Iteration]) -> None:
+        for iteration in later:
+            self._draw(iteration)
+            self._make_task(iteration)
+
+    def _release(self, ticket: int) -> None:
+        """Let a worker go on that waits for entries which it will not get."""
+        found = self._refills.pop(ticket, None)
+        if found is not None:
+            found[0].actor.refill.remote(None)
+
+    def _readers_of_workers(self) -> list[Any]:
+        assert self._split is not None
+        return [self.readers[id(node)] for node in self._split.remote if node.schema.reader]
 
     def _forward(self) -> None:
         """Send what is next on its way to the consumer."""
@@ -397,9 +497,9 @@ class RayExecutor:
 
     def _send(self, iteration: Iteration, result: Result) -> None:
         if result.error is None and self._rest is not None:
-            self._rest.schedule(
-                Iteration(iteration.number, iteration.size, self._fed(iteration, result))
-            )
+            mine = Iteration(iteration.number, iteration.size, self._fed(iteration, result))
+            mine.replacements = dict(result.replacements or {})
+            self._rest.schedule(mine)
         self._forwarded.append((iteration, result))
 
     def _fed(self, iteration: Iteration, result: Result) -> dict[int, Any]:
@@ -439,6 +539,8 @@ class RayExecutor:
             for edge, register in zip(self._outputs, self.plan.outputs, strict=True):
                 key = id(edge.source), edge.index
                 buffers[register] = batches[key] if key in batches else iteration.fed[register]
+                if result.replacements and key not in batches:
+                    buffers[register] = iteration.fed[register].replaced(result.replacements)
         else:
             try:
                 done = self._rest.take()

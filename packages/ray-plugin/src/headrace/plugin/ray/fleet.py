@@ -35,6 +35,10 @@ class Owner(Protocol):
         """Take in a result. The lock is held."""
         ...
 
+    def given_back(self, ticket: int) -> None:
+        """Note that a task waits for another worker. The lock is held."""
+        ...
+
     def go_on(self) -> None:
         """Have workers begin what they can. The lock is held."""
         ...
@@ -57,13 +61,17 @@ class Member:
     bytes: int = 0
     seconds: float = 0.0
     """Time it worked on batches."""
+    fetched: float = 0.0
+    """Time it took to fetch the last batch."""
+    fetching: float = 0.0
+    """That of all."""
     since: float = field(default_factory=time.perf_counter)
 
 
 class Fleet:
     """Workers and their tasks. All methods but `close` are called with the owner's lock held."""
 
-    def __init__(self, options: Options, packed: Any, owner: Owner) -> None:
+    def __init__(self, options: Options, graph: list[Any], owner: Owner) -> None:
         self.members: dict[int, Member] = {}
         self.failure: Exception | None = None
         """Reason why nothing goes on."""
@@ -73,7 +81,7 @@ class Fleet:
         self.waiting: dict[int, Task] = {}
         """Tasks by ticket that no worker has."""
         self._options = options
-        self._packed = packed
+        self._graph = graph
         self._owner = weakref.ref(owner)
         self._is_closed = False
         self._numbers = 0
@@ -110,7 +118,7 @@ class Fleet:
         }
         self._numbers += 1
         actor = self._class.options(**{**strategy, **self._options.actor}).remote(
-            self._packed, self._options.threads
+            *self._graph, self._options.threads
         )
         member = Member(self._numbers, actor)
         self.members[member.number] = member
@@ -137,6 +145,10 @@ class Fleet:
         _kill(member)
         tasks, member.assigned = member.assigned, {}
         self.waiting.update(tasks)
+        owner = self._owner()
+        for ticket in tasks:
+            if owner is not None and ticket in self.waiting:
+                owner.given_back(ticket)
         self._note_without()
         if member.is_leaving:
             return
@@ -166,6 +178,10 @@ class Fleet:
             return
         self.resize(self.wanted)
 
+    def stop(self, member: Member, error: BaseException) -> None:
+        """Note that nothing goes on, because Ray is shut down."""
+        self.failure = self.failure or _shut_down()
+
     def _note_without(self) -> None:
         if any(m.place is not None for m in self.members.values()):
             self._without_since = time.monotonic()
@@ -174,6 +190,8 @@ class Fleet:
         """Raise what keeps the work from going on."""
         if self.failure is not None:
             raise self.failure
+        if not ray.is_initialized():
+            raise _shut_down()
         limit = self._options.start_timeout_seconds
         if any(m.place is not None for m in self.members.values()):
             self._without_since = time.monotonic()
@@ -211,9 +229,25 @@ class Fleet:
         member.samples += 0 if task is None else task.size
         member.bytes += result.nbytes
         member.seconds += result.seconds
+        member.fetching += member.fetched
         if member.is_leaving:
             self._end_if_idle(member)
         return task is not None
+
+    def drop(self, ticket: int) -> None:
+        """Forget a task, of which no result is wanted any more."""
+        self.waiting.pop(ticket, None)
+        for member in self.members.values():
+            member.assigned.pop(ticket, None)
+
+    def seconds_a_batch(self) -> float:
+        """Time that a worker spends on a batch, on average; 0 where none has made any."""
+        made = sum(m.batches for m in self.members.values())
+        return sum(m.seconds for m in self.members.values()) / made if made else 0.0
+
+    def are_all_there(self) -> bool:
+        """Return True if no worker is about to start, or to leave."""
+        return all(m.place is not None and not m.is_leaving for m in self.members.values())
 
     def in_hand(self) -> int:
         """Number of tasks that workers have."""
@@ -225,7 +259,7 @@ class Fleet:
         members = list(self.members.values())
         self.members.clear()
         self.waiting.clear()
-        self._packed = None
+        self._graph = []
         for member in members:
             _kill(member)
 
@@ -235,21 +269,30 @@ def _follow(fleet_ref: Any, owner_ref: Any, member: Member) -> None:
     tell = partial(_tell, fleet_ref, owner_ref)
     try:
         place = ray.get(member.actor.where.remote())
+        if not tell("joined", member, place):
+            return
         stream = member.actor.serve.options(num_returns="streaming").remote()
-        going_on = tell("joined", member, place)
-        while going_on and (reference := next(stream, None)) is not None:
+        while (reference := next(stream, None)) is not None:
+            began = time.perf_counter()
             result = ray.get(reference)
+            member.fetched = time.perf_counter() - began
             del reference
-            going_on = tell("arrived", member, result)
+            if not tell("arrived", member, result):
+                return
             del result
-    except (RayError, OSError, ValueError) as error:
+    except SystemExit as error:  # Ray is being shut down
+        tell("stop", member, error)
+    except Exception as error:
         tell("lose", member, error)
 
 
 def _tell(fleet_ref: Any, owner_ref: Any, what: str, member: Member, content: Any) -> bool:
-    """Call a method of the fleet, or of its owner, under their lock, if they are still there."""
+    """Call a method of the fleet, or of its owner, under their lock, if they are still there.
+
+    Without Ray, nothing may be called: it would be started once more.
+    """
     fleet, owner = fleet_ref(), owner_ref()
-    if fleet is None or owner is None or fleet._is_closed:
+    if fleet is None or owner is None or fleet._is_closed or not ray.is_initialized():
         return False
     with owner.changed:
         if not fleet._is_closed:
@@ -263,6 +306,10 @@ def _kill(member: Member) -> None:
     with contextlib.suppress(RayError, ValueError, RuntimeError):
         if ray.is_initialized():
             ray.kill(member.actor)
+
+
+def _shut_down() -> WorkerProcessError:
+    return WorkerProcessError("Ray was shut down, and the pipeline's workers with it.")
 
 
 def _cause(error: BaseException) -> str:

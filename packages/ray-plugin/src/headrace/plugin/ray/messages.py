@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -109,6 +110,8 @@ class Result(NamedTuple):
     """Number of entries wanted in place of bad ones; nothing else is told then."""
     skipped: int = 0
     draw_numbers: list[int] | None = None
+    replacements: Mapping[int, int] | None = None
+    """For each failed sample the good one in its place; the trainer uses it, too."""
     bad_samples: tuple[BadSample, ...] = ()
     seconds: float = 0.0
     """Time that the worker spent on it, and not on others or waiting."""

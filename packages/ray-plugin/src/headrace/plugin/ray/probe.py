@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.executor.executor import Executor
+from headrace.executor.executor import Executor
 from headrace.executor.iteration import Iteration
 from headrace.executor.plan import make_plan
 from headrace.plugin.ray.cut import Costs
@@ -54,7 +55,9 @@ def measure(
     try:
         _run(plan, readers, nodes, iteration, fed, costs, size, fuse=fuse, threads=threads)
     except Exception as error:  # told where the iteration itself is run
-        costs.why_unknown = f"{type(error).__name__}: {error}"
+        costs.why_unknown = (
+            f"the first samples could not be measured ({type(error).__name__}: {error})"
+        )
     return costs
 
 

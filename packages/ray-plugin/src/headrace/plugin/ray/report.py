@@ -63,6 +63,8 @@ class WorkerReport:
     bytes: int
     seconds_per_batch: float
     """Time that it works on a batch."""
+    fetch_seconds_per_batch: float
+    """Time that a batch takes from its node to the trainer's."""
     busy: float
     """Share of its time that it worked."""
 
@@ -79,7 +81,7 @@ class Report:
     batches: int = 0
     _last: float = field(default=0.0, repr=False)
 
-    def took(self, executor: RayExecutor, began: float, ended: float) -> None:
+    def took(self, began: float, ended: float) -> None:
         """Note that the consumer asked for a batch, and got it."""
         self.batches += 1
         if self._last:
@@ -106,6 +108,7 @@ class Report:
                     m.batches,
                     m.bytes,
                     m.seconds / m.batches if m.batches else 0.0,
+                    m.fetching / m.batches if m.batches else 0.0,
                     min(m.seconds / max(now - m.since, 1e-9), 1.0) if place else 0.0,
                 )
             )
@@ -149,10 +152,7 @@ def describe(
     if by_user:
         why = f"`cut` says so: the batches of {names} go to the trainer."
     elif costs.why_unknown:
-        why = (
-            "Workers do all that they can, as the first samples could not be measured: "
-            f"{costs.why_unknown}"
-        )
+        why = f"Workers do all that they can: {costs.why_unknown}."
     else:
         why = (
             f"The batches of {names} go to the trainer: {total / 1e6:.1f} MB, "

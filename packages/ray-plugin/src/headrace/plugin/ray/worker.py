@@ -17,6 +17,7 @@ from typing import Any
 import ray
 
 from headrace.errors import ArgumentTypeError
+from headrace.executor.bad_samples import BadSample
 from headrace.executor.executor import Executor
 from headrace.executor.iteration import Iteration
 from headrace.executor.packed_error import PackedError
@@ -26,11 +27,21 @@ from headrace.plugin.ray.given_order import GivenOrder
 from headrace.plugin.ray.messages import Graph, PackedBatch, Result, Task, WorkerAddress
 
 
-def packed_graph(graph: Graph) -> bytes:
-    """A graph as bytes, functions of the user's included."""
+def packed_graph(graph: Graph) -> tuple[bytes, list[Any]]:
+    """A graph as bytes, functions of the user's included; and what it has in Ray's store."""
+    references: list[Any] = []
+
+    class Packer(graph_pickler(with_functions=True)):  # type: ignore[misc]
+        def persistent_id(self, value: Any) -> int | None:
+            """Number of a reference, which Ray itself has to pass on: it counts them."""
+            if not isinstance(value, ray.ObjectRef):
+                return None
+            references.append(value)
+            return len(references) - 1
+
     stream = io.BytesIO()
     try:
-        graph_pickler(with_functions=True)(stream, protocol=5).dump(tuple(graph))
+        Packer(stream, protocol=5).dump(tuple(graph))
     except Exception as error:
         names = ", ".join(sorted({node.schema.name for node in graph.nodes}))
         raise ArgumentTypeError(
@@ -38,14 +49,26 @@ def packed_graph(graph: Graph) -> bytes:
             f"{type(error).__name__}: {error}. Name with `cut` an operator before what cannot "
             "travel; or feed the data by an external source, which is asked where the trainer is."
         ) from error
-    return stream.getvalue()
+    return stream.getvalue(), references
+
+
+class _Unpacker(pickle.Unpickler):
+    """Reads what `packed_graph` wrote."""
+
+    def __init__(self, packed: bytes, references: list[Any]) -> None:
+        super().__init__(io.BytesIO(packed))
+        self._references = references
+
+    def persistent_load(self, number: Any) -> Any:
+        """The reference with a number."""
+        return self._references[number]
 
 
 class Worker:
     """Runs the workers' part of one graph. Tasks and entries come in, batches go out."""
 
-    def __init__(self, packed: bytes, threads: int) -> None:
-        graph = Graph(*pickle.loads(packed))
+    def __init__(self, packed: bytes, references: list[Any], threads: int) -> None:
+        graph = Graph(*_Unpacker(packed, references).load())
         os.environ.update(graph.variables)
         with contextlib.suppress(OSError):  # on another host it may not be there
             os.chdir(graph.folder)
@@ -72,7 +95,9 @@ class Worker:
         self._tasks: queue.SimpleQueue[tuple[Task, float] | None] = queue.SimpleQueue()
         self._out: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
         self._told = 0
-        """Bad samples that were reported."""
+        """Bad samples that were looked at."""
+        self._untold: list[BadSample] = []
+        """Those of iterations that are still worked on."""
         self._lock = threading.Lock()
         threading.Thread(target=self._take_all, name="headrace-results", daemon=True).start()
 
@@ -129,18 +154,27 @@ class Worker:
                 result = Result(task.ticket, [], PackedError.of(error))
             else:
                 result = Result(
-                    task.ticket, batches, skipped=done.skipped, draw_numbers=done.draw_numbers
+                    task.ticket,
+                    batches,
+                    skipped=done.skipped,
+                    draw_numbers=done.draw_numbers,
+                    replacements=done.replacements,
                 )
                 del done, batches
             begun, ended = max(begun, ended), time.perf_counter()
-            self._out.put(result._replace(bad_samples=self._new_bad(), seconds=ended - begun))
+            bad = self._bad_samples(task.number)
+            self._out.put(result._replace(bad_samples=bad, seconds=ended - begun))
             del result
         self._out.put(None)
 
-    def _new_bad(self) -> tuple[Any, ...]:
+    def _bad_samples(self, number: int) -> tuple[BadSample, ...]:
+        """Bad samples of one iteration, which is done."""
         found = self._executor.bad_samples
-        new, self._told = tuple(found[self._told :]), len(found)
-        return new
+        self._untold += found[self._told :]
+        self._told = len(found)
+        mine = tuple([bad for bad in self._untold if bad.iteration == number])
+        self._untold = [bad for bad in self._untold if bad.iteration != number]
+        return mine
 
     def _ask(self, ticket: int, count: int) -> None:
         """Ask for entries in place of bad ones."""

@@ -1,0 +1,1 @@
+"""Training that other machines' processors feed."""
