@@ -17,6 +17,7 @@ ray = pytest.importorskip("ray", reason="needs Ray: hatch run ray:run")
 from ray.cluster_utils import Cluster  # noqa: E402
 
 from headrace.kernels.cpu import opencv  # noqa: E402
+from headrace.pipeline.engine import RUNNING  # noqa: E402
 
 STORE_BYTES = 120 << 20
 
@@ -36,6 +37,8 @@ def cluster():
     ray.init(address=made.address, log_to_driver=False)
     yield made
     gc.collect()
+    for engine in list(RUNNING):  # of tests that failed: their tracebacks keep it
+        engine.executor.shutdown()
     ray.shutdown()
     made.shutdown()
 

@@ -53,7 +53,7 @@ def test_killed_workers_cost_no_batch_and_repeat_none(images):
             if number in (1, 4):
                 kill(started(iterator)[0])
     assert_same(found, expected)
-    assert iterator.statistics()[0]["ray_workers_lost"] >= 3
+    assert iterator.statistics()[0]["ray_workers_lost"] >= 2
     assert all(worker.pid for worker in started(iterator, 1))
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.executor.executor import Executor
-from headrace.executor.executor import Executor
 from headrace.executor.iteration import Iteration
 from headrace.executor.plan import make_plan
 from headrace.plugin.ray.cut import Costs
