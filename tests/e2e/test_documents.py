@@ -71,6 +71,13 @@ def test_columns(run_page):
     assert names["labels"].as_array().tolist() == [0, 1, 2, 3, 4]
 
 
+def test_sample_order(run_page):
+    names = run_page("sample-order.md")
+    assert names["subset"].run()[1].as_array().ravel().tolist() == [7, 3, 3, 19]
+    assert sorted(names["classes"]) == sorted(path.name for path in Path("photos").iterdir())
+    assert {len(name) for name in names["classes"]} == set(names["classes"].values())
+
+
 def test_mixing(run_page):
     names = run_page("mixing.md")
     assert names["drawn"] == [21, 7]

@@ -76,6 +76,28 @@ def test_a_thousand_million_samples():
     assert not set(later.draw(1000)) & set(first)
 
 
+@pytest.mark.parametrize("sticks", [False, True])
+def test_shards_of_a_shuffled_order_jump_to_the_same_epoch(sticks):
+    """Else a sample would come from two of them, as epochs differ in order."""
+    orders = [
+        ReadingOrder(
+            1,
+            epochs=orders_of(samplers.Shuffled(), index(11)),
+            num_shards=2,
+            shard_id=k,
+            stick_to_shard=sticks,
+        )
+        for k in range(2)
+    ]
+    for order in orders:
+        order.draw(6)  # all of a shard, and one more than all of the other
+        order.next_epoch()
+    assert len({order.epoch for order in orders}) == 1
+    sizes = [(11 * (k + 1) // 2) - 11 * k // 2 for k in (order.shard for order in orders)]
+    found = [e for order, size in zip(orders, sizes, strict=True) for e in order.draw(size)]
+    assert sorted(found) == list(range(11))
+
+
 def test_weights():
     weights = np.array([0, 1, 2, 3, 0, 4])
     data = index(6)

@@ -122,7 +122,7 @@ class ReadingOrder:
         self.num_shards = num_shards
         self.stick_to_shard = stick_to_shard or shuffle_after_epoch
         self.pad_last_batch = pad_last_batch
-        self._independent_shard = stick_to_shard
+        self._independent_shard = stick_to_shard and epochs is None
         self._window = initial_fill if random_shuffle else 0
         if shuffle_after_epoch and epochs is None:
             seed_of_epochs = (
