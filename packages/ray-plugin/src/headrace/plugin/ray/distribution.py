@@ -14,7 +14,7 @@ from headrace.plugin.ray.executor import RayExecutor
 from headrace.plugin.ray.fleet import TASKS_A_WORKER
 from headrace.plugin.ray.options import Options, checked
 from headrace.plugin.ray.recorder import ClusterRecorder
-from headrace.profiling.recorder import NO_RECORD, ProfileRecorder, Recorder
+from headrace.profiling.recorder import NO_RECORD, ProfileRecorder, SpanRecorder
 from headrace.tracebacks import public
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class OnRay:
         plan: Plan,
         readers: dict[int, Any],
         outputs: list[DataNode],
-        recorder: Recorder = NO_RECORD,
+        recorder: SpanRecorder = NO_RECORD,
         **how: Any,
     ) -> Any:
         """Make the executor."""
