@@ -139,7 +139,7 @@ class Loader:
 
 
 def _nothing(spec: Spec) -> np.ndarray:
-    """Return what stands for a piece that nobody reads."""
+    """Return the stand-in of an unread piece."""
     return np.empty((0,) * (spec.ndim or 0), storage_dtype(spec.dtype))
 
 

@@ -117,13 +117,13 @@ def scan_headers(
     Parameters
     ----------
     path
-        uint8, with a NUL behind it.
+        uint8, with a NUL after it.
     start
         Where the header is.
     places
         int64 ``(room, 2)``: filled with where files begin, and their sizes.
     text, begins
-        uint8; and int64 ``(room,)``: filled with their names, a NUL behind each, and where in the
+        uint8; and int64 ``(room,)``: filled with their names, a NUL after each, and where in the
         text these begin.
 
     Returns
@@ -245,7 +245,7 @@ def group_members(
     Parameters
     ----------
     text, begins
-        The names, a NUL behind each, and where each begins.
+        The names, a NUL after each, and where each begins.
     wanted, wanted_begins, outputs
         Extensions, likewise, and the output that each is for.
     folds

@@ -74,7 +74,7 @@ class Store:
 
     A file of data only grows; a table of fixed rows, found by hashing, says where in it a sample
     is. Rows and samples have check sums, so that what is damaged counts as absent and is written
-    again. Whoever writes holds the lock of the file `head`; readers need none.
+    again. A writer holds the lock of the file `head`; readers need none.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ _CHUNKS = "Without it or the other one, a sample is a single chunk."
             "chunk_offsets",
             IntListArg,
             None,
-            f"Where chunks begin, in bytes; if not given, one behind the other. {_CHUNKS}",
+            f"Where chunks begin, in bytes; if not given, one after the other. {_CHUNKS}",
             per_sample=True,
         ),
         Arg(

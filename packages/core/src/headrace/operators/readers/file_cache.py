@@ -1,6 +1,6 @@
 """A copy of fetched remote files on a local disk, of bounded size, that processes share.
 
-A file is written whole under another name and renamed, so that nobody sees half of one; the bytes
+A file is written whole under another name and renamed, so that half of one is never seen; the bytes
 that all take are counted under a lock, and the files that were used longest ago make room.
 """
 

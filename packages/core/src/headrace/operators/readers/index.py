@@ -123,7 +123,7 @@ class Index:
     read for one is kept for others.
     """
     lends = False
-    """True if pieces may be views of memory that others use, too, and that nobody may write to."""
+    """True if pieces may be views of memory that others use, too; nothing may write to them."""
     cached: Lookups | None = None
     """The caches of what is made of the entries, if any."""
     looks_ahead = 0

@@ -155,7 +155,7 @@ def read_file_list(path: str, root: str | None = None) -> FileListing:
 
 
 def _read_list(path: str, *, labelled: bool) -> tuple[PackedNames, np.ndarray]:
-    """The names in the lines of a text file, and the labels behind them."""
+    """The names in the lines of a text file, and the labels after them."""
     data = _read_text("file_list", path)
     lines = text_lists.count_lines(data)
     begins, labels = np.empty(lines, np.int64), np.empty(lines if labelled else 0, np.int32)

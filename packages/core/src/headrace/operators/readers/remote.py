@@ -180,7 +180,7 @@ def _stamp(info: Any) -> Stamp | None:
 class ReadAhead:
     """Reads remote entries before they are asked for, as many as the store's latency calls for.
 
-    The window is doubled when somebody had to wait for an entry that was being read, as long as
+    The window is doubled when a thread had to wait for an entry that was being read, as long as
     that makes more of them come in a second; what a second brings is then the store's bandwidth.
 
     Parameters

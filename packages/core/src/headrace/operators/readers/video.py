@@ -104,7 +104,7 @@ _COMMON_ARGS = (
         "step",
         IntArg,
         -1,
-        "Distance of the first frames of sequences; by default each begins behind the one before.",
+        "Distance of the first frames of sequences; by default each begins after the one before.",
     ),
     Arg(
         "enable_frame_num",

@@ -231,7 +231,7 @@ def _starts(begin: int, end: int, wanted: SequencePattern) -> list[int]:
 
 
 def frame_bounds(part: Part, fact: Facts) -> tuple[int, int]:
-    """First frame of a part, and the one behind its last, of numbers of frames."""
+    """First frame of a part, and the one after its last, of numbers of frames."""
     count = fact.count
     begin = 0 if part.begin is None else int(part.begin)
     end = count if part.end is None else int(part.end)

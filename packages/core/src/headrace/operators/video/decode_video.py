@@ -82,7 +82,7 @@ _PER_SAMPLE = ("frames", "timestamps", *_ROI, "fps", "pad_mode")
             "end_frame",
             IntArg,
             None,
-            "The frame behind the last one; that of the video if not given.",
+            "The frame after the last one; that of the video if not given.",
             per_sample=True,
         ),
         Arg(

@@ -1,4 +1,4 @@
-"""Choice of the edges at which a graph is cut in two: least bytes behind costly operators."""
+"""Choice of the edges at which a graph is cut in two: least bytes after costly operators."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def distribute(
         False to take batches as they are ready. Each comes once, within its epoch.
     cut
         Names of the last operators in workers, or ``"outputs"``: all that can run there. When not
-        given, the engine measures a few samples, and cuts where least bytes cross behind the
+        given, the engine measures a few samples, and cuts where least bytes cross after the
         operators that cost most.
     max_restarts
         So many workers may be lost; one more is an error. -1 for any number.

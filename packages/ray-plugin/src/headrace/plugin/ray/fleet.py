@@ -222,7 +222,7 @@ class Fleet:
             member.actor.push.remote(task)
 
     def took(self, member: Member, result: Result) -> bool:
-        """Note that a task is done; False if nobody waits for it any more."""
+        """Note that a task is done; False if it is not awaited any more."""
         task = member.assigned.pop(result.ticket, None)
         self._losses.pop(result.ticket, None)
         member.batches += 1

@@ -156,7 +156,7 @@ def describe(
     else:
         why = (
             f"The batches of {names} go to the trainer: {total / 1e6:.1f} MB, "
-            f"instead of {last / 1e6:.1f} MB behind the last operator that workers could run. "
+            f"instead of {last / 1e6:.1f} MB after the last operator that workers could run. "
             f"What is left takes {here_seconds * 1e3:.1f} ms of a processor there, and workers "
             f"spend {there_seconds * 1e3:.1f} ms on a batch. (A second of the trainer's is "
             f"weighed as {BYTES_A_SECOND / 1e9:g} GB.)"

@@ -23,7 +23,7 @@ def taps(length: int, source: int) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def matrix(red: float, blue: float) -> np.ndarray:
-    """What red gains of Cr, green of Cb and of Cr, and blue of Cb, where these are the shares of
+    """Gains: red of Cr, green of Cb and of Cr, and blue of Cb, where these are the shares of
     red and blue in luma. Source: ITU-R BT.601-7 and BT.709-6.
     """
     green = 1 - red - blue

@@ -246,7 +246,7 @@ class Video:
         return number <= self._shown or packet in self._left_out
 
     def _go_to(self, begin: int, number: int) -> None:
-        """Stand at packet `begin`, or behind it where the decoder has gone through it."""
+        """Stand at packet `begin`, or after it where the decoder has gone through it."""
         if not self._needs_seek(begin, number):
             return
         if not self._next <= begin <= self._next + 64:
