@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 _REFERENCE = operator_pages.FOLDER
 
 
+_FOUND_FIRST = "---\nsearch:\n  boost: 4\n---\n\n"
+"""Has the search show an operator's own page before others that name it."""
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Lists the generated pages in the navigation."""
     everything_else = [{page.title: f"{_REFERENCE}/{page.file}.md"} for page in api_pages.PAGES]
@@ -59,7 +63,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         pages[f"{_REFERENCE}/{name}"] = text
     for schema in operator_pages.public_schemas():
         name = f"{_REFERENCE}/{operator_pages.page_name(schema.name)}"
-        pages[name] = operator_pages.operator_page(schema, gallery.section(schema.name))
+        page = operator_pages.operator_page(schema, gallery.section(schema.name))
+        pages[name] = _FOUND_FIRST + page
     pages[f"{gallery.FOLDER}/index.md"] = gallery.page()
     for name, content in (pages | gallery.pictures() | notebooks.files()).items():
         known = files.get_file_from_path(name)
