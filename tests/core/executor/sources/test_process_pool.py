@@ -243,7 +243,9 @@ def test_a_source_that_computes_for_long_is_left_alone(monkeypatch):
     monkeypatch.setattr(process_pool, "_ASKS_AFTER_SECONDS", 0.1)
     monkeypatch.setattr(process_pool, "_WARN_AFTER_SECONDS", 0.1)
     # A busy machine may not run the worker for seconds: its clock stands still meanwhile.
-    clock = SimpleNamespace(monotonic=time.process_time, process_time=time.process_time)
+    clock = SimpleNamespace(
+        monotonic=time.process_time, process_time=time.process_time, thread_time=time.thread_time
+    )
     monkeypatch.setattr(process_worker, "time", clock)
     options = {"py_worker_timeout_seconds": 60, "py_num_workers": 1, "prefetch_queue_depth": 1}
     assert values(pipeline(busy, options=options).run()) == [[0.0]]

@@ -92,13 +92,15 @@ class _Watch(threading.Thread):
         awaited: list[Any] = [self._channel]
         if self._parent is not None:
             awaited.append(self._parent.sentinel)
-        looked, used, busy = time.monotonic(), time.process_time(), time.monotonic()
+        looked = busy = time.monotonic()
+        used = time.process_time() - time.thread_time()
         while True:
             ready: list[Any] = wait(awaited, _POLL_SECONDS)
-            now, cpu = time.monotonic(), time.process_time()
-            if cpu - used > _AT_WORK * (now - looked):
-                busy = now
-            if now - looked > _POLL_SECONDS / 2:
+            # Its own work, the reports, does not count.
+            now, cpu = time.monotonic(), time.process_time() - time.thread_time()
+            if now - looked > _POLL_SECONDS / 2:  # of shorter times nothing can be said
+                if cpu - used > _AT_WORK * (now - looked):
+                    busy = now
                 looked, used = now, cpu
             orphaned = self._parent_id is not None and os.getppid() != self._parent_id
             if orphaned or any(each is not self._channel for each in ready):
