@@ -301,7 +301,7 @@ def test_columns_are_what_objects_make(tmp_path_factory, ids, objects, arguments
             warnings.simplefilter("ignore", UserWarning)
             index = reader.list_entries()
         every = np.arange(len(index))
-        return index.paths, [
+        return list(index.paths), [
             [np.asarray(value).tolist() for value in column[every]] for column in index.columns
         ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self, overload
 
 import numpy as np
@@ -47,6 +47,21 @@ class PackedNames(Sequence[str]):
         begins = np.zeros(len(ends), np.int64)
         begins[1:] = ends[:-1] + 1
         return cls(text, begins, int((ends - begins).max(initial=0)), remote)
+
+    def taken(self, numbers: np.ndarray) -> PackedNames:
+        """Some of them, in this order."""
+        return PackedNames(self.text, self.begins[numbers], self.longest, self.remote)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything, as arrays."""
+        facts = np.array([self.longest, self.remote], np.int64)
+        return {"text": self.text, "begins": self.begins, "facts": facts}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+        """The names that `arrays` were those of."""
+        longest, remote = arrays["facts"].tolist()
+        return cls(arrays["text"], arrays["begins"], longest, bool(remote))
 
     @classmethod
     def joined(cls, parts: Sequence[PackedNames]) -> Self:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from headrace.kernels.cpu.packed_names import PackedNames
 from headrace.operators.readers.coco_saved import CocoEntries
 from headrace.operators.readers.index import RaggedColumn
+from headrace.operators.readers.kept_index import kept_arrays
 from headrace.operators.readers.storage import read_file
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 _PORTION = 1 << 14
 """Annotations that are decoded at once."""
+_OUTLINES = ("polygons", "sizes", "vertices")
 _INT32 = np.iinfo(np.int32)
 _NO_ID = 1 << 40
 """Behind all ids."""
@@ -29,7 +32,7 @@ class CocoTable(NamedTuple):
     """Images in the order of their ids, and objects in the order of images and of the file."""
 
     ids: np.ndarray
-    names: list[str]
+    names: PackedNames
     extents: np.ndarray
     """Width and height of each image, int64 ``(images, 2)``; 0 where they are not given."""
     owners: np.ndarray
@@ -45,6 +48,28 @@ class CocoTable(NamedTuple):
 
 def read_table(path: str, *, polygons: bool) -> CocoTable | None:
     """Read the file; `None` if it is left to `coco_annotations`."""
+
+    def find() -> dict[str, np.ndarray] | None:
+        found = _decoded(path, polygons=polygons)
+        if found is None:
+            return None
+        arrays = {k: v for k, v in found._asdict().items() if isinstance(v, np.ndarray)}
+        outlines = dict(zip(_OUTLINES, found.polygons, strict=True))
+        categories = np.array(list(found.categories.items()), np.int64).reshape(-1, 2)
+        return {**arrays, **outlines, **found.names.arrays(), "categories": categories}
+
+    arrays = kept_arrays(f"coco {polygons}", [path], find)
+    if arrays is None:
+        return None
+    first, second, third = [arrays[name] for name in _OUTLINES]
+    return CocoTable(
+        *(arrays["ids"], PackedNames.of_arrays(arrays), arrays["extents"], arrays["owners"]),
+        *(arrays["kinds"], arrays["boxes"], arrays["crowds"], (first, second, third)),
+        dict(arrays["categories"].tolist()),
+    )
+
+
+def _decoded(path: str, *, polygons: bool) -> CocoTable | None:
     import msgspec
     from msgspec import Raw
 
@@ -85,11 +110,15 @@ def read_table(path: str, *, polygons: bool) -> CocoTable | None:
         usual &= wide.min(initial=0) >= _INT32.min and wide.max(initial=0) <= _INT32.max
     if not usual:
         return None
+    listed = [found.images[k].file_name for k in order.tolist()]
+    names = PackedNames.of([listed])
+    if len(names) != len(listed):
+        return None  # a name has a NUL in it
     places = np.searchsorted(ids, owners)
     known = np.flatnonzero(np.append(ids, _NO_ID)[places] == owners)
     turned = known[np.argsort(places[known], kind="stable")]
     return CocoTable(
-        *(ids, [found.images[k].file_name for k in order.tolist()], extents),
+        *(ids, names, extents),
         *(places[turned], kinds[turned], boxes[turned], crowds[turned]),
         _outlines(outlines, turned) if polygons else (outlines[0], outlines[1], outlines[2]),
         {category.id: k for k, category in enumerate(found.categories, 1)},
@@ -194,7 +223,7 @@ def entries_of(table: CocoTable, args: Any, *, ids: bool, polygons: bool) -> Coc
             RaggedColumn(vertices, point_ends),
         )
     return CocoEntries(
-        [table.names[k] for k in images.tolist()],
+        table.names.taken(images),
         table.ids[images].astype(np.int32) if ids else None,
         RaggedColumn(own, ends),
         RaggedColumn(kinds.astype(np.int32), ends),

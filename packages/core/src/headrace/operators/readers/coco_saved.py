@@ -15,7 +15,7 @@ from headrace.operators.readers.index import RaggedColumn
 class CocoEntries(NamedTuple):
     """Columns of image facts, with one value for each image."""
 
-    names: list[str]
+    names: Sequence[str]
     ids: np.ndarray | None
     """int32 ``(images,)``, where they are wanted."""
     boxes: RaggedColumn

@@ -16,6 +16,7 @@ import numpy as np
 from headrace.errors import ArgumentTypeError, ArgumentValueError, BadSampleError
 from headrace.kernels.cpu import text_lists
 from headrace.kernels.cpu.packed_names import PackedNames
+from headrace.operators.readers.kept_index import kept_arrays
 from headrace.operators.readers.storage import file_size, file_system, is_remote, join, read_file
 from headrace.operators.support.argument_types import PathArg, PathListArg, StringArg
 from headrace.operators.support.schema import Arg
@@ -156,6 +157,17 @@ def read_file_list(path: str, root: str | None = None) -> FileListing:
 
 def _read_list(path: str, *, labelled: bool) -> tuple[PackedNames, np.ndarray]:
     """The names in the lines of a text file, and the labels after them."""
+
+    def find() -> dict[str, np.ndarray]:
+        names, labels = _scanned_list(path, labelled=labelled)
+        return {**names.arrays(), "labels": labels}
+
+    arrays = kept_arrays(f"list {labelled}", [path], find)
+    assert arrays is not None
+    return PackedNames.of_arrays(arrays), arrays["labels"]
+
+
+def _scanned_list(path: str, *, labelled: bool) -> tuple[PackedNames, np.ndarray]:
     data = _read_text("file_list", path)
     lines = text_lists.count_lines(data)
     begins, labels = np.empty(lines, np.int64), np.empty(lines if labelled else 0, np.int32)

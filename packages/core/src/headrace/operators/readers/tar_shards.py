@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
@@ -13,6 +14,7 @@ import numpy as np
 from headrace.errors import ArgumentValueError
 from headrace.kernels.cpu import tar_headers
 from headrace.kernels.cpu.packed_names import PackedNames
+from headrace.operators.readers.kept_index import kept_arrays
 from headrace.operators.readers.listing import read_lines
 from headrace.operators.readers.storage import file_system, is_remote
 from headrace.progress import counted
@@ -102,6 +104,38 @@ def members_of(path: str) -> Members | None:
             joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
             longest = int(np.diff(joined[2], append=used).max(initial=1)) - 1
             return Members(joined[0], PackedNames(joined[1], joined[2], longest, False))
+
+
+def all_members(paths: Sequence[str]) -> list[Members | None]:
+    """The same of several archives, side by side."""
+    odd: list[Members | None] = []
+
+    def find() -> dict[str, np.ndarray] | None:
+        with ThreadPoolExecutor(min(len(paths), os.cpu_count() or 1, 8)) as pool:
+            found = list(pool.map(members_of, paths))
+        plain = [each for each in found if each is not None]
+        if len(plain) < len(found):
+            odd.extend(found)
+            return None
+        return {
+            **PackedNames.joined([each.names for each in plain]).arrays(),
+            "places": np.concatenate([each.places for each in plain]),
+            "counts": np.array([len(each.places) for each in plain]),
+            "sizes": np.array([len(each.names.text) for each in plain]),
+        }
+
+    arrays = kept_arrays("tar", paths, find)
+    if arrays is None:
+        return odd
+    names = PackedNames.of_arrays(arrays)
+    parts: list[Members | None] = []
+    at, start = 0, 0
+    for count, size in zip(arrays["counts"].tolist(), arrays["sizes"].tolist(), strict=True):
+        own, text = slice(at, at + count), names.text[start : start + size]
+        packed = PackedNames(text, names.begins[own] - start, names.longest, names.remote)
+        parts.append(Members(arrays["places"][own], packed))
+        at, start = at + count, start + size
+    return parts
 
 
 def samples_of(path: str) -> Iterator[list[ArchiveMember]]:

@@ -21,8 +21,9 @@ from headrace.operators.readers.listing import expanded
 from headrace.operators.readers.storage import is_remote
 from headrace.operators.readers.tar_shards import (
     ArchiveMember,
+    Members,
+    all_members,
     indexed_samples,
-    members_of,
     samples_of,
 )
 from headrace.operators.support.argument_types import (
@@ -175,8 +176,12 @@ class WebdatasetReader(Reader):
         wanted: list[tuple[str, int]] = []
         for number, each in enumerate(args.ext):
             wanted += [(extension, number) for extension in each.split(";")]
+        scanned: Sequence[Members | None] = [None] * len(paths)
+        if not indices:
+            scanned = all_members(paths)
         with ThreadPoolExecutor(min(len(paths), os.cpu_count() or 1, 8)) as pool:
-            found = list(pool.map(partial(self._grouped, wanted), paths, indices or repeat(None)))
+            grouped = partial(self._grouped, wanted)
+            found = list(pool.map(grouped, paths, indices or repeat(None), scanned))
         files, kept = [], []
         lacking: dict[int, list[str]] = {}
         """Of outputs, the archives that have samples, but none with the component."""
@@ -232,12 +237,13 @@ class WebdatasetReader(Reader):
             paths, names, members, files=every, offsets=places[..., 0], sizes=places[..., 1]
         )
 
-    def _grouped(self, wanted: list[tuple[str, int]], path: str, index: str | None) -> _Grouped:
+    def _grouped(
+        self, wanted: list[tuple[str, int]], path: str, index: str | None, found: Members | None
+    ) -> _Grouped:
         """The samples of an archive."""
         folds, width = not self.args.case_sensitive_extensions, len(self.args.ext)
         plain = all(extension.isascii() or not folds for extension, _ in wanted)
-        found = members_of(path) if index is None and plain else None
-        if found is not None:
+        if found is not None and plain:
             count = len(found.places)
             packed = PackedNames.of([[extension for extension, _ in wanted]])
             outputs = np.array([output for _, output in wanted])
