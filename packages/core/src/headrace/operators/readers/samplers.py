@@ -262,19 +262,26 @@ class _WindowPermutations(_Permutations):
         super().__init__(size, window, seed)
         self._begins = begins
         self._counts = np.diff(begins, append=size)
+        self._last: tuple[int, Numbers] | None = None
 
     def at(self, epoch: int) -> Numbers:
+        last = self._last
+        if last is None or last[0] != epoch:
+            last = self._last = epoch, self._made(epoch)
+        return last[1]
+
+    def _made(self, epoch: int) -> Numbers:
         turned = np.empty(len(self._begins), np.int64)
         sample_orders.permute(
             0, len(turned), len(turned), sample_orders.key_of(self._seed, epoch, 1), turned
         )
-        begins, ends = self._begins[turned], np.cumsum(self._counts[turned])
+        ends = np.cumsum(self._counts[turned])
+        shifts = self._begins[turned] - (ends - self._counts[turned])
         within = super().at(epoch)
 
         def fill(start: int, found: np.ndarray) -> None:
             places = within[start : start + len(found)]
-            slots = np.searchsorted(ends, places, "right")
-            found[:] = begins[slots] + places - (ends[slots] - self._counts[turned][slots])
+            found[:] = places + shifts[np.searchsorted(ends, places, "right")]
 
         return _Filled(self.size, fill)
 
