@@ -52,7 +52,7 @@ def names(nodes, found):
         # Megabytes and milliseconds. A conversion quadruples: the trainer does it.
         ((30, 100), (10, 40), (40, 4), {"files", "decode", "resize"}),
         # It costs the trainer more than the bytes that it saves.
-        ((30, 100), (10, 40), (40, 35), {"files", "decode", "resize", "float"}),
+        ((30, 100), (10, 40), (40, 90), {"files", "decode", "resize", "float"}),
         # A resize that makes images larger, and costs nearly nothing, waits for the trainer.
         ((10, 100), (30, 2), (120, 2), {"files", "decode"}),
         # A decoder never: encoded images are small, and it is what workers are there for.

@@ -12,9 +12,10 @@ from headrace.errors import ArgumentTypeError, ArgumentValueError, UnknownNameEr
 from headrace.graph.data_node import DataNode
 from headrace.graph.nodes import OpNode
 
-BYTES_A_SECOND = 1e9
+BYTES_A_SECOND = 4e8
 """Exchange rate: a second of one of the trainer's processors is worth as much as so many bytes on
-their way to it. 10 Gbit/s, and what it takes to copy them."""
+their way to it. They are copied into the store, over a network of 10 Gbit/s, into the trainer's
+store, and out of it: about 1 to 2 GB/s each."""
 
 Edge = tuple[int, int]
 """``id`` of the node, and the number of its output."""

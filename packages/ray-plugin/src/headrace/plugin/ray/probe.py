@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SAMPLES = 8
 """Samples that are looked at."""
-_RUNS = 3
+_RUNS = 5
 """The first one compiles and opens, and does not count."""
 
 
