@@ -6,8 +6,9 @@
 * ``cost``: `image_train` by one worker on this machine, with the cut that the engine chooses and
   with all work in the worker (float32 through the store), beside the same pipeline in the process.
   Rates are samples per second of processors, all processes of Ray included, and by the clock.
-* ``nodes``: one worker on one node of one processor, beside two of them. Needs three idle
-  processors: the trainer takes one.
+* ``nodes``: one worker on a node, beside two on two nodes. Needs three idle processors: the trainer
+  takes one.
+* ``messages``: batches of one number from two and from four nodes, which take nothing but messages.
 * ``data``: the same work by Ray Data with torchvision's transforms in the same number of actors.
 
 Nodes are processes of this machine. Peers take turns; figures are ratios of medians.
@@ -36,7 +37,7 @@ from headrace.plugin.pytorch import DALIGenericIterator
 from headrace.plugin.ray import RayIterator
 
 BATCH_SIZE = 64
-CASES = ("cost", "nodes", "data")
+CASES = ("cost", "nodes", "messages", "data")
 STORE_BYTES = 1 << 30
 
 
@@ -87,6 +88,21 @@ def nodes(root: Path, rounds: int, seconds: float) -> dict[str, list[Peer]]:
     return {"image_train": peers}
 
 
+def messages(root: Path, rounds: int, seconds: float) -> dict[str, list[Peer]]:
+    """Batches of one number: what the trainer can hand over, whatever is in them."""
+
+    def numbers(workers: int) -> RayIterator:
+        pipe = headrace.Pipeline(batch_size=1, num_threads=1, device_id=None, workers="threads")
+        with pipe:
+            pipe.set_outputs(headrace.fn.random.uniform())
+        far = {"far": 1}
+        return RayIterator(pipe, ["images"], num_workers=workers, resources=far, cut="outputs")
+
+    peers = [peer(f"{count} nodes", numbers(count), 2 * count) for count in (2, 4)]
+    measure(peers, rounds=rounds, seconds=seconds, swapped=True)
+    return {"batches": peers}
+
+
 def transform(row: dict[str, Any]) -> dict[str, Any]:
     """`image_train` in torchvision."""
     import torch
@@ -132,13 +148,15 @@ def main() -> None:
     runs: dict[str, tuple[Callable[..., dict[str, list[Peer]]], str]] = {
         "cost": (cost, "in process"),
         "nodes": (nodes, "one node"),
+        "messages": (messages, "2 nodes"),
         "data": (data, "Ray Data"),
     }
     wanted = checked_cases(asked.case, CASES)
     head = {"num_cpus": 2, "object_store_memory": STORE_BYTES, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
-    for _ in range(2 if "nodes" in wanted else 0):
-        cluster.add_node(num_cpus=1, resources={"far": 1}, object_store_memory=STORE_BYTES // 2)
+    far = {"nodes": 3, "messages": 6}
+    for _ in range(max(far.get(name, 0) for name in wanted)):
+        cluster.add_node(num_cpus=1, resources={"far": 1}, object_store_memory=STORE_BYTES // 4)
     ray.init(address=cluster.address, log_to_driver=False)
     with tempfile.TemporaryDirectory() as folder:
         root = write_dataset(Path(folder) / "photographs", asked.images)

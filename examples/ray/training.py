@@ -140,8 +140,7 @@ def main() -> None:
             "epochs": asked.epochs,
         }
         scaling = ScalingConfig(num_workers=asked.ranks, resources_per_worker={"CPU": 1})
-        result = TorchTrainer(train, train_loop_config=config, scaling_config=scaling).fit()
-        print(f"accuracy {result.metrics['accuracy']:.2f}")
+        TorchTrainer(train, train_loop_config=config, scaling_config=scaling).fit()
     ray.shutdown()
     if cluster is not None:
         cluster.shutdown()
