@@ -74,7 +74,7 @@ def test_type_of_pytorch():
         ("tf32", KeyError),
         ("f8", KeyError),
         ("i7", KeyError),
-        (types.STRING, KeyError),
+        (types.FEATURE, KeyError),
         (str, TypeError),
         (None, TypeError),
         (np.complex64, TypeError),

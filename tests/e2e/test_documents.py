@@ -83,6 +83,13 @@ def test_mixing(run_page):
     assert names["drawn"] == [21, 7]
 
 
+def test_side_data(run_page):
+    names = run_page("side-data.md")
+    assert names["names"].tolist() == [f"sample {k}" for k in range(4)]
+    numbers = [int(text.split()[1]) for text in names["captions"].tolist()]
+    assert names["labels"].as_array().tolist() == [number % 3 for number in numbers]
+
+
 def test_profiling(run_page, tmp_path, capsys):
     names = run_page("profiling.md", 0)
     assert "fn.resize" in (tmp_path / "profile.html").read_text()

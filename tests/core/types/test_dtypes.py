@@ -145,4 +145,4 @@ def test_kinds():
 def test_storage_of_enumerations():
     assert types.storage_dtype(types.IMAGE_TYPE) == np.int32
     with pytest.raises(KeyError):
-        types.storage_dtype(types.STRING)
+        types.storage_dtype(types.FEATURE)

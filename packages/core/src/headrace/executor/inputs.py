@@ -8,6 +8,7 @@ from headrace.errors import DataTypeError, InputTypeError, LayoutError, ShapeErr
 from headrace.operators.support.argument_types import FloatListArg, IntListArg
 from headrace.operators.support.schema import Arg, Input, OpSchema, Spec
 from headrace.types import is_float
+from headrace.types.dtypes import SIDE_TYPES
 
 
 def declared_input(schema: OpSchema, position: int) -> Input:
@@ -20,6 +21,12 @@ def declared_input(schema: OpSchema, position: int) -> Input:
 def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
     """`spec` with its layout filled in where the declaration tells it."""
     declared = declared_input(schema, position)
+    if spec.dtype in SIDE_TYPES and not (schema.side_data or spec.dtype in declared.dtypes):
+        raise InputTypeError(
+            f"Input {position} (`{declared.name}`) is side data of type {spec.dtype.name}, which "
+            "travels beside tensors and is not computed with: return it from the pipeline. "
+            "`fn.decoders.json(..., dtype=...)` makes numbers of text in files."
+        )
     spec = _with_layout(schema, declared, position, spec)  # axes come first, as in DALI
     if declared.dtypes and spec.dtype not in declared.dtypes:
         allowed = ", ".join(t.name for t in declared.dtypes)
@@ -59,6 +66,11 @@ def _with_layout(schema: OpSchema, declared: Input, position: int, spec: Spec) -
 
 def check_argument(arg: Arg, spec: Spec) -> None:
     """Check the elements of a tensor given for argument `arg`."""
+    if spec.dtype in SIDE_TYPES:
+        raise DataTypeError(
+            f"Argument `{arg.name}` takes {arg.type.name}; what is given for it is side data of "
+            f"type {spec.dtype.name}."
+        )
     if arg.type.whole and is_float(spec.dtype):
         raise DataTypeError(
             f"Argument `{arg.name}` takes {arg.type.name}; the tensor given for it has elements of "

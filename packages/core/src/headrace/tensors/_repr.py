@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from headrace.types.dtypes import SIDE_TYPES
 from headrace.types.enums import DALIDataType, DALIEnum, DALIImageType, DALIInterpType
+from headrace.types.side_data import decoded
 
 _MEMBERS: dict[DALIDataType, type[DALIEnum]] = {
     DALIDataType.DATA_TYPE: DALIDataType,
@@ -82,6 +84,8 @@ def describe_list(
 
 def values(array: np.ndarray, dtype: DALIDataType, separator: str = ", ") -> str:
     """The elements of `array`; of an array with many rows, how they are distributed."""
+    if dtype in SIDE_TYPES:
+        return repr(decoded(array, dtype))
     members = _MEMBERS.get(dtype)
     formatter = {"int": lambda value: _member_name(members, int(value))} if members else None
     if array.ndim <= 1 or array.size <= _THRESHOLD:

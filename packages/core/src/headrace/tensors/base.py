@@ -21,6 +21,7 @@ from headrace.tensors import _html
 from headrace.tensors.interop import check_layout
 from headrace.types.dtypes import (
     ENUM_TYPES,
+    SIDE_TYPES,
     DataTypeLike,
     as_data_type,
     is_stored,
@@ -236,6 +237,7 @@ class TensorListBase(TypedData, Generic[TensorT]):
         return f"N{self._layout}" if self._layout or self._ndim == 0 else ""
 
     def _check_type_known(self) -> None:
+        check_not_side_data(self._dtype)
         if self._dtype == DALIDataType.NO_TYPE:
             raise UsageError("An empty batch without a type cannot be made a tensor.")
 
@@ -276,8 +278,18 @@ def check_same_size(dtype: DALIDataType, new_type: DALIDataType) -> None:
         )
 
 
+def check_not_side_data(dtype: DALIDataType) -> None:
+    """Check that elements of `dtype` are numbers, truth values or members of enumerations."""
+    if dtype in SIDE_TYPES:
+        raise DataTypeError(
+            f"Side data ({dtype.name}) is no tensor: `batch.tolist()` and `batch.at(k)` give the "
+            "texts or objects."
+        )
+
+
 def check_numbers(dtype: DALIDataType) -> None:
     """Check that elements of `dtype` can be handed to other libraries."""
+    check_not_side_data(dtype)
     if dtype in ENUM_TYPES:
         raise DataTypeError(
             "DALI enum types cannot be used with buffer protocol, which has no members of "

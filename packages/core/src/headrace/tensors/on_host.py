@@ -117,7 +117,7 @@ class TensorListOnHost(TensorListCPU):
     def _sample(self, number: int) -> TensorOnHost:
         return _on_host(super()._sample(number))
 
-    def at(self, i: int) -> TensorOnHost:  # type: ignore[override] # which is used like an array
+    def at(self, i: int) -> TensorOnHost:
         """Sample `i`, which must not be negative."""
         return self._sample(self._checked_position(i))
 

@@ -20,8 +20,9 @@ from headrace.tensors.interop import (
     export_dlpack,
 )
 from headrace.tensors.pool import HOST_POOL
-from headrace.types.dtypes import storage_dtype
+from headrace.types.dtypes import SIDE_TYPES, storage_dtype
 from headrace.types.enums import DALIDataType
+from headrace.types.side_data import as_objects, decoded
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -103,6 +104,11 @@ class TensorCPU(TensorBase):
         """Address of the first element."""
         return int(self._array.ctypes.data)
 
+    def tolist(self) -> Any:
+        """The elements as nested lists of numbers; of side data, the text or object."""
+        found = value_of(self._array, self._dtype)
+        return found if self._dtype in SIDE_TYPES else found.tolist()
+
     def as_cpu(self) -> TensorCPU:
         """Return this tensor itself."""
         return self
@@ -132,9 +138,13 @@ class TensorCPU(TensorBase):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
+        if self._dtype in SIDE_TYPES:
+            raise AttributeError("side data has no array interface")  # NumPy asks `__array__` then
         return as_numbers(self._array, self._dtype).__array_interface__
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        if self._dtype in SIDE_TYPES:
+            return as_objects([self.tolist()]).reshape(())
         array = as_numbers(self._array, self._dtype)
         if dtype is not None and np.dtype(dtype) != array.dtype:
             if copy is False:
@@ -171,6 +181,11 @@ class TensorCPU(TensorBase):
 
 def _unpickle(array: np.ndarray, layout: str, dtype: DALIDataType, source: str) -> TensorCPU:
     return TensorCPU._wrap(array, layout, dtype, source)
+
+
+def value_of(array: np.ndarray, dtype: DALIDataType) -> Any:
+    """A view of `array` to hand out; of side data, what its bytes stand for."""
+    return decoded(array, dtype) if dtype in SIDE_TYPES else as_numbers(array, dtype)
 
 
 def as_numbers(array: np.ndarray, dtype: DALIDataType) -> np.ndarray:

@@ -26,9 +26,10 @@ from headrace.tensors.interop import (
     is_dlpack_capsule,
 )
 from headrace.tensors.pool import HOST_POOL
-from headrace.tensors.tensor import TensorCPU, as_numbers
-from headrace.types.dtypes import DALI_OF_NUMPY, storage_dtype
+from headrace.tensors.tensor import TensorCPU, as_numbers, value_of
+from headrace.types.dtypes import DALI_OF_NUMPY, SIDE_TYPES, storage_dtype
 from headrace.types.enums import DALIDataType
+from headrace.types.side_data import as_objects
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -227,18 +228,30 @@ class TensorListCPU(TensorListBase[TensorCPU]):
     def _set_dtype(self, dtype: DALIDataType) -> None:
         self._memory = self._memory.viewed_as(storage_dtype(dtype))
 
-    def at(self, i: int) -> np.ndarray:
-        """Sample `i` as an array that shares memory; `i` must not be negative."""
-        return as_numbers(self._memory.rows[self._checked_position(i)], self._dtype)
+    def at(self, i: int) -> Any:
+        """Sample `i` as an array that shares memory; `i` must not be negative.
+
+        Of side data, the text or object.
+        """
+        return value_of(self._memory.rows[self._checked_position(i)], self._dtype)
+
+    def tolist(self) -> list[Any]:
+        """The samples as values of Python: texts, objects, numbers and nested lists of these."""
+        values = [value_of(row, self._dtype) for row in self._memory.rows]
+        return values if self._dtype in SIDE_TYPES else [value.tolist() for value in values]
 
     def as_array(self) -> np.ndarray:
         """The batch as one array ``(samples, ...)``; shared if the batch is dense, else a copy.
+
+        Of side data, an array of objects ``(samples,)``.
 
         Raises
         ------
         ShapeError
             If the shapes of the samples differ.
         """
+        if self._dtype in SIDE_TYPES:
+            return as_objects(self.tolist())
         return as_numbers(self._stacked(), self._dtype)
 
     def as_tensor(self) -> TensorCPU:

@@ -32,7 +32,10 @@ DALI_OF_NUMPY: dict[np.dtype[Any], DALIDataType] = {np.dtype(n): d for d, n in N
 ENUM_TYPES = frozenset((DALIDataType.IMAGE_TYPE, DALIDataType.DATA_TYPE, DALIDataType.INTERP_TYPE))
 """Element types whose elements are members of an enumeration, kept as int32."""
 
-_INT32 = np.dtype(np.int32)
+SIDE_TYPES = frozenset((DALIDataType.STRING, DALIDataType.PYTHON_OBJECT))
+"""Types of side data, texts and objects, kept as bytes: `headrace.types.side_data`."""
+
+_INT32, _UINT8 = np.dtype(np.int32), np.dtype(np.uint8)
 
 INTEGERS = tuple(DALIDataType(i) for i in range(DALIDataType.UINT8, DALIDataType.INT64 + 1))
 """Without a sign and with one, from narrow to wide each."""
@@ -172,7 +175,10 @@ def storage_dtype(dali_type: DALIDataType) -> np.dtype[Any]:
     """
     found = _STORED.get(dali_type)
     if found is None:
-        found = _INT32 if dali_type in ENUM_TYPES else np.dtype(to_numpy_type(dali_type))
+        if dali_type in SIDE_TYPES:
+            found = _UINT8
+        else:
+            found = _INT32 if dali_type in ENUM_TYPES else np.dtype(to_numpy_type(dali_type))
         _STORED[dali_type] = found
     return found
 

@@ -50,7 +50,9 @@ class DALIDataType(DALIEnum):
         Truth values, a byte each.
     IMAGE_TYPE, DATA_TYPE, INTERP_TYPE
         Members of the enumerations `DALIImageType`, `DALIDataType`, `DALIInterpType`, as int32.
-    STRING, FEATURE, TENSOR_LAYOUT, PYTHON_OBJECT
+    STRING, PYTHON_OBJECT
+        Side data: texts, and objects of Python. In DALI types of arguments only.
+    FEATURE, TENSOR_LAYOUT
         Types of arguments in DALI; no tensor has them.
     """
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from headrace.errors import ArgumentTypeError, ArgumentValueError, UnknownNameError
 from headrace.types import DALIDataType, DataTypeLike, as_data_type, to_dali_type
-from headrace.types.dtypes import FRAMEWORK_NAMES
+from headrace.types.dtypes import FRAMEWORK_NAMES, SIDE_TYPES
 
 _STANDARD_FLOATS: Final = {8: (4, 3), 16: (5, 10), 32: (8, 23), 64: (11, 52)}
 """Bits of exponent and significand of the floating-point types named by their size alone."""
@@ -259,6 +259,10 @@ BY_TYPE_ID: Final[dict[DALIDataType, DType]] = {
     t.type_id: t for t in MEMBERS.values() if t.type_id is not None
 }
 """The types that operators know, by what they call them."""
+
+BY_TYPE_ID.update(
+    {side: DType(DType.Kind.enum, 8, type_id=side, name=side.name.lower()) for side in SIDE_TYPES}
+)
 
 BY_NAME: Final[dict[str, DType]] = {t.name: t for t in MEMBERS.values()}
 """All types by their short names."""

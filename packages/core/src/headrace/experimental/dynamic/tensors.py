@@ -21,6 +21,7 @@ from headrace.operators.support.registry import find
 from headrace.operators.support.schema import OpSchema, Spec
 from headrace.tensors.tensor import TensorCPU
 from headrace.tracebacks import public, public_methods
+from headrace.types.dtypes import SIDE_TYPES
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -167,14 +168,15 @@ class Tensor(calling.TensorHandle):
         return self
 
     def item(self) -> Any:
-        """The only element, as a Python number.
+        """The only element, as a Python number; of side data, the text or object.
 
         Raises
         ------
         ArgumentValueError
             If there is not exactly one.
         """
-        if self.size != 1:
+        is_side_data = self.dtype.type_id in SIDE_TYPES
+        if self.size != 1 and not is_side_data:
             raise ArgumentValueError(f"Tensor has {self.size} elements, expected 1.")
         return np.asarray(self.cpu()).item()
 

@@ -20,6 +20,7 @@ from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch
     inputs=Input("data", "Data of any rank and layout."),
     output_docs=("Data equal to the input.",),
     takes_any_device=True,
+    side_data=True,
 )
 class Copy(SampleOperator):
     """Copies data."""

@@ -27,6 +27,7 @@ from headrace.tensors.gpu.batch import DeviceBatch
         Arg("lines", StringListArg, None, "Where either branch makes it."),
     ),
     merges=True,
+    side_data=True,
     hidden=True,
 )
 class Merge(SampleOperator):

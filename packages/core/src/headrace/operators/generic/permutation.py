@@ -33,6 +33,7 @@ from headrace.types import DALIDataType
         ),
     ),
     output_docs=("Samples of the input in another order.",),
+    side_data=True,
 )
 class PermuteBatch(BatchOperator):
     """Gives each sample the place that `indices` say; a sample may occur several times, or never.

@@ -39,6 +39,7 @@ _KEYS = ("layout", "source_info")
     ),
     output_docs=("The property as text: its UTF-8 bytes, one-dimensional.",),
     reads_metadata=True,
+    side_data=True,
 )
 class GetProperty(SampleOperator):
     """Tells a property of data as a tensor of characters.

@@ -14,7 +14,8 @@ from headrace._optional import import_optional
 from headrace.errors import ArgumentValueError, BadSampleError, DataTypeError, did_you_mean
 from headrace.operators.readers.storage import join, read_file
 from headrace.operators.support.schema import Spec
-from headrace.types import to_dali_type
+from headrace.types import DALIDataType, to_dali_type
+from headrace.types.side_data import encoded
 
 EMBEDDED = frozenset(("bytes", "path"))
 """Fields of an image or audio file as Hugging Face's libraries store them."""
@@ -36,6 +37,8 @@ class ArrowColumn:
         Names of the fields that are read, below the column.
     is_file
         True if a value is a file: its bytes, or where there are none, those at its path.
+    is_object
+        True if values are no tensors, but objects of Python: side data.
     """
 
     def __init__(self, schema: Any, name: str) -> None:
@@ -60,16 +63,14 @@ class ArrowColumn:
             kind = kind.field("bytes").type
         self._leaf = kind
         found = _leaf_type(kind)
-        if found is None or (found[1] and rank):
-            within = ""
-            if _is_struct(kind):
-                within = f" Name a field of it: {', '.join(f'{name}.{n}' for n in _names(kind))}."
-            raise DataTypeError(
-                f"`columns`: {name!r} has the type {schema.field(self.column).type}, and samples "
-                f"of it are no tensors: those are numbers, bytes, and lists of numbers.{within}"
-            )
-        dtype, own = found
-        self.spec = Spec(to_dali_type(dtype), rank + own)
+        self.is_object = False
+        if not rank and _is_text(kind):
+            self.spec = Spec(DALIDataType.STRING, 1)
+        elif found is None or (found[1] and rank):
+            self.is_object = True
+            self.spec = Spec(DALIDataType.PYTHON_OBJECT, 1)
+        else:
+            self.spec = Spec(to_dali_type(found[0]), rank + found[1])
 
     def values(self, table: Any, folder: str) -> ArrowValues:
         """Those of a table with the column."""
@@ -82,9 +83,13 @@ class ArrowValues:
     def __init__(self, column: ArrowColumn, chunked: Any, folder: str) -> None:
         self.column = column
         self._folder = folder
+        self._objects: Any = None
         array = chunked
         if hasattr(chunked, "combine_chunks"):
             array = chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+        if column.is_object:
+            self._objects = array
+            return
         self._levels: list[tuple[np.ndarray, np.ndarray | None, int]] = []
         """Of lists, from the outermost on: where each begins, which are there, and the size of all
         if it is fixed.
@@ -110,6 +115,8 @@ class ArrowValues:
 
     def rows(self, positions: Sequence[int]) -> list[np.ndarray | None]:
         """The values of rows; `None` where one is missing, or is no tensor."""
+        if self._objects is not None:
+            return [self._object(p) for p in positions]
         ends, leaves, valid = self._ends, self._leaves, self._valid
         if not self._levels:
             if ends is None:
@@ -120,6 +127,12 @@ class ArrowValues:
                 found = [v if valid[p] else None for p, v in zip(positions, found, strict=True)]
             return found
         return [self._list(p) for p in positions]
+
+    def _object(self, position: int) -> np.ndarray:
+        value = self._objects[position].as_py()
+        for field in self.column.fields:
+            value = _within(value, field)
+        return encoded(value, DALIDataType.PYTHON_OBJECT)
 
     def _list(self, position: int) -> np.ndarray | None:
         begin, end, shape = position, position + 1, []
@@ -152,6 +165,13 @@ class ArrowValues:
                 "nothing (null) in them: that is no tensor."
             )
         raise BadSampleError(f"The column {name!r} has no value here (null).")
+
+
+def _within(value: Any, field: str) -> Any:
+    """A field of a structure, or of each in a list."""
+    if isinstance(value, list):
+        return [_within(each, field) for each in value]
+    return None if value is None else value[field]
 
 
 def folder_of(path: str) -> str:
@@ -212,6 +232,11 @@ def _plain(kind: Any) -> tuple[Any, Any]:
     return kind, kind.value_type if any(test(kind) for test in lists) else None
 
 
+def _is_text(kind: Any) -> bool:
+    t = _types()
+    return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))
+
+
 def _leaf_type(kind: Any) -> tuple[np.dtype, int] | None:
     """Element type of a value that is no list, and its number of axes."""
     t = _types()
@@ -268,7 +293,9 @@ def _offsets(array: Any) -> np.ndarray | None:
 def _leaves(array: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """The values of an array without lists, and where each begins if they are bytes."""
     t, kind = _types(), array.type
-    if t.is_binary_view(kind):
+    if _is_text(kind):
+        array, kind = array.cast("large_string"), arrow("A column").large_binary()
+    elif t.is_binary_view(kind):
         array = array.cast("large_binary")
         kind = array.type
     count, offset, buffers = len(array), array.offset, array.buffers()

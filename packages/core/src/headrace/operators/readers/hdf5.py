@@ -63,6 +63,8 @@ def _found(file: Any, name: str, path: str) -> Any:
 
 def _spec(dataset: Any, name: str, path: str) -> tuple[Spec, bool]:
     """Type of a sample of a data set, and True if each has a length of its own."""
+    if _is_text(dataset.dtype) and len(dataset.shape) == 1:
+        return Spec(DALIDataType.STRING, 1), True
     varying = _h5py().check_vlen_dtype(dataset.dtype)
     dtype = varying or dataset.dtype
     if not isinstance(dtype, np.dtype):
@@ -78,6 +80,10 @@ def _spec(dataset: Any, name: str, path: str) -> tuple[Spec, bool]:
     except TypeError as error:
         raise DataTypeError(f"`columns`: {name!r} in {path!r}: {error}") from error
     return Spec(kind, 1 if varying else len(dataset.shape) - 1), bool(varying)
+
+
+def _is_text(dtype: Any) -> bool:
+    return _h5py().check_string_dtype(dtype) is not None
 
 
 class _Part:
@@ -105,6 +111,9 @@ class _Rows:
 
     def alone(self, position: int) -> np.ndarray:
         """That of one row."""
+        value = self._values[position]
+        if isinstance(value, bytes):
+            return np.frombuffer(value, np.uint8)
         return np.asarray(self._values[position, ...][()], self._dtype)
 
 
@@ -142,11 +151,13 @@ class _GroupedHdf5(GroupedIndex):
             with _opened(path) as opened:
                 for name, dtype in zip(self._names, self._dtypes, strict=True):
                     values = opened[name][first:last]
-                    if values.dtype.kind != "O":
+                    if values.dtype.kind == "S":
+                        size_bytes += values.nbytes
+                    elif values.dtype.kind != "O":
                         values = np.ascontiguousarray(values, dtype)
                         size_bytes += values.nbytes
                     else:
-                        size_bytes += sum(value.nbytes for value in values)
+                        size_bytes += sum(getattr(v, "nbytes", 0) or len(v) for v in values)
                     found.append(_Rows(values, dtype))
         except Exception as error:  # the library raises errors of many kinds
             raise BadSampleError(
@@ -156,6 +167,8 @@ class _GroupedHdf5(GroupedIndex):
 
 
 def _stored(part: _Part) -> np.dtype:
+    if part.spec.dtype == DALIDataType.STRING:
+        return np.dtype(np.uint8)
     varying = _h5py().check_vlen_dtype(part.dtype)
     found: np.dtype = np.dtype(varying or part.dtype).newbyteorder("=")
     return found

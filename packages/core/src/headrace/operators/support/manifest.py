@@ -59,7 +59,9 @@ OPERATORS: dict[str, Listed] = {
         Listed("decoders.image_random_crop", "image.decode_image_random_crop"),
         Listed("decoders.image_slice", "image.decode_image_slice"),
         Listed("decoders.inflate", "io.inflate"),
+        Listed("decoders.json", "text.decode_text"),
         Listed("decoders.numpy", "numpy.decode_numpy"),
+        Listed("decoders.text", "text.decode_text"),
         Listed("decoders.video", "video.decode_video"),
         Listed(
             "dl_tensor_python_function",

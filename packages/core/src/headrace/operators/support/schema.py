@@ -192,6 +192,8 @@ class OpSchema:
     """Has one output, the same for all samples: it is made anew on a device that wants it, and not
     copied there.
     """
+    side_data: bool = False
+    """Texts and objects are taken, too: samples are handed on as they are."""
     positional: tuple[str, ...] = ()
     """Arguments, and ``device``, that may also be given by position, in this order; where there are
     inputs, to the operator's class only."""

@@ -38,16 +38,19 @@ def count_of(batch: PipelineBatch) -> int:
 
 def assembled(
     assembly: Assembly, names: Sequence[str], batches: list[PipelineBatch], pipelines: int
-) -> dict[str, jax.Array]:
-    """The arrays of one step, by the names of the outputs."""
+) -> dict[str, Any]:
+    """The arrays of one step, by the names of the outputs; lists of side data."""
     counts = {count_of(batch) for batch in batches}
     whole = len(counts) == 1 and len(batches) == pipelines
-    return {
-        name: assembly.array(
-            name, [to_rows(b.outputs[i], b.kept, name) for b in batches], whole=whole
-        )
-        for i, name in enumerate(names)
-    }
+    found: dict[str, Any] = {}
+    for i, name in enumerate(names):
+        parts = [to_rows(b.outputs[i], b.kept, name) for b in batches]
+        if isinstance(parts[0], list):
+            order = getattr(assembly, "_order", range(len(parts)))
+            found[name] = [value for k in order if k < len(parts) for value in parts[k]]
+        else:
+            found[name] = assembly.array(name, parts, whole=whole)
+    return found
 
 
 class OnItsDevice:

@@ -12,6 +12,7 @@ from jax.sharding import Sharding, SingleDeviceSharding
 
 from headrace.errors import ShapeError
 from headrace.tensors import TensorListCPU, TensorListGPU
+from headrace.types.dtypes import SIDE_TYPES
 
 if TYPE_CHECKING:
     Batch = TensorListCPU | TensorListGPU
@@ -20,15 +21,15 @@ _LISTED = 3
 """So many of the shapes of a ragged batch are told in an error."""
 
 
-def to_rows(batch: Batch, kept: int | list[int], output: str) -> np.ndarray | jax.Array:
-    """The kept samples of `batch`, outermost axis samples, where they are."""
+def to_rows(batch: Batch, kept: int | list[int], output: str) -> Any:
+    """The kept samples of `batch`, outermost axis samples, where they are; a list of side data."""
     if not isinstance(kept, int):
         batch = batch[:0] if not kept else type(batch)([batch[i] for i in kept], contiguous=False)
     elif kept < len(batch):
         batch = batch[:kept]
     try:
         if isinstance(batch, TensorListCPU):
-            return batch.as_array()
+            return batch.tolist() if batch.dtype in SIDE_TYPES else batch.as_array()
         return from_gpu(batch)
     except ShapeError as error:
         shapes = list(dict.fromkeys(batch.shape()))

@@ -14,7 +14,7 @@ import tensorflow as tf
 from headrace.errors import ArgumentValueError, DataTypeError, ShapeError
 from headrace.plugin.tf.structure import matching_shape
 from headrace.tensors import TensorGPU, TensorListCPU
-from headrace.types.dtypes import storage_dtype
+from headrace.types.dtypes import SIDE_TYPES, storage_dtype
 
 if TYPE_CHECKING:
     from headrace.tensors import TensorListGPU
@@ -80,6 +80,8 @@ class Component:
 
     def has_type_of(self, batch: Batch) -> bool:
         """True if `batch` has the element type that was given."""
+        if batch.dtype in SIDE_TYPES:
+            return bool(self.dtype == tf.string)
         return not len(batch) or storage_dtype(batch.dtype) == self._numpy_dtype
 
     def _check_type(self, batch: Batch) -> None:

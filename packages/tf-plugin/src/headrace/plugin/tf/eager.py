@@ -44,7 +44,8 @@ class _LentMemory:
 def from_host(array: np.ndarray) -> Any:
     """The tensor of an array: its memory if that is aligned and contiguous, else a copy."""
     shared = (
-        array.flags.c_contiguous
+        array.dtype.kind != "O"
+        and array.flags.c_contiguous
         and array.flags.writeable  # NumPy exports no other memory
         and array.ctypes.data % ALIGNMENT_BYTES == 0
     )

@@ -12,6 +12,7 @@ from headrace.errors import DestinationShapeError, DestinationTypeError, ShapeEr
 from headrace.tensors import TensorGPU, TensorListCPU, TensorListGPU
 from headrace.tensors.gpu.streams import DEFAULT_STREAM, stream_number
 from headrace.types import DALIDataType
+from headrace.types.dtypes import SIDE_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,9 +65,11 @@ def kept_samples(batch: Batch, kept: int | list[int]) -> Batch:
     return batch[:kept] if kept < len(batch) else batch
 
 
-def to_dense(batch: Batch, kept: int | list[int], output: str) -> torch.Tensor:
-    """The kept samples of `batch` as one tensor."""
+def to_dense(batch: Batch, kept: int | list[int], output: str) -> Any:
+    """The kept samples of `batch` as one tensor; side data as a list."""
     batch = kept_samples(batch, kept)
+    if isinstance(batch, TensorListCPU) and batch.dtype in SIDE_TYPES:
+        return batch.tolist()
     try:
         return to_torch_tensor(batch)
     except ShapeError as error:
@@ -80,9 +83,11 @@ def to_dense(batch: Batch, kept: int | list[int], output: str) -> torch.Tensor:
         ) from error
 
 
-def to_list(batch: Batch, kept: int | list[int]) -> list[torch.Tensor]:
-    """The kept samples of `batch`, one tensor each, sharing its memory."""
+def to_list(batch: Batch, kept: int | list[int]) -> list[Any]:
+    """The kept samples of `batch`, one tensor each, sharing its memory; side data as it is."""
     batch = kept_samples(batch, kept)
+    if isinstance(batch, TensorListCPU) and batch.dtype in SIDE_TYPES:
+        return batch.tolist()
     if isinstance(batch, TensorListGPU):
         whole = batch._whole_memory()
         if whole is not None:
@@ -121,7 +126,7 @@ def separate(outputs: dict[str, Any]) -> dict[str, Any]:
 
 def _parts(output: torch.Tensor | list[torch.Tensor]) -> list[torch.Tensor]:
     if isinstance(output, list):
-        return output
+        return [each for each in output if isinstance(each, torch.Tensor)]
     return [output._values() if output.is_sparse else output]
 
 

@@ -108,9 +108,7 @@ class DALIRaggedIterator(_DaliBaseIterator):
             for batch in batches
         ]
 
-    def _convert(
-        self, output: Batch, kept: int | list[int], name: str, tag: str
-    ) -> torch.Tensor | list[torch.Tensor]:
+    def _convert(self, output: Batch, kept: int | list[int], name: str, tag: str) -> Any:
         if tag == self.SPARSE_LIST_TAG:
             return to_list(output, kept)
         if tag == self.SPARSE_COO_TAG:

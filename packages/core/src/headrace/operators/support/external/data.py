@@ -18,6 +18,7 @@ from headrace.errors import (
 from headrace.tensors.pool import HostPool
 from headrace.types import DALIDataType, storage_dtype
 from headrace.types.fitting import fitted, numbers_of
+from headrace.types.side_data import SIDE_TYPES, encoded
 
 
 def as_arrays(samples: Iterable[Any], wanted: DALIDataType | None = None) -> list[np.ndarray]:
@@ -36,6 +37,8 @@ def as_array(value: Any, wanted: DALIDataType | None = None) -> np.ndarray:
 
     Python's numbers become of type `wanted`, by default int32, float32 or bool.
     """
+    if wanted in SIDE_TYPES:
+        return encoded(value, wanted)
     array = _import(value, wanted)
     kind = array.dtype.kind
     if kind not in "biuf":
@@ -81,7 +84,8 @@ def _import(value: Any, wanted: DALIDataType | None) -> np.ndarray:
         return _from_numbers(value, wanted)
     raise DataTypeError(
         f"External data is a {type(value).__name__}; expected a NumPy array, something with "
-        "`__array__`, `__array_interface__` or `__dlpack__`, a tensor, or numbers."
+        "`__array__`, `__array_interface__` or `__dlpack__`, a tensor, or numbers. Texts travel "
+        "beside tensors with `dtype=types.STRING`, other objects with `types.PYTHON_OBJECT`."
     )
 
 
@@ -110,6 +114,8 @@ def samples_of(
 
     Python's numbers become of type `wanted`; see `as_array`.
     """
+    if wanted in SIDE_TYPES:
+        return as_arrays(_objects_of(batch, wanted), wanted), ""
     if _is_tensor_list(batch):
         layout = batch.layout() or ""
         return [np.asarray(batch.at(i)) for i in range(len(batch))], layout
@@ -129,6 +135,20 @@ def samples_of(
     layout = (batch.layout() or "") if _is_tensor(batch) else ""
     layout = layout[1:] if layout.startswith("N") else ""
     return array, layout
+
+
+def _objects_of(batch: Any, wanted: DALIDataType) -> list[Any]:
+    """The texts or objects that a batch of side data has."""
+    if _is_tensor_list(batch):
+        return [batch.at(i) for i in range(len(batch))]
+    if isinstance(batch, np.ndarray) and batch.ndim:
+        return list(batch.tolist())
+    if isinstance(batch, (list, tuple)):
+        return list(batch)
+    raise DataTypeError(
+        f"A batch of side data ({wanted.name}) is a list with a value for each sample, got "
+        f"{batch!r}."
+    )
 
 
 def per_output(data: Any, count: int | None) -> list[Any]:

@@ -32,6 +32,7 @@ from headrace.operators.support.schema import Spec
 from headrace.tensors.gpu.tensor_list import TensorListGPU
 from headrace.tensors.pool import HOST_POOL, HostPool
 from headrace.types import BatchInfo, DALIDataType, SampleInfo, to_dali_type
+from headrace.types.dtypes import SIDE_TYPES
 
 
 @dataclass(slots=True)
@@ -291,6 +292,8 @@ class InputQueue:
         self, output: int, dtype: DALIDataType, ndim: int, fed_layout: str | None, own_layout: str
     ) -> Spec:
         declared = self.outputs[output]
+        if declared.dtype in SIDE_TYPES:  # as which it was encoded
+            dtype = declared.dtype
         told = dtype, ndim, fed_layout, own_layout
         if declared.seen is not None and declared.seen_as == told:
             return declared.seen
