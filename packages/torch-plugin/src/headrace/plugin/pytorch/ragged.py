@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from headrace.errors import ArgumentValueError, IteratorArgumentError
 from headrace.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
