@@ -9,7 +9,6 @@ import json
 import tarfile
 
 import cv2
-import numpy as np
 from skimage import data
 
 PHOTOS = [data.astronaut(), data.chelsea(), data.coffee(), data.rocket()]
@@ -32,23 +31,12 @@ for shard in range(2):
 # %% [markdown]
 # ## Components are bytes
 #
-# `ext` names what a sample has; each component is an output of bytes. Images go to a decoder. A Python function makes numbers of texts: it gets
-# the bytes of a sample as an array, and runs for each.
+# `ext` names what a sample has; each component is an output of bytes. Images go to a decoder, numbers and fields of JSON become tensors, and what is left,
+# texts and objects, travels beside them as side data.
 
 # %%
 import headrace
-from headrace import fn, pipeline_def
-
-
-def number(text):
-    """The label of a `.cls` file."""
-    return np.array(int(text.tobytes()))
-
-
-def fields(text):
-    """What training needs of a `.json` file."""
-    about = json.loads(text.tobytes())
-    return np.array(about["score"], np.float32), np.array(about["box"], np.float32)
+from headrace import fn, pipeline_def, types
 
 
 @pipeline_def(batch_size=4, num_threads=2, device_id=None, seed=2)
@@ -61,23 +49,26 @@ def training():
         name="reader",
     )
     images = fn.resize(fn.decoders.image(jpegs), size=(150, 200))
-    label = fn.python_function(classes, function=number, num_outputs=1)
-    score, box = fn.python_function(about, function=fields, num_outputs=2)
-    return images, label, score, box, about
+    label = fn.decoders.json(classes, dtype=types.INT64)
+    score = fn.decoders.json(about, field="score", dtype=types.FLOAT)
+    box = fn.decoders.json(about, field="box", dtype=types.FLOAT, ndim=1)
+    text = fn.decoders.json(about, field="text")
+    return images, label, score, box, text
 
 
 pipe = training()
-images, label, score, box, about = pipe.run()
+images, label, score, box, text = pipe.run()
 headrace.show(images, labels=[str(v) for v in label.as_array()])
 label.as_array(), score.as_array(), box.as_array()
 
 # %% [markdown]
-# ## Texts for a model
+# ## Texts
 #
-# A text is ragged: pad it to a batch, or take the samples as they are and decode them after `run`.
+# Side data comes out of pipelines and iterators as objects of Python. `fn.decoders.text` makes them of files of plain text;
+# [side data](../side-data.md) says how they travel.
 
 # %%
-[json.loads(about.at(k).tobytes())["text"] for k in range(4)]
+text.tolist()
 
 # %% [markdown]
 # ## An index
@@ -100,7 +91,7 @@ def half(rank):
         name="reader",
     )
     images = fn.resize(fn.decoders.image(jpegs), size=(64, 64))
-    return images, fn.python_function(classes, function=number)
+    return images, fn.decoders.json(classes, dtype=types.INT64)
 
 
 for (batch,) in DALIGenericIterator(half(1), ["image", "label"], reader_name="reader"):

@@ -253,6 +253,8 @@ def _drawn(taken: list[Any], how: str) -> tuple[bytes | None, str]:
 
 
 def _text(sample: np.ndarray) -> str:
+    if sample.dtype.kind in "OU":  # side data
+        return repr(sample.item())
     shown = np.array2string(sample, precision=3, suppress_small=True, threshold=40)
     return f"{shown}  {sample.dtype}" if sample.ndim < 2 else f"{shown}\n{sample.dtype}"
 
