@@ -19,6 +19,7 @@ from headrace.operators.support.docs import devices_with_code
 from headrace.operators.support.registry import all_schemas
 from headrace.operators.support.schema import OpSchema
 from headrace.operators.support.signature import class_name
+from tests.support import own
 
 FACTS = json.loads(
     (Path(__file__).parents[1] / "data" / "dali_operator_arguments.json").read_text()
@@ -54,15 +55,8 @@ def same(declared, fact) -> bool:
     return declared == fact
 
 
-OWN_OPERATORS = {
-    *("cache", "readers.arrow", "readers.hdf5", "readers.hf_dataset", "readers.lance"),
-    *("readers.mix", "readers.parquet"),
-}
-"""Operators that DALI does not have."""
-
-
 def test_no_operator_is_made_up():
-    assert set(PUBLIC) - FACTS.keys() == OWN_OPERATORS
+    assert set(PUBLIC) - FACTS.keys() == own.OPERATORS
 
 
 def named(module, name: str):
@@ -87,20 +81,15 @@ def test_every_old_name_of_an_operator_is_declared():
 
 
 def test_every_api_has_the_operators_that_it_has_in_dali():
-    for name in sorted(set(PUBLIC) - OWN_OPERATORS):
+    for name in sorted(set(PUBLIC) - own.OPERATORS):
         module, _, last = name.rpartition(".")
         schema, fact = SCHEMAS[name], FACTS[name]
         assert class_name(schema) == fact["class"]
         assert named(fn, name) is not None
         assert named(ops, f"{module}.{class_name(schema)}") is not None
-        own = [named(ndd, f"{module}.{own}") for own in (last, class_name(schema))]
-        assert any(own) == fact["dynamic"], name
+        found = [named(ndd, f"{module}.{each}") for each in (last, class_name(schema))]
+        assert any(found) == fact["dynamic"], name
 
-
-OURS = {"max_pixels", "sampler", "color_space", "extensions", "label_transform"} | {
-    *("timestamps", "fps"),
-}
-"""Arguments that operators of DALI's have here only."""
 
 # DALI has them on the GPU only.
 ALSO_ON_CPU = {
@@ -116,7 +105,7 @@ class TestAgainstDali:
         return SCHEMAS[name]
 
     def test_arguments(self, name):
-        declared = SCHEMAS[name].args.keys() - GENERAL - OURS
+        declared = SCHEMAS[name].args.keys() - GENERAL - own.ARGUMENTS
         assert declared == FACTS[name]["arguments"].keys() - GENERAL
 
     def test_argument_is_required_or_has_the_same_default(self, name):

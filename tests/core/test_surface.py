@@ -31,6 +31,8 @@ DISTRIBUTION_OF = {
     "cv2": "opencv-python-headless",
     "llvmlite": "numba",
     "nvidia": "nvidia-nvimgcodec-cu13",
+    "PIL": "pillow",
+    "pillow_heif": "pillow-heif",
 }
 
 
@@ -109,7 +111,10 @@ PUBLIC_MODULES = [
     "types",
 ]
 # Parts that are imported by their own names, or need a library that may not be there.
-NEED_MORE = {"base_iterator", "dynamic", "jax", "nodes", "numba", "pytorch", "squirrel", "tf"}
+NEED_MORE = {
+    *("base_iterator", "dynamic", "jax", "nodes", "numba", "pytorch", "squirrel", "tf"),
+    "torchvision",
+}
 
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)

@@ -49,8 +49,10 @@ def test_with_nothing_but_temporary_files(tmp_path):
     assert first.count("RuntimeWarning") == 1
     for part in (tmp_path / "file" / "numba", tmp_path / "file" / "home", kept):
         assert str(part) in first
-    assert first.count("Headrace is compiling kernels") == 1
-    assert first.index("Headrace is compiling") < first.index("RuntimeWarning")
+    # Kernels that came with the installation are quick to have; of others it is said, once.
+    notices = first.count("Headrace is compiling kernels")
+    assert notices <= 1
+    assert not notices or first.index("Headrace is compiling") < first.index("RuntimeWarning")
     before = {file: file.stat().st_mtime_ns for file in kept.iterdir()}
     assert before
     assert run_python("-c", PROGRAM).stderr == ""

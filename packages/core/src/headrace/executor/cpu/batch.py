@@ -12,8 +12,7 @@ import numpy as np
 
 from headrace.errors import DataTypeError, ShapeError
 from headrace.executor.cpu.packed_rows import PackedRows, PackedSegment
-from headrace.kernels.cpu import copy_rows
-from headrace.kernels.cpu.strided import copy_strided
+from headrace.kernels.cpu import copy_rows, strided
 from headrace.operators.support.schema import Spec
 from headrace.tensors.gpu.runtime import Event
 from headrace.tensors.pool import HOST_POOL, HostPool
@@ -296,7 +295,9 @@ class BatchBuffer:
             rows = self.rows_for(indices, values.shapes)
             if isinstance(values, StridedRows):
                 size = self._dtype.itemsize
-                copy_strided(values.origins, values.strides, values.shapes, rows.addresses, size)
+                strided.copy_strided(
+                    *(values.origins, values.strides, values.shapes, rows.addresses, size)
+                )
                 return
             sizes = rows.sizes * self._dtype.itemsize
             copy_rows.copy_pieces(values.addresses, rows.addresses, sizes)

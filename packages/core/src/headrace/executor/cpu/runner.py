@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import located
-from headrace.executor.cpu.bound_step import BoundStep, converted, stored
+from headrace.executor.cpu.bound_step import BoundStep, converted
 from headrace.executor.cpu.chunk import Chunk, Group, samples_of
+from headrace.executor.cpu.loading import load
 from headrace.executor.cpu.merging import join_ahead, merged
 from headrace.executor.guards import chosen, spread
-from headrace.executor.loader import Loaded
 from headrace.executor.step import check_count
 from headrace.executor.step import reads as reads_of
-from headrace.kernels.cpu.strided import contiguous
+from headrace.kernels.cpu import strided as _strided
 from headrace.operators.support.contexts import ChunkContext, SampleContext
 from headrace.operators.support.lazy_value import LazyValue
 from headrace.operators.support.planning import SAMPLE_ERRORS, Samples
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from headrace.executor.cpu.step_marks import StepMarks
     from headrace.executor.guards import Guard
     from headrace.executor.iteration import Iteration
-    from headrace.executor.loader import Loader
     from headrace.executor.planning import SamplePlans
     from headrace.executor.step import Step
 
@@ -151,7 +150,11 @@ class SampleRunner:
             if batch.sources is not None:
                 chunk.sources[r] = [batch.sources[k] for k in indices]
         for step, context in self._readers:
-            self._load(step, context, chunk)
+            load(
+                *(step, context, chunk, self._iteration, self._arena),
+                outputs=self._program.plan.outputs,
+                materialise_views=self._materialise,
+            )
             if self._marks is not None:
                 self._marks.whole(step, len(indices), indices[0])
         if chunk.indices:
@@ -501,7 +504,7 @@ class SampleRunner:
             if isinstance(rows, list) and not step.takes_lazy:
                 inputs[k] = Rows(rows)
             elif type(rows) is StridedRows and StridedRows not in step.op.takes:
-                inputs[k] = contiguous(rows, self._arena.empty)
+                inputs[k] = _strided.contiguous(rows, self._arena.empty)
         found = function(several, *inputs)
         if found is None and not step.chunked:
             return None
@@ -564,77 +567,6 @@ class SampleRunner:
         return BoundStep(
             step, context, producers, inputs, values, origin, materialise_views=materialise
         )
-
-    def _load(self, step: Step, context: SampleContext, chunk: Chunk) -> None:
-        """Load the entries that a reader drew for a chunk; samples that cannot be read leave the
-        chunk.
-        """
-        loader: Loader = step.op
-        indices, buffers = chunk.indices, context.buffers
-        entries = self._iteration.entries[id(step.node)][indices]
-        leaving = next((b for b in buffers[: loader.pieces] if b is not None), None)
-        empty = self._arena.empty if leaving is None else leaving.empty
-        try:
-            loaded = loader.load(entries, empty)
-        except Exception:  # whatever it is, `fetch` meets it again and knows the sample
-            loaded = Loaded(list(range(len(indices))), [[] for _ in buffers], [])
-        missing, outputs = loaded.missing, self._program.plan.outputs
-        if missing:
-            indices = [index for k, index in enumerate(indices) if k not in missing]
-        for k, (r, buffer, column) in enumerate(
-            zip(step.outputs, buffers, loaded.columns, strict=True)
-        ):
-            dense = isinstance(column, np.ndarray)
-            chunk.columns[r] = Samples(values=column) if dense else Samples(column)
-            if buffer is not None and indices:
-                # A user may write to an output.
-                if k < loader.pieces and not (loader.index.lends and r in outputs):
-                    buffer.adopt_rows(indices, column)
-                else:
-                    buffer.put_rows(indices, column)
-        chunk.sources[step.origin] = loaded.sources
-        if loader.index.own_sources:
-            for k, r in enumerate(step.outputs[1 : loader.pieces], 1):
-                chunk.sources[r] = loader.index.piece_sources(k, entries.tolist())
-        if missing:
-            self._fetch(step, context, chunk, missing, entries)
-
-    def _fetch(
-        self,
-        step: Step,
-        context: SampleContext,
-        chunk: Chunk,
-        missing: list[int],
-        entries: np.ndarray,
-    ) -> None:
-        """Load those samples of a chunk one by one that could not be loaded together."""
-        columns, sources = [], chunk.sources[step.origin]
-        for r in step.outputs:
-            known = chunk.columns[r]
-            assert known is not None
-            columns.append(list(known.rows) if len(missing) < len(entries) else [])
-        for k in missing:  # in ascending order, so that each gets to its place
-            for column in columns:
-                column.insert(k, None)
-            sources.insert(k, "")
-        context.indices, context.sources = chunk.indices, sources
-        failed = set()
-        for k in missing:
-            context.position, entry = k, int(entries[k])
-            try:
-                sources[k] = step.op.index.source(entry)
-                found = step.function(context, entry)
-                values = stored(step, context, found, materialise_views=self._materialise)
-            except BaseException as error:  # of any kind: a thread waits for the batch
-                chunk.fail(error, step, context, k)
-                failed.add(k)
-            else:
-                for column, value in zip(columns, values, strict=True):
-                    column[k] = value
-        for r, column in zip(step.outputs, columns, strict=True):
-            chunk.columns[r] = Samples(column)
-        if failed:
-            chunk.keep([k for k in range(len(chunk.indices)) if k not in failed])
 
 
 def _lazy_producers(
