@@ -200,9 +200,10 @@ class Inputs:
         self._workers.close()
 
     # What `Prefetch` asks of an executor.
-    def schedule(self, iteration: Iteration) -> None:
+    def schedule(self, iteration: Iteration) -> bool:
         """Take in an iteration."""
         self._queue.append(iteration)
+        return True
 
     def pending(self) -> int:
         """Number of waiting inputs."""
