@@ -249,3 +249,13 @@ def test_users_types_have_their_own_kernels():
     flipped = ours.horizontal_flip(torch.zeros(2, 2).as_subclass(Depth))
     assert type(flipped) is Depth
     assert flipped.sum() == 4
+
+
+def test_tensors_on_other_devices_are_left_to_torchvision():
+    image = torch.empty((3, 20, 30), dtype=torch.uint8, device="meta")
+    for name, case in (
+        ("resize", {"size": [5, 6]}),
+        ("horizontal_flip", {}),
+        ("rotate", CASES["rotate"][0]),
+    ):
+        assert getattr(ours, name)(image, **case).device.type == "meta"

@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from headrace.experimental.torchvision import _conversion
 from headrace.experimental.torchvision import _kernels as _kernels  # fills the table
 from headrace.experimental.torchvision._dispatch import check_values, kernel_of_dali, own_kernel
+from headrace.experimental.torchvision._functions import OURS
 from headrace.experimental.torchvision._inputs import (
     IMAGES,
     as_array,
@@ -30,6 +31,7 @@ from headrace.experimental.torchvision._inputs import (
     on_device,
 )
 from headrace.experimental.torchvision._installed import torchvision_module
+from headrace.experimental.torchvision._rebound import rebound
 
 THEIRS = torchvision_module("transforms.v2")
 _RandomApply = torchvision_module("transforms.v2._transform")._RandomApplyTransform
@@ -261,6 +263,9 @@ def _class_of(theirs: type) -> type:
     members: dict[str, Any] = {"__module__": MODULE, "__doc__": theirs.__doc__}
     if name in _CONVERTERS:
         members["transform"] = _CONVERTERS[name]
+    apply = getattr(theirs, "_apply_image_or_video_transform", None)
+    if apply is not None:  # of automatic augmentation, which calls functions by their names
+        members[apply.__name__] = rebound(apply, F=OURS)
     if extra:
         signature = inspect.signature(theirs)
         parameters = list(signature.parameters.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from headrace.errors import ArgumentValueError
@@ -69,3 +69,7 @@ def functions() -> dict[str, Any]:
             value = _register_kernel(value)
         found[name] = value
     return found
+
+
+OURS = SimpleNamespace(**functions())
+"""The names as attributes."""

@@ -1,9 +1,9 @@
 """The functions of ``torchvision.transforms.v2.functional``, with their signatures."""
 
-from headrace.experimental.torchvision._functions import functions
+from headrace.experimental.torchvision._functions import OURS
 
-globals().update(functions())
-__all__ = sorted(functions())
+globals().update(vars(OURS))
+__all__ = sorted(vars(OURS))
 
 
 def __dir__() -> list[str]:
