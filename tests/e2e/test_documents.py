@@ -162,6 +162,13 @@ def test_caching(run_page, monkeypatch, tmp_path):
         assert wanted[0].shape() == [(224, 224, 3)] * 8
 
 
+def test_buckets(run_page, capsys):
+    names = run_page("buckets.md")
+    assert re.fullmatch(r"\d+ batches, of which \d+% are padding\n", capsys.readouterr().out)
+    assert names["seconds"] <= 12.0
+    assert names["meta"]["padding"] < 0.3
+
+
 def test_remote(run_page):
     names = run_page("remote.md")
     assert names["images"].shape() == [(224, 224, 3)] * 8

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headrace.errors import UsageError, located
 from headrace.executor.iteration import READING, RUNNING
 from headrace.executor.step import with_place
 
@@ -36,6 +37,15 @@ class Starter:
         self._schedule = schedule
         self._batch_reader = batch_reader
         schedule.reads_files = batch_reader is not None
+        planning = [node for node in plan.readers if readers[id(node)].plans_batches]
+        others = [*planning[1:], *plan.fed_nodes] if planning else []
+        if others:
+            error = UsageError(
+                "a reader with `bucket_by` says how many samples a batch has, and so does this: a "
+                "pipeline has one of them."
+            )
+            raise located(error, others[0].where())
+        self._drawing = [*planning, *(node for node in plan.readers if node not in planning)]
         self._fed_to_cpu = [
             plan.registers[id(node), k]
             for node in plan.fed_nodes
@@ -53,10 +63,12 @@ class Starter:
             iteration.buffers = [None] * len(self._plan.consumers)
             for register in self._fed_to_cpu:
                 iteration.buffers[register] = iteration.fed[register]
-            for node in self._plan.readers:
+            for node in self._drawing:
                 reader = self._readers[id(node)]
                 iteration.states[id(node)] = with_place(node, reader.state)
                 drawn = with_place(node, reader.draw, iteration.size)
+                if reader.plans_batches:
+                    iteration.size = len(drawn)
                 iteration.entries[id(node)] = np.array(drawn, np.int64)
             program = self._stages.enter(iteration, 0)
             if self._batch_reader is not None and program.reads_only:

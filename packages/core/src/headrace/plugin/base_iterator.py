@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from headrace.errors import IteratorArgumentError, UnknownLengthError, UsageError
 from headrace.plugin.epoch_counter import (
+    BatchCounter,
     DrawnBatch,
     EndlessCounter,
     EpochCounter,
@@ -351,7 +352,7 @@ class _DaliBaseIterator(_Base):
 
     def _delivery(self, pipeline: Pipeline, output: tuple[Batch, ...]) -> DrawnBatch:
         size = len(output[0])
-        if size != self.batch_size and not isinstance(self._epochs, EndlessCounter):
+        if size != self.batch_size and not isinstance(self._epochs, (EndlessCounter, BatchCounter)):
             raise UsageError(
                 f"The pipeline gave a batch of {size} samples, but its batch size is "
                 f"{self.batch_size}. Batches of varying size are possible only without "

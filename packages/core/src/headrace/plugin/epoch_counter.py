@@ -231,6 +231,57 @@ def _last(
     return [delivery.batch_size for delivery in deliveries]
 
 
+class BatchCounter:
+    """An epoch of so many batches, of any number of samples, for each shard: of `bucket_by`."""
+
+    def __init__(self, size: int, steps: int) -> None:
+        self.size = size
+        self._steps = self._usual = steps
+        self._given = 0
+        self.counted = 0
+
+    def steps_left(self) -> int | None:
+        """Return the number of batches left in this epoch."""
+        return self._steps - self._given
+
+    def leftover_steps(self) -> int:
+        """None: all are the epoch's."""
+        return 0
+
+    def advance(self, deliveries: Sequence[DrawnBatch]) -> Sequence[int | list[int]] | None:
+        """Count a batch of each pipeline."""
+        self._given += 1
+        sizes = [d.batch_size for d in deliveries]
+        self.counted += sum(sizes)
+        return sizes
+
+    def beyond(self, pipelines: int) -> list[int]:
+        """All samples are the epoch's."""
+        return [0] * pipelines
+
+    def next_epoch(self) -> None:
+        """Begin the next epoch."""
+        self.restart(None)
+
+    def restart(self, shards: Sequence[int] | None) -> None:
+        """Begin an epoch with readers at the beginning of one."""
+        self._steps, self._given, self.counted = self._usual, 0, 0
+
+    def state(self) -> dict[str, Any]:
+        """Number of batches and samples counted."""
+        return {"steps": self._steps, "given": self._given, "counter": self.counted}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state`."""
+        self._steps, self._given = int(state["steps"]), int(state["given"])
+        self.counted = int(state["counter"])
+
+    def begin_rest(self, steps: int) -> None:
+        """Begin an epoch with readers that continue the rest of another number of shards."""
+        self.restart(None)
+        self._steps = steps
+
+
 class ReaderCounter:
     """An epoch of a reader whose data set is shared by shards, one or more of which are here.
 

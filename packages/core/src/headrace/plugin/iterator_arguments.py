@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import ArgumentTypeError, ArgumentValueError, IteratorArgumentError
 from headrace.graph.user_line import stack_level
-from headrace.plugin.epoch_counter import LastBatchPolicy, ReaderCounter
+from headrace.plugin.epoch_counter import BatchCounter, LastBatchPolicy, ReaderCounter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +124,7 @@ def checked_size(
 
 def reader_counter(
     pipelines: Sequence[Pipeline], name: str, batch_size: int, policy: LastBatchPolicy
-) -> ReaderCounter:
+) -> ReaderCounter | BatchCounter:
     """The counter of epochs of the readers named `name`."""
     metas = [pipeline.reader_meta(name) for pipeline in pipelines]
     for key, what in _SAME_IN_ALL_READERS.items():
@@ -136,6 +136,8 @@ def reader_counter(
                 "of an iterator."
             )
     meta = metas[0]
+    if "batches" in meta:
+        return BatchCounter(meta["epoch_size"], meta["batches"])
     return ReaderCounter(
         meta["epoch_size"],
         meta["number_of_shards"],

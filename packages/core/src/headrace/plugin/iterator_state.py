@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.errors import ArgumentTypeError, CheckpointError, NoCheckpointsError
 from headrace.executor.checkpoint import PipelineCheckpoint
 from headrace.plugin.epoch_counter import (
+    BatchCounter,
     EndlessCounter,
     EpochCounter,
     ReaderCounter,
@@ -114,6 +115,9 @@ def dealt_anew(
     dealt = any(pipeline._engine.checkpointing.dealt for pipeline in pipelines if pipeline._engine)
     if not dealt or isinstance(counter, EndlessCounter):
         return False
+    if isinstance(counter, BatchCounter) and reader_name is not None:
+        counter.begin_rest(pipelines[0].reader_meta(reader_name)["batches_of_epoch"])
+        return True
     if not isinstance(counter, ReaderCounter) or reader_name is None:
         raise CheckpointError(
             "The number of shards is another one than when the checkpoint was made, and an "

@@ -14,6 +14,7 @@ from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     MisusedArgumentError,
+    NotYetSupportedError,
     UsageError,
     did_you_mean,
     located,
@@ -291,6 +292,11 @@ class Reader:
                     source.checkpointing = self._checkpointing
                     seed = self._args.get("seed")
                     source.open(self._size or 1, _FIXED_SEED if seed is None else seed)
+                    if source.plans_batches:
+                        raise NotYetSupportedError(
+                            "`bucket_by` makes batches of varying size, which a loop of dynamic "
+                            "mode does not take: use a pipeline."
+                        )
                     if self._state is not None:
                         source.restore(self._state["source"])
                         self._epochs = self._state["epochs"]

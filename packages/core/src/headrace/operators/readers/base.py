@@ -9,11 +9,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headrace.errors import ArgumentValueError, MisusedArgumentError, NotYetSupportedError
+from headrace.operators.readers.buckets import (
+    BucketOrder,
+    Buckets,
+    bucket_identity,
+    check_alone,
+    lengths_of,
+)
 from headrace.operators.readers.given_orders import SamplerArg, identity_of, orders_of
 from headrace.operators.readers.index import Index, specs_of
 from headrace.operators.readers.order import FIXED_SEED, ReadingOrder, check_order
 from headrace.operators.readers.samplers import Shuffled
-from headrace.operators.support.argument_types import BoolArg, IntArg
+from headrace.operators.support.argument_types import BoolArg, FloatArg, IntArg, ObjectArg
 from headrace.operators.support.operator import Operator, SampleContext, operator
 from headrace.operators.support.schema import Arg, Spec, as_specs
 
@@ -54,6 +61,29 @@ READER_ARGS = (
         "indices, the name of a file of them, an iterable such as a `Sampler` of PyTorch, a "
         "function that returns those of an epoch, or one of `headrace.samplers`. Excludes "
         "`random_shuffle` and `shuffle_after_epoch`.",
+    ),
+    Arg(
+        "bucket_by",
+        ObjectArg,
+        None,
+        "Makes batches of samples of about one length: an array with the length of each sample, or "
+        'the name of one that the reader knows, `"bytes"` or, of manifests, `"duration"`. All '
+        "shards have the same number of batches, each sample comes once an epoch, and batches may "
+        "have fewer samples than the batch size.",
+    ),
+    Arg(
+        "buckets",
+        ObjectArg,
+        None,
+        "With `bucket_by`: the number of buckets, each with as many samples, or a list of lengths "
+        "at which the next bucket begins. Chosen by the number of samples if not given.",
+    ),
+    Arg(
+        "max_batch",
+        FloatArg,
+        None,
+        "With `bucket_by`: how much a batch may have after padding, its number of samples times "
+        "the longest of them, in units of the lengths: seconds, tokens, pixels, bytes.",
     ),
     Arg(
         "prefetch_queue_depth",
@@ -257,6 +287,15 @@ class Reader(Operator):
                 "`sampler` says in which order samples come, as do `random_shuffle` and "
                 "`shuffle_after_epoch`: give one of them. `sampler=samplers.Shuffled()` shuffles."
             )
+        if getattr(args, "bucket_by", None) is not None:
+            check_alone(("sampler", "pad_last_batch", "stick_to_shard"), vars(args))
+            if args.max_batch is not None and not args.max_batch > 0:
+                raise ArgumentValueError(f"`max_batch` is {args.max_batch:g}, but must be above 0.")
+        elif getattr(args, "buckets", None) is not None or getattr(args, "max_batch", None):
+            raise ArgumentValueError(
+                "`buckets` and `max_batch` are about batches of samples of about one length: give "
+                "`bucket_by`, the lengths, as well."
+            )
         check_order(
             shard_id=args.shard_id,
             num_shards=args.num_shards,
@@ -286,11 +325,14 @@ class Reader(Operator):
         """
         self.check()
         self.index = self.list_entries()
+        self._batch_size = batch_size
         self._order = self.make_order(len(self.index), seed)
 
     def make_order(self, size: int, seed: int) -> ReadingOrder:
         """The order in which `size` samples are read; readers with one of their own replace it."""
         args = self.args
+        if getattr(args, "bucket_by", None) is not None:
+            return self._bucket_order()  # type: ignore[return-value]
         given = self._sampler
         epochs = None if given is None else orders_of(given, self.index)
         listed = None
@@ -317,6 +359,21 @@ class Reader(Operator):
             permuted=self.permutes,
         )
 
+    def _bucket_order(self) -> BucketOrder:
+        """The order of batches of samples of about one length."""
+        args = self.args
+        lengths = lengths_of(args.bucket_by, self.index)
+        buckets = Buckets(lengths, self._batch_size, args.buckets, args.max_batch)
+        shuffles = args.random_shuffle or getattr(args, "shuffle_after_epoch", False)
+        seed = getattr(args, "shuffle_after_epoch_seed", None)
+        seed = (FIXED_SEED if seed is None else seed) if shuffles else None
+        return BucketOrder(buckets, args.shard_id, args.num_shards, seed)
+
+    @property
+    def plans_batches(self) -> bool:
+        """True if it says how many samples a batch has: `draw` may return fewer."""
+        return isinstance(getattr(self, "_order", None), BucketOrder)
+
     def draw(self, count: int, *, refill: bool = False) -> list[int]:
         """Entries of the next `count` samples.
 
@@ -341,7 +398,15 @@ class Reader(Operator):
         """Sizes and shards, under the names that `Pipeline.reader_meta` gives them."""
         order = self._order
         padded = -(-order.size // order.num_shards) * order.num_shards
+        planned: dict[str, Any] = {}
+        if isinstance(order, BucketOrder):
+            planned = {
+                "batches": order.steps,
+                "batches_of_epoch": order.steps_of_epoch(),
+                "padding": order.padding,
+            }
         found = {
+            **planned,
             "epoch_size": order.size,
             "epoch_size_padded": padded if order.pad_last_batch else order.size,
             "number_of_shards": order.num_shards,
@@ -356,7 +421,11 @@ class Reader(Operator):
         keeps.
         """
         args = self.args
-        found = {"number of samples": self.meta()["epoch_size"]}
+        found: dict[str, Any] = {"number of samples": self.meta()["epoch_size"]}
+        if self.plans_batches:
+            found["bucket_by"] = bucket_identity(lengths_of(args.bucket_by, self.index))
+            found["buckets"] = _listed(args.buckets)
+            found["max_batch"], found["batch size"] = args.max_batch, self._batch_size
         for name in _ORDER_ARGS:
             if hasattr(args, name):
                 found[name] = getattr(args, name)
@@ -407,3 +476,8 @@ class Reader(Operator):
         An epoch before number `at_least` is left out.
         """
         return self._order.next_epoch(at_least)
+
+
+def _listed(buckets: Any) -> Any:
+    """`buckets` in types that JSON keeps."""
+    return buckets if buckets is None or isinstance(buckets, int) else np.asarray(buckets).tolist()

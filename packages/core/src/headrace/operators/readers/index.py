@@ -19,6 +19,7 @@ from headrace.operators.readers.remote import ReadAhead
 from headrace.operators.readers.storage import (
     Allocate,
     complete,
+    file_size,
     in_memory,
     is_remote,
     join,
@@ -170,6 +171,13 @@ class Index:
     def piece_sources(self, piece: int, entries: Sequence[int]) -> list[str]:
         """Source of a piece of several entries; empty where an entry lacks it."""
         raise NotImplementedError
+
+    length_names: tuple[str, ...] = ()
+    """Lengths of entries that are known before they are read."""
+
+    def lengths(self, name: str) -> np.ndarray | None:
+        """The lengths of entries of this name, one of `length_names`; `None` for others."""
+        return None
 
     def containers(self) -> np.ndarray:
         """The first entry of each file of several, or of what else is read in one go, int64."""
@@ -324,6 +332,20 @@ class FileIndex(Index):
             return super().sources(entries)
         paths = self.paths
         return [paths[entry] for entry in entries]
+
+    length_names: tuple[str, ...] = ("bytes",)
+
+    def lengths(self, name: str) -> np.ndarray | None:
+        """Bytes of entries, of all their pieces together."""
+        if name != "bytes":
+            return None
+        numbers = self.numbers(np.arange(len(self))).tolist()
+        found = [
+            size if size >= 0 else file_size(path) - offset
+            for path, offset, size in map(self._extent, numbers)
+        ]
+        total: np.ndarray = np.array(found, np.int64).reshape(len(self), -1).sum(1)
+        return total
 
     def containers(self) -> np.ndarray:
         """The first entry of each run of entries that are in one file."""

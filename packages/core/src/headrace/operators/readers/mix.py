@@ -15,6 +15,7 @@ from headrace.errors import (
     DataTypeError,
     ErrorLocation,
     MisusedArgumentError,
+    NotYetSupportedError,
     located,
 )
 from headrace.kernels.cpu import sample_orders
@@ -178,6 +179,11 @@ class MixReader(Reader):
                 own = part["arguments"].get("seed")
                 own = int(sample_orders.key_of(seed, number)) >> 1 if own is None else own
                 reader.open(batch_size, own)
+                if reader.plans_batches:
+                    raise NotYetSupportedError(
+                        "`bucket_by` makes batches of the samples of one reader, and these are "
+                        "mixed with others: leave it out here."
+                    )
             except Exception as error:
                 raise located(error, place) from error
             self._readers.append(reader)

@@ -29,6 +29,19 @@ def _count_outputs(args: dict[str, Any]) -> int:
     return 1 + sum(bool(args.get(name, default)) for name, default in defaults.items())
 
 
+class _Utterances(FileIndex):
+    """The utterances of manifests, whose durations may be known."""
+
+    length_names = ("duration", "bytes")
+
+    def lengths(self, name: str) -> np.ndarray | None:
+        """Seconds of utterances, infinite where the manifest does not say, or bytes of files."""
+        if name != "duration":
+            return super().lengths(name)
+        details: Any = self.details[0]
+        return details[:, 1]  # type: ignore[no-any-return]
+
+
 @reader(
     "readers.nemo_asr",
     old_names=("nemo_asr_reader",),
@@ -133,7 +146,7 @@ class NemoAsrReader(Reader):
         if args.read_idxs:
             numbers = chain.from_iterable(range(len(part)) for part in listed)
             columns.append(np.fromiter(numbers, np.int64, len(found))[:, np.newaxis])
-        return FileIndex(
+        return _Utterances(
             [u.path for u in found],
             columns=columns,
             details=[np.array([(u.offset, _length(u.duration)) for u in found], np.float64)],
