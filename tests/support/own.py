@@ -8,6 +8,7 @@ OPERATORS = {
 INTERNAL = {"_cache__Load", "_cache__Store"}
 ARGUMENTS = {
     *("color_space", "extensions", "fps", "label_transform", "max_pixels", "sampler"),
+    *("bucket_by", "buckets", "max_batch"),
     "timestamps",
 }
 
