@@ -97,7 +97,9 @@ def test_variables_without_effect_are_told_once(monkeypatch):
 
 
 def test_variables_of_the_environment_are_documented():
-    page = (REPOSITORY / "docs" / "memory.md").read_text()
+    page = "".join(
+        (REPOSITORY / "docs" / f"{name}.md").read_text() for name in ("memory", "remote")
+    )
     for name in WITHOUT_EFFECT:
         assert f"`{name}`" in page
     for switch in NUMBER_SWITCHES:

@@ -7,8 +7,8 @@ import pytest
 
 from headrace import Pipeline, fn
 from headrace.errors import OperatorError
+from headrace.executor.cpu import loading
 from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
-from headrace.executor.cpu.runner import SampleRunner
 from headrace.operators.support.schema import Spec
 from headrace.types import DALIDataType
 
@@ -60,7 +60,7 @@ def test_no_sample_goes_alone(files, monkeypatch):
     def alone(*_):
         raise AssertionError
 
-    monkeypatch.setattr(SampleRunner, "_fetch", alone)
+    monkeypatch.setattr(loading, "_fetch", alone)
     assert content(reading(files), 2) == expected(files, 2)
 
 
