@@ -3,7 +3,7 @@
 They are those that the README's program needs for its first batches, and those of the validation
 program beside it, found by running both.
 
-    python tools/gen_kernel_list.py [--check]
+    python tools/gen_kernel_list.py
 """
 
 from __future__ import annotations
