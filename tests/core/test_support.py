@@ -105,7 +105,8 @@ class TestAgainstDali:
         return SCHEMAS[name]
 
     def test_arguments(self, name):
-        declared = SCHEMAS[name].args.keys() - GENERAL - own.ARGUMENTS
+        added = own.ARGUMENTS | own.OF_OPERATORS.get(name, set())
+        declared = SCHEMAS[name].args.keys() - GENERAL - added
         assert declared == FACTS[name]["arguments"].keys() - GENERAL
 
     def test_argument_is_required_or_has_the_same_default(self, name):

@@ -9,8 +9,18 @@ INTERNAL = {"_cache__Load", "_cache__Store"}
 ARGUMENTS = {
     *("color_space", "extensions", "fps", "label_transform", "max_pixels", "sampler"),
     *("bucket_by", "buckets", "max_batch"),
-    "timestamps",
+    *(
+        "audio_downmix",
+        "audio_rate",
+        "clip_starts",
+        "clips_per_video",
+        "enable_audio",
+        "timestamps",
+    ),
 }
+_READERS = ("readers.video", "readers.video_resize", "experimental.readers.video")
+OF_OPERATORS = {name: {"frames"} for name in (*_READERS, "video_reader", "video_reader_resize")}
+"""Arguments of single operators whose names DALI has elsewhere."""
 
 
 def schema_name(operator: str) -> str:

@@ -36,10 +36,12 @@ def write_video(
     seed=0,
     time_base=None,
     container_options=None,
+    sound=None,
 ):
     """Write a video to the path `target`, or return its bytes.
 
-    `times` are presentation times in units of `time_base`, for a variable frame rate.
+    `times` are presentation times in units of `time_base`, for a variable frame rate. `sound` is
+    the codec of the `tone` that goes with it.
     """
     import av
 
@@ -55,6 +57,10 @@ def write_video(
             stream.codec_context.colorspace = colorspace
         if time_base is not None:
             stream.codec_context.time_base = time_base
+        if sound is not None:
+            tones = output.add_stream(sound, rate=48000, layout="stereo")
+            tones.bit_rate = 256000
+            samples = tone(np.arange(round(frames / rate * 48000)) / 48000)
         for number in range(frames):
             frame = av.VideoFrame.from_ndarray(picture(number, *size, seed), "rgb24")
             range_ = "JPEG" if full_range else None
@@ -65,4 +71,32 @@ def write_video(
             frame.time_base = time_base or 1 / Fraction(rate)
             output.mux(stream.encode(frame))
         output.mux(stream.encode())
+        if sound is not None:
+            for packet in _sound_packets(tones, samples):
+                output.mux(packet)
     return buffer.getvalue() if target is None else str(target)
+
+
+def tone(seconds):
+    """Two channels of rising tones at these times, float32 ``(times, 2)``."""
+    phases = [2 * np.pi * (f * seconds + 90 * seconds**2) for f in (300, 500)]
+    return (0.5 * np.sin(np.stack(phases, -1))).astype(np.float32)
+
+
+def _sound_packets(stream, samples):
+    """Packets of `samples`, float32 ``(samples, channels)``."""
+    import av
+
+    context = stream.codec_context
+    kind = context.format.name
+    if kind[:3] in ("s16", "s32"):
+        most = np.iinfo(f"int{kind[1:3]}").max
+        samples = np.round(samples.astype(np.float64) * most).astype(f"int{kind[1:3]}")
+    size = context.frame_size or 1024
+    for begin in range(0, len(samples), size):
+        part = samples[begin : begin + size]
+        part = part.T if kind.endswith("p") else part.reshape(1, -1)
+        frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(part), kind, "stereo")
+        frame.sample_rate, frame.pts, frame.time_base = 48000, begin, Fraction(1, 48000)
+        yield from stream.encode(frame)
+    yield from stream.encode()

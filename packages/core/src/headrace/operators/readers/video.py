@@ -7,15 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError, BadSampleError, DataTypeError
+from headrace.errors import ArgumentValueError, BadSampleError, MisusedArgumentError
+from headrace.kernels.cpu.random import sample_uniforms
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import Index
+from headrace.operators.readers.video_arguments import COMMON_ARGS, OUTPUTS, count_outputs
 from headrace.operators.readers.video_listing import (
     BAD,
+    DRAWN,
     ROUNDINGS,
+    Facts,
     Part,
     SequencePattern,
     VideoIndex,
+    count_of,
     frame_bounds,
     index_of,
     listed,
@@ -23,24 +28,12 @@ from headrace.operators.readers.video_listing import (
     scan,
     time_bounds,
 )
-from headrace.operators.support.argument_types import (
-    ArgType,
-    BoolArg,
-    DataTypeArg,
-    ImageTypeArg,
-    IntArg,
-    IntListArg,
-    PathArg,
-    PathListArg,
-    StringArg,
-)
+from headrace.operators.support.argument_types import BoolArg, StringArg
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.planning import PlanContext, Planned, Samples
-from headrace.operators.support.resize.request import RESIZE_ARGS, ResizeRequest
-from headrace.operators.support.resize.resampling import RESAMPLING_ARGS, Resampling
-from headrace.operators.support.resize.sample import SampleResampler
-from headrace.operators.support.schema import REQUIRED, Arg, Spec
-from headrace.operators.support.video.color_space import COLOR_SPACE, is_tagged
+from headrace.operators.support.schema import Arg, Spec
+from headrace.operators.support.video.audio import Span, audio_of, audio_specs, check_audio, span_of
+from headrace.operators.support.video.color_space import is_tagged
 from headrace.operators.support.video.padding import (
     FILL_VALUE,
     fill_color,
@@ -48,92 +41,9 @@ from headrace.operators.support.video.padding import (
     pad_mode_arg,
     padded,
 )
-from headrace.types import DALIDataType, DALIImageType, to_numpy_type
+from headrace.types import DALIDataType, to_numpy_type
 
-_FRAME_NUMBERS = ("none", "scalar", "sequence")
 _SCAN_THREADS = 4
-
-
-def _frame_num(value: Any) -> str:
-    if isinstance(value, (bool, np.bool_)):
-        return "scalar" if value else "none"
-    text: str = StringArg.constant(value)
-    return {"true": "scalar", "false": "none"}.get(text.lower(), text)
-
-
-_FRAME_NUM_TYPE = ArgType("str or bool", "str | bool", _frame_num)
-
-
-def _labelled(args: dict[str, Any]) -> bool:
-    return bool(args.get("file_list") or args.get("file_root")) or args.get("labels") is not None
-
-
-def _numbered(args: dict[str, Any]) -> bool:
-    return _frame_num(args.get("enable_frame_num") or False) != "none"
-
-
-def _count_outputs(args: dict[str, Any]) -> int:
-    return 1 + _labelled(args) + _numbered(args) + bool(args.get("enable_timestamps"))
-
-
-_COMMON_ARGS = (
-    Arg("sequence_length", IntArg, REQUIRED, "Frames of a sequence."),
-    Arg("filenames", PathListArg, (), "The videos to read, in this order."),
-    Arg(
-        "labels",
-        IntListArg,
-        None,
-        "Labels of `filenames`; an empty list numbers them. Without it they have none.",
-    ),
-    Arg(
-        "file_root",
-        PathArg,
-        "",
-        "Directory whose sub-directories are the classes; their numbers are the labels of the "
-        "videos in them.",
-    ),
-    Arg(
-        "file_list",
-        PathArg,
-        "",
-        'Text file with lines "name label" or "name label begin end", the latter of which take a '
-        "part of a video. Negative numbers count from its end.",
-    ),
-    Arg("stride", IntArg, 1, "Distance of the frames of a sequence."),
-    Arg(
-        "step",
-        IntArg,
-        -1,
-        "Distance of the first frames of sequences; by default each begins after the one before.",
-    ),
-    Arg(
-        "enable_frame_num",
-        _FRAME_NUM_TYPE,
-        "none",
-        'Whether there is an output for numbers of frames: ``"none"``; ``"scalar"`` or `True`, '
-        'that of the first one; ``"sequence"``, those of all.',
-        choices=_FRAME_NUMBERS,
-    ),
-    Arg(
-        "enable_timestamps",
-        BoolArg,
-        False,
-        "Whether there is an output for the times of the frames, in seconds.",
-    ),
-    Arg(
-        "image_type",
-        ImageTypeArg,
-        DALIImageType.RGB,
-        "Colours of the frames: `RGB`, `YCbCr` (ITU-R BT.601, of limited range) or `GRAY`.",
-    ),
-    COLOR_SPACE,
-)
-_OUTPUTS = (
-    "The frames, in the layout FHWC.",
-    "With labels: the label, int32, shape (1,).",
-    "With `enable_frame_num`: number of the first frame or of each, int32; -1 if it is not there.",
-    "With `enable_timestamps`: times of the frames in seconds, float64; -1 if one is not there.",
-)
 
 
 class VideoReader(Reader):
@@ -161,13 +71,53 @@ class VideoReader(Reader):
             raise ArgumentValueError(
                 f"Invalid image type: `image_type` is {kind}; it can be RGB, YCbCr or GRAY."
             )
+        check_audio(args)
+        self._check_choice()
+
+    def _check_choice(self) -> None:
+        """Check the arguments that say which frames are read."""
+        args = self.args
+        given = [n for n in ("frames", "timestamps", "clips_per_video", "fps") if self.given(n)]
+        others = {
+            "frames": ("timestamps", "clips_per_video", "fps", "stride", "step", "uniform_sample"),
+            "timestamps": ("clips_per_video", "fps", "stride", "step", "uniform_sample"),
+            "clips_per_video": ("step", "uniform_sample"),
+            "fps": ("uniform_sample",),
+        }
+        usual = {"stride": 1, "step": -1, "uniform_sample": False}
+        for name in given:
+            beside = [
+                n
+                for n in others[name]
+                if (n in given if n not in usual else getattr(args, n, usual[n]) != usual[n])
+            ]
+            if beside:
+                raise MisusedArgumentError(
+                    f"`{name}` and `{beside[0]}` both say which frames are read: give one of them."
+                )
+        if args.fps is not None and not 0 < args.fps < 1e6:
+            raise ArgumentValueError(f"`fps` is {args.fps:g}, but must be positive.")
+        if args.clips_per_video is not None and args.clips_per_video < 1:
+            raise ArgumentValueError(
+                f"`clips_per_video` is {args.clips_per_video}, but must be at least 1."
+            )
+        if args.clip_starts != "uniform" and args.clips_per_video is None:
+            raise MisusedArgumentError(
+                "`clip_starts` is about `clips_per_video`, how many sequences of each video are "
+                "read: give it, too."
+            )
+
+    @property
+    def _chosen(self) -> str | None:
+        """The argument that names the frames of each sample, if one does."""
+        return next((n for n in ("frames", "timestamps") if self.given(n)), None)
 
     def list_entries(self) -> Index:
         parts, self._has_labels = listed(self.args)
         found = index_of(
             parts,
-            scan(parts, _SCAN_THREADS),
-            self._wanted(),
+            scan(parts, _SCAN_THREADS, sound=self.args.enable_audio),
+            self._pattern(),
             self._bounds(),
             constant_rate=not getattr(self.args, "skip_vfr_check", True),
         )
@@ -190,6 +140,16 @@ class VideoReader(Reader):
         ]
         return [part for part, begin, end in bounded if begin >= end]
 
+    def _pattern(self) -> SequencePattern:
+        args = self.args
+        wanted = self._wanted()
+        return wanted._replace(
+            uniform=wanted.uniform or self._chosen is not None,
+            fps=args.fps,
+            clips=args.clips_per_video or 0,
+            draws=args.clip_starts == "random",
+        )
+
     def _wanted(self) -> SequencePattern:
         raise NotImplementedError
 
@@ -198,6 +158,8 @@ class VideoReader(Reader):
 
     def _mode(self, name: str | None) -> str:
         raise NotImplementedError
+
+    _way_out = "Another `pad_mode`"
 
     @property
     def _fill_value(self) -> tuple[int, ...]:
@@ -219,60 +181,110 @@ class VideoReader(Reader):
             specs.append(Spec(DALIDataType.INT32, 1))
         if args.enable_timestamps:
             specs.append(Spec(DALIDataType.FLOAT64, 1))
-        return tuple(specs)
+        return (*specs, *audio_specs(args))
 
     def plan(self, c: PlanContext, *data: Samples) -> Planned:
+        from headrace.kernels.cpu.video.sound import samples_of
+
         args, index = self.args, self.index
         assert isinstance(index, VideoIndex)
         modes: list[Any] = [None] * c.size
         if hasattr(args, "pad_mode"):
             modes = c.values("pad_mode")
+        chosen = self._chosen and c.values(self._chosen)
         length = args.sequence_length
-        numbers, shapes = [], np.zeros((c.size, 4), np.int64)
+        numbers, spans, shapes = [], [], np.zeros((c.size, 4), np.int64)
         files = [int(row[0]) for row in data[0].rows]
+        sound = np.zeros((c.size, 1 if args.audio_downmix else 2), np.int64)
         for k, row in enumerate(data[0].rows):
             file, start, begin, end = map(int, row)
             fact = index.facts[file]
             if start == BAD:
                 raise BadSampleError(_failure(fact))
-            numbers.append(self._frames(start, begin, end, modes[k]))
+            if start == DRAWN:
+                room = max(count_of(fact, begin, end, args.fps) - self._wanted().span, 0)
+                (drawn,) = sample_uniforms(c.seed, c.iteration, c.indices[k], 1)
+                start = min(int(drawn * (room + 1)), room)
+            if chosen is None:
+                places = self._places(fact, start, begin, end)
+            else:
+                places = self._named(index.parts[file], fact, begin, chosen[k])
+            found = self._padded(places, count_of(fact, begin, end, args.fps), modes[k])
+            numbers.append(self._numbers(fact, found, begin, end))
             shapes[k] = length, fact.height, fact.width, self._colors.channels
+            spans.append(self._span(fact, places, begin, end))
+            if fact.sound is not None:
+                rate = fact.sound.rate if args.audio_rate is None else args.audio_rate
+                sound[k] = (samples_of(spans[k][1], rate), fact.sound.channels)[: sound.shape[1]]
         others = [np.full((c.size, 1), 1, np.int64)] * self._has_labels
         if args.enable_frame_num != "none":
             one = args.enable_frame_num == "scalar"
             others.append(np.full((c.size, 1), 1 if one else length, np.int64))
         if args.enable_timestamps:
             others.append(np.full((c.size, 1), length, np.int64))
-        return Planned((shapes, *others), (files, numbers))
+        if args.enable_audio:
+            others += [sound, np.zeros((c.size, 0), np.int64)]
+        return Planned((shapes, *others), (files, numbers, spans))
 
-    def _frames(self, start: int, begin: int, end: int, mode: str | None) -> np.ndarray:
-        """The frames of a sequence; -1 for those that are filled."""
+    def _places(self, fact: Facts, start: int, begin: int, end: int) -> np.ndarray:
+        """Frames of a sequence, counted from the beginning of the part, at the rate `fps`."""
         length = self.args.sequence_length
-        numbers: np.ndarray
         if self._uniform:
             steps = max(length - 1, 1)
-            places = np.arange(length) * (end - begin - 1)
-            numbers = begin + (2 * places + steps) // (2 * steps)
-            return numbers
-        numbers = start + self.args.stride * np.arange(length, dtype=np.int64)
-        if numbers[-1] < end:
-            return numbers
+            found = (2 * np.arange(length) * (end - begin - 1) + steps) // (2 * steps)
+            return np.asarray(found)
+        return np.asarray(start + self.args.stride * np.arange(length, dtype=np.int64))
+
+    def _named(self, part: Part, fact: Facts, begin: int, named: Any) -> np.ndarray:
+        """The same of those that `frames` or `timestamps` names."""
+        length = self.args.sequence_length
+        if len(named) != length:
+            raise ArgumentValueError(
+                f"`{self._chosen}` has {len(named)} values, and `sequence_length` is {length}: "
+                "it names the frames of a sequence, one after another."
+            )
+        if self._chosen == "frames":
+            return np.array(named, np.int64)
+        origin = 0.0 if part.begin is None else float(fact.timeline.seconds[begin])
+        return fact.timeline.shown_at(np.array(named, np.float64) + origin) - begin
+
+    def _padded(self, places: np.ndarray, count: int, mode: str | None) -> np.ndarray:
+        """Places within a part of `count` frames; -1 for those that are filled."""
+        outside = places[(places < 0) | (places >= count)]
+        if not outside.size:
+            return places
         mode = self._mode(mode)
         if mode == "none":
             raise ArgumentValueError(
-                f"Unexpected out-of-bounds frame index {numbers[-1]} for pad_mode = 'none': the "
-                f"part of the video ends at frame {end}. Another `pad_mode` says what stands for "
+                f"Unexpected out-of-bounds frame index {outside[0]} for pad_mode = 'none': the "
+                f"part of the video has {count} frames. {self._way_out} says what stands for "
                 "frames that are not there."
             )
-        found = padded(numbers - begin, end - begin, mode)
-        return np.where(found < 0, -1, found + begin)
+        return padded(places, count, mode)
+
+    def _numbers(self, fact: Facts, places: np.ndarray, begin: int, end: int) -> np.ndarray:
+        """Numbers of the frames at these places; -1 for those that are filled."""
+        numbers = begin + places
+        if self.args.fps is not None:
+            times = fact.timeline.seconds[begin] + places / self.args.fps
+            numbers = fact.timeline.shown_at(times).clip(begin, end - 1)
+        return np.where(places < 0, -1, numbers)
+
+    def _span(self, fact: Facts, places: np.ndarray, begin: int, end: int) -> Span:
+        """The time of a sequence."""
+        if not self.args.enable_audio:
+            return 0.0, 0.0, 0.0
+        first, last = int(places.min()), int(places.max()) + 1
+        if not (self._uniform or self._chosen):
+            last = first + self.args.stride * self.args.sequence_length
+        return span_of(fact.timeline, first, last, begin, end, self.args.fps)
 
     def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[np.ndarray, ...]:
         from headrace.kernels.cpu.video.pool import opened
 
         args, index = self.args, self.index
         assert isinstance(index, VideoIndex)
-        file, numbers = c.row
+        file, numbers, span = c.row
         numbers = np.asarray(numbers)
         out = c.empty(c.shape, self._dtype)
         out[numbers < 0] = self._fill * (self._dtype.type(1 / 255) if self._normalized else 1)
@@ -285,6 +297,7 @@ class VideoReader(Reader):
                     f"{fact.width} when it was listed: the file has changed."
                 )
             video.read(numbers.tolist(), out, self._writer(c))
+            sound = audio_of(video, args, span)
         found = [out]
         if self._has_labels:
             found.append(np.array([part.label], np.int32))
@@ -292,8 +305,8 @@ class VideoReader(Reader):
             shown = numbers[:1] if args.enable_frame_num == "scalar" else numbers
             found.append(shown.astype(np.int32))
         if args.enable_timestamps:
-            found.append(np.where(numbers < 0, -1.0, fact.seconds[numbers]))
-        return tuple(found)
+            found.append(np.where(numbers < 0, -1.0, fact.timeline.seconds[numbers]))
+        return (*found, *sound)
 
     @property
     def _normalized(self) -> bool:
@@ -317,7 +330,7 @@ def _failure(fact: Any) -> str:
     "experimental.readers.video",
     epoch_shuffle=False,
     args=(
-        *_COMMON_ARGS,
+        *COMMON_ARGS,
         Arg(
             "file_list_format",
             StringArg,
@@ -352,8 +365,8 @@ def _failure(fact: Any) -> str:
         ),
     ),
     devices=("cpu", "gpu"),
-    num_outputs=_count_outputs,
-    output_docs=_OUTPUTS,
+    num_outputs=count_outputs,
+    output_docs=OUTPUTS,
 )
 class ExperimentalVideoReader(VideoReader):
     """Reads sequences of frames from videos: H.264, HEVC, VP8, VP9, AV1, MPEG-4, Motion JPEG, ...
@@ -406,183 +419,3 @@ class ExperimentalVideoReader(VideoReader):
 
     def _mode(self, name: str | None) -> str:
         return mode_of(name or "none")
-
-
-_PLAIN_ARGS = (
-    *_COMMON_ARGS,
-    Arg(
-        "file_list_frame_num",
-        BoolArg,
-        False,
-        "Whether beginnings and ends in `file_list` are numbers of frames, not seconds.",
-    ),
-    Arg(
-        "file_list_include_preceding_frame",
-        BoolArg,
-        False,
-        "Whether a beginning between two frames becomes the earlier one and an end the later one, "
-        "not the other way round.",
-    ),
-    Arg(
-        "pad_sequences",
-        BoolArg,
-        False,
-        "Whether a sequence at the end of a video that is not whole is filled with black frames, "
-        "not left out.",
-    ),
-    Arg(
-        "skip_vfr_check",
-        BoolArg,
-        False,
-        "Whether videos are read whose frame rate varies, which are bad samples otherwise.",
-    ),
-    Arg("normalized", BoolArg, False, "Whether values are 0 to 1, not 0 to 255; needs `FLOAT`."),
-    Arg(
-        "channels",
-        IntArg,
-        3,
-        "Number of channels, which follows from `image_type`.",
-    ),
-    Arg("additional_decode_surfaces", IntArg, 2, "Surfaces of the GPU's decoder.", hint=True),
-)
-_DTYPE = Arg(
-    "dtype",
-    DataTypeArg,
-    DALIDataType.UINT8,
-    "Element type of the frames: `UINT8` or `FLOAT`.",
-)
-
-
-class PlainVideoReader(VideoReader):
-    """Shared code of `readers.video` and `readers.video_resize`."""
-
-    def check(self) -> None:
-        """Check the arguments; no data is needed."""
-        super().check()
-        args = self.args
-        if args.dtype not in (DALIDataType.UINT8, DALIDataType.FLOAT):
-            raise DataTypeError(f"`dtype` must be UINT8 or FLOAT, got {args.dtype.name}.")
-        if args.normalized and args.dtype != DALIDataType.FLOAT:
-            raise ArgumentValueError(
-                "`normalized` frames have values from 0 to 1 and need `dtype=types.FLOAT`."
-            )
-        channels = 1 if args.image_type.name == "GRAY" else 3
-        if args.channels not in (3, channels):
-            raise ArgumentValueError(
-                f"`channels` is {args.channels}, and {args.image_type.name} has {channels}."
-            )
-
-    def _wanted(self) -> SequencePattern:
-        args = self.args
-        span = args.stride * (args.sequence_length - 1) + 1
-        step = args.step if args.step > 0 else args.stride * args.sequence_length
-        return SequencePattern(args.sequence_length, args.stride, step, span, args.pad_sequences)
-
-    def _bounds(self) -> Any:
-        if self.args.file_list_frame_num:
-            return frame_bounds
-        outwards = self.args.file_list_include_preceding_frame
-        return time_bounds("start_down_end_up" if outwards else "start_up_end_down")
-
-    def _mode(self, name: str | None) -> str:
-        return "constant"
-
-
-@reader(
-    "readers.video",
-    old_names=("video_reader",),
-    epoch_shuffle=False,
-    args=(*_PLAIN_ARGS, _DTYPE),
-    devices=("cpu", "gpu"),
-    num_outputs=_count_outputs,
-    output_docs=_OUTPUTS,
-)
-class ReadersVideo(PlainVideoReader):
-    """Reads sequences of frames from videos: H.264, HEVC, VP8, VP9, AV1, MPEG-4, Motion JPEG, ...
-
-    It needs the library PyAV, which ``pip install 'headrace[video]'`` brings. The CPU decodes;
-    with ``device="gpu"`` frames are uploaded. Colours are those of ITU-R BT.601.
-
-    Examples
-    --------
-    >>> video, labels = fn.readers.video(file_root="clips", sequence_length=16, device="gpu")
-    """
-
-
-@reader(
-    "readers.video_resize",
-    old_names=("video_reader_resize",),
-    epoch_shuffle=False,
-    args=(
-        *_PLAIN_ARGS,
-        _DTYPE,
-        *RESIZE_ARGS,
-        *[arg for arg in RESAMPLING_ARGS if arg.name != "dtype"],
-    ),
-    devices=("cpu", "gpu"),
-    num_outputs=_count_outputs,
-    output_docs=_OUTPUTS,
-)
-class ReadersVideoResize(PlainVideoReader):
-    """Reads sequences of frames from videos, and resizes the frames as `resize` does.
-
-    It is `readers.video` with the arguments of `resize`; each frame is resized as soon as it is
-    decoded.
-
-    Examples
-    --------
-    >>> video = fn.readers.video_resize(filenames=["a.mp4"], sequence_length=16, size=(224, 224))
-    """
-
-    def infer(self, *data: Spec) -> tuple[Spec, ...]:
-        specs = super().infer(*data)
-        self._read_as = self._dtype if self._normalized else np.dtype(np.uint8)
-        read = DALIDataType.FLOAT if self._normalized else DALIDataType.UINT8
-        self._request = ResizeRequest(self, 2)
-        self._resampling = Resampling(self, read)
-        self._resampler = SampleResampler("HWC")
-        return specs
-
-    def plan(self, c: PlanContext, *data: Samples) -> Planned:
-        planned = super().plan(c, *data)
-        extents = np.ascontiguousarray(planned.shapes[0][:, 1:3].T)
-        axes = self._request.plan(c, extents, self._resampling.filters(c))
-        shapes = planned.shapes[0].copy()
-        shapes[:, 1:3] = axes["length"].T
-        files, numbers = planned.table
-        sources = planned.shapes[0][:, 1:3]
-        return Planned((shapes, *planned.shapes[1:]), (files, numbers, axes.T, sources))
-
-    def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[np.ndarray, ...]:
-        return super().cpu(_Row(c), *data)  # type: ignore[arg-type]
-
-    def _writer(self, c: SampleContext) -> Any:
-        return _Resized(self, c)
-
-
-class _Row:
-    """A `SampleContext` whose row is that of a reader that does not resize."""
-
-    def __init__(self, c: SampleContext) -> None:
-        self._c = c
-        self.row = c.row[:2]
-        self.resized = c.row[2:]
-        self.shape, self.empty, self.temp = c.shape, c.empty, c.temp
-
-
-class _Resized:
-    """Writes frames resized."""
-
-    def __init__(self, op: Any, c: Any) -> None:
-        self._op, self._c = op, c
-        self._axes, (height, width) = c.resized
-        self._frame = c.temp((height, width, op._colors.channels), op._read_as)
-
-    def write(self, frame: Any, out: np.ndarray) -> None:
-        """Fill `out` with a `VideoFrame`."""
-        op = self._op
-        op._colors.write(frame, self._frame)
-        resampling = op._resampling
-        op._resampler.run(
-            self._c, self._frame, self._axes, resampling.antialias, out, resampling.rounds_to
-        )

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError, UsageError
+from headrace.kernels.cpu.video.frame_index import Timeline
 from headrace.operators.readers.index import Index
 from headrace.operators.readers.listing import list_classes, read_lines
 from headrace.operators.readers.storage import complete, is_remote, read_file
 from headrace.progress import counted
+
+if TYPE_CHECKING:
+    from headrace.kernels.cpu.video.sound import SoundIndex
 
 _NUMBER = r"(?:\s+([+-]?[\d.]+(?:e[+-]?\d+)?))?"
 _LINE = re.compile(rf"(\S.*?)\s+([+-]?\d+){_NUMBER}{_NUMBER}")
@@ -31,6 +36,8 @@ ROUNDINGS = {
 """True where times between two frames become the later one: beginnings, and ends."""
 BAD = -1
 """Stands for the first frame of an entry that cannot be read."""
+DRAWN = -2
+"""Stands for that of an entry whose first frame is drawn when it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +56,18 @@ class Part:
 class Facts:
     """Results of a scan of a video."""
 
-    count: int = 0
     height: int = 0
     width: int = 0
-    seconds: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    timeline: Timeline = field(default_factory=lambda: Timeline(np.zeros(0), 1))
+    sound: SoundIndex | None = None
     varies: bool = False
     missing: int = 0
     failure: str = ""
+
+    @property
+    def count(self) -> int:
+        """Number of frames."""
+        return len(self.timeline)
 
 
 class SequencePattern(NamedTuple):
@@ -68,6 +80,13 @@ class SequencePattern(NamedTuple):
     """Frames that a sequence takes."""
     pads: bool
     uniform: bool = False
+    """True if each part is one sequence."""
+    fps: float | None = None
+    """The rate that frames are counted at, if it is not that of the video."""
+    clips: int = 0
+    """Sequences of each part, where these are counted."""
+    draws: bool = False
+    """True if the first frames of those are drawn when they are read."""
 
 
 class VideoIndex(Index):
@@ -156,16 +175,18 @@ def _lines(path: str) -> Iterator[Part]:
         yield Part(found[1], label, begin, end, number)
 
 
-def scan(parts: Sequence[Part], threads: int) -> list[Facts]:
-    """Scan each video."""
+def scan(parts: Sequence[Part], threads: int, *, sound: bool = False) -> list[Facts]:
+    """Scan each video, and the audio in it if `sound` is wanted."""
     from headrace.kernels.cpu.video.pool import opened
 
     def one(path: str) -> Facts:
         try:
             with opened(local(path)) as video:
                 index = video.index
+                timeline = Timeline(index.seconds, index.frame_seconds, index.tick)
+                heard = video.sound.index if sound else None
                 return Facts(
-                    *(len(index), video.height, video.width, index.seconds, index.varies),
+                    *(video.height, video.width, timeline, heard, index.varies),
                     missing=video.missing,
                 )
         except BadSampleError as error:
@@ -205,7 +226,8 @@ def index_of(
             rows.append((number, BAD, 0, 0))
             continue
         begin, end = bounds(part, fact)
-        rows += [(number, start, begin, end) for start in _starts(begin, end, wanted)]
+        count = count_of(fact, begin, end, wanted.fps)
+        rows += [(number, start, begin, end) for start in _starts(count, wanted)]
         if fact.missing and end == fact.count:
             rows.append((number, BAD, 0, 0))
     if not rows:
@@ -219,15 +241,33 @@ def index_of(
     return VideoIndex([p for p, _ in kept], [f for _, f in kept], table)
 
 
-def _starts(begin: int, end: int, wanted: SequencePattern) -> list[int]:
-    """First frames of the sequences in a part of a video."""
-    if begin >= end:
+def count_of(fact: Facts, begin: int, end: int, fps: float | None) -> int:
+    """Frames of a part of a video, at a rate of their own if `fps` is given."""
+    if fps is None or begin >= end:
+        return max(end - begin, 0)
+    first, last = map(float, fact.timeline.times(np.array([begin, end])))
+    return max(math.ceil((last - first) * fps - 1e-6), 1)
+
+
+def _starts(count: int, wanted: SequencePattern) -> list[int]:
+    """First frames of the sequences in a part of a video that has `count`."""
+    if count <= 0:
         return []
     if wanted.uniform:
-        return [begin]
-    full = range(begin, end - wanted.span + 1, wanted.step)
-    following = begin + len(full) * wanted.step
-    return [*full, following] if wanted.pads and following < end else list(full)
+        return [0]
+    if wanted.clips:
+        room = count - wanted.span
+        if room < 0 and not wanted.pads:
+            return []
+        if wanted.draws:
+            return [DRAWN] * wanted.clips
+        if wanted.clips == 1:
+            return [max(room, 0) // 2]
+        places = np.linspace(0, max(room, 0), wanted.clips)
+        return [int(n) for n in np.floor(places + 0.5)]
+    full = range(0, count - wanted.span + 1, wanted.step)
+    following = len(full) * wanted.step
+    return [*full, following] if wanted.pads and following < count else list(full)
 
 
 def frame_bounds(part: Part, fact: Facts) -> tuple[int, int]:
@@ -250,7 +290,7 @@ def time_bounds(rounding: str) -> Callable[[Part, Facts], tuple[int, int]]:
     first_up, last_up = ROUNDINGS[rounding]
 
     def bounds(part: Part, fact: Facts) -> tuple[int, int]:
-        seconds = fact.seconds
+        seconds = fact.timeline.seconds
         step = (seconds[-1] - seconds[0]) / max(fact.count - 1, 1)
 
         def frame(time: float, up: bool) -> int:

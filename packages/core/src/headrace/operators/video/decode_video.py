@@ -27,6 +27,15 @@ from headrace.operators.support.argument_types import (
 )
 from headrace.operators.support.operator import SampleContext, SampleOperator, operator
 from headrace.operators.support.schema import Arg, Input, Spec
+from headrace.operators.support.video.audio import (
+    AUDIO_ARGS,
+    AUDIO_OUTPUTS,
+    Span,
+    audio_of,
+    audio_specs,
+    check_audio,
+    span_of,
+)
 from headrace.operators.support.video.color_space import COLOR_SPACE, is_tagged
 from headrace.operators.support.video.padding import (
     FILL_VALUE,
@@ -104,10 +113,12 @@ _PER_SAMPLE = ("frames", "timestamps", *_ROI, "fps", "pad_mode")
         pad_mode_arg("constant", "leaves them out, and raises where `frames` names them"),
         FILL_VALUE,
         COLOR_SPACE,
+        *AUDIO_ARGS,
         Arg("build_index", BoolArg, True, "Scan the packets first; it is always done.", hint=True),
         Arg("affine", BoolArg, True, "Whether decoding threads are tied to cores.", hint=True),
     ),
-    output_docs=("The frames, RGB, in the layout FHWC.",),
+    num_outputs=lambda args: 3 if args.get("enable_audio") else 1,
+    output_docs=("The frames, RGB, in the layout FHWC.", *AUDIO_OUTPUTS),
     devices=("cpu", "mixed"),
 )
 class DecodeVideo(SampleOperator):
@@ -123,7 +134,7 @@ class DecodeVideo(SampleOperator):
     >>> frames = fn.decoders.video(encoded, start_frame=10, sequence_length=16)
     """
 
-    def infer(self, encoded: Spec) -> Spec:
+    def infer(self, encoded: Spec) -> tuple[Spec, ...]:
         from headrace.kernels.cpu.video.colors import Colors
         from headrace.kernels.cpu.video.video import Video
 
@@ -153,18 +164,19 @@ class DecodeVideo(SampleOperator):
         self._video = Video
         self._colors = Colors("RGB", tagged=is_tagged(self.args))
         self._fill = fill_color(self.args.fill_value, 3)
-        return Spec(DALIDataType.UINT8, 4, "FHWC")
+        check_audio(self.args)
+        return (Spec(DALIDataType.UINT8, 4, "FHWC"), *audio_specs(self.args))
 
-    def cpu(self, c: SampleContext, encoded: np.ndarray) -> np.ndarray:
+    def cpu(self, c: SampleContext, encoded: np.ndarray) -> tuple[np.ndarray, ...]:
         return self._decode(encoded, c.args, c.empty)
 
-    def gpu(self, c: BatchContext, encoded: HostBatch) -> DeviceBatch:
+    def gpu(self, c: BatchContext, encoded: HostBatch) -> tuple[DeviceBatch, ...]:
         each = {name: c.values(name) for name in _PER_SAMPLE if name in self.tensor_args}
-        constants = {name: getattr(self.args, name) for name in _PER_SAMPLE}
         empty = c.queue.pinned.empty
 
-        def decode(k: int) -> np.ndarray | Exception:
-            args = SimpleNamespace(**{**constants, **{n: values[k] for n, values in each.items()}})
+        def decode(k: int) -> tuple[np.ndarray, ...] | Exception:
+            own = {n: values[k] for n, values in each.items()}
+            args = SimpleNamespace(**{**vars(self.args), **own})
             try:
                 return self._decode(encoded.rows[k], args, empty)
             except Exception as error:
@@ -175,10 +187,10 @@ class DecodeVideo(SampleOperator):
         failed = {k: error for k, error in enumerate(found) if isinstance(error, Exception)}
         if failed:
             raise BadSamplesError({c.indices[k]: c.located(e, k) for k, e in failed.items()})
-        batch: DeviceBatch = _transfer.to_device(c.queue, found, None)  # type: ignore[arg-type]
-        return batch
+        columns: Any = zip(*found, strict=True)
+        return tuple(_transfer.to_device(c.queue, list(column), None) for column in columns)
 
-    def _decode(self, encoded: np.ndarray, args: Any, empty: Any) -> np.ndarray:
+    def _decode(self, encoded: np.ndarray, args: Any, empty: Any) -> tuple[np.ndarray, ...]:
         video = self._video(encoded.reshape(-1))
         try:
             if video.missing:
@@ -190,9 +202,24 @@ class DecodeVideo(SampleOperator):
             out: np.ndarray = empty((len(numbers), video.height, video.width, 3), np.uint8)
             out[numbers < 0] = self._fill
             video.read(numbers.tolist(), out, self._colors)
+            sound: list[np.ndarray] = []
+            if args.enable_audio:
+                sound = audio_of(video, args, _span(args, video.index, numbers))
         finally:
             video.close()
-        return out
+        return (out, *sound)
+
+
+def _span(args: Any, index: FrameIndex, numbers: np.ndarray) -> Span:
+    """The time of the frames of these numbers."""
+    count = len(index)
+    if args.frames is not None or args.timestamps is not None:
+        there = numbers[(numbers >= 0) & (numbers < count)]
+        first, last = (there.min(), there.max() + 1) if there.size else (0, 0)
+        return span_of(index, int(first), int(last), 0, count, None)
+    start = args.start_frame or 0
+    last = len(numbers) * (args.stride or 1)
+    return span_of(index, 0, last, start, count, args.fps)
 
 
 def _numbers(args: Any, index: FrameIndex) -> np.ndarray:

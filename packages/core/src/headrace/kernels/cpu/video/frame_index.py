@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from headrace.kernels.cpu.video.sound import SoundIndex
 
 _TICK = 1e-6
 """Seconds that a time may be wrong by; those of containers are whole numbers of their units."""
 
 
-@dataclass
-class Packets:
-    """The packets of a video in the order they are stored."""
+NO_TIME = -(1 << 63)
+"""Stands for a time that a packet does not have."""
 
-    keys: list[bool] = field(default_factory=list)
-    shown: list[bool] = field(default_factory=list)
-    pts: list[int | None] = field(default_factory=list)
-    dts: list[int | None] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
+
+class Packets:
+    """The packets of a video in the order they are stored.
+
+    Parameters
+    ----------
+    keys, shown
+        True for those with a key frame, and with a picture that is shown.
+    pts, dts
+        Times of presentation and of decoding, or `NO_TIME`.
+    sizes
+        Bytes of each.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[bool] | np.ndarray,
+        shown: Sequence[bool] | np.ndarray,
+        pts: Sequence[int] | np.ndarray,
+        dts: Sequence[int] | np.ndarray,
+        sizes: Sequence[int] | np.ndarray,
+    ) -> None:
+        self.keys, self.shown = np.array(keys, bool), np.array(shown, bool)
+        self.pts, self.dts = np.array(pts, np.int64), np.array(dts, np.int64)
+        self.sizes = np.array(sizes, np.int64)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -27,11 +51,59 @@ class Packets:
     @property
     def are_timed(self) -> bool:
         """True if all packets that are shown have presentation times of their own."""
-        times = [t for t, shown in zip(self.pts, self.shown, strict=True) if shown]
-        return None not in times and len(set(times)) == len(times)
+        times = self.pts[self.shown]
+        return not (times == NO_TIME).any() and len(np.unique(times)) == len(times)
 
 
-class FrameIndex:
+class Timeline:
+    """Times of the frames of a video.
+
+    Parameters
+    ----------
+    seconds
+        When each frame begins, rising.
+    frame_seconds
+        How long one lasts, by the rate that the file names.
+    tick
+        Seconds of a unit of time.
+    """
+
+    def __init__(self, seconds: np.ndarray, frame_seconds: float, tick: float = 0.0) -> None:
+        self.seconds = seconds
+        self.frame_seconds = frame_seconds
+        self.tick = tick
+
+    @cached_property
+    def is_steady(self) -> bool:
+        """True if all frames last as long, but for rounding of times."""
+        even = self.seconds[:1] + self.frame_seconds * np.arange(len(self))
+        return bool(np.abs(self.seconds - even).max(initial=0) <= 1.5 * self.tick + _TICK)
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def times(self, numbers: np.ndarray) -> np.ndarray:
+        """Seconds at which frames begin; those after the last one follow at the mean rate."""
+        known = self.seconds[np.clip(numbers, 0, len(self) - 1)]
+        return known + (numbers - np.clip(numbers, 0, len(self) - 1)) * self._mean
+
+    def shown_at(self, seconds: np.ndarray) -> np.ndarray:
+        """Numbers of the frames that are shown at these times; those before the first one are
+        negative, and after the end of the last they go on at the mean rate.
+        """
+        found = np.searchsorted(self.seconds, seconds + _TICK, "right") - 1
+        after = seconds + _TICK - self.seconds[-1]
+        beyond = np.floor(np.maximum(after, 0) / self._mean).astype(np.int64)
+        return found + np.where(after >= self._mean, beyond, 0)  # type: ignore[no-any-return]
+
+    @property
+    def _mean(self) -> float:
+        """Mean seconds of a frame."""
+        span = float(self.seconds[-1] - self.seconds[0])
+        return span / (len(self) - 1) if span > 0 else self.frame_seconds
+
+
+class FrameIndex(Timeline):
     """The frames of a video in the order they are presented.
 
     Parameters
@@ -46,33 +118,41 @@ class FrameIndex:
         Frames a second, for what has no times.
     missing
         How many frames the file announces that are not in it.
+
+    Attributes
+    ----------
+    sound
+        What is known of the audio of the file, once it was asked for.
     """
 
+    sound: SoundIndex | None = None
+
     def __init__(
-        self, packets: Packets, order: list[int], time_base: Fraction, rate: float, missing: int = 0
+        self,
+        packets: Packets,
+        order: Sequence[int] | np.ndarray,
+        time_base: Fraction,
+        rate: float,
+        missing: int = 0,
     ) -> None:
         self.packets = packets
-        self._frame_seconds = 1 / rate
         self.missing = missing
+        self.time_base, self.rate = time_base, rate
         self.order = np.array(order, np.int64)
-        self.numbers = {packet: number for number, packet in enumerate(order)}
+        self.numbers = {packet: number for number, packet in enumerate(self.order.tolist())}
         """The frame of each packet that has one."""
-        times = [packets.pts[p] for p in order]
-        if None in times or sorted(times) != times:  # type: ignore[type-var]
+        times = packets.pts[self.order]
+        if (times == NO_TIME).any() or (np.diff(times) < 0).any():
             # Decoding times are those of presentation, but for their order and a delay.
-            found = sorted(t for p in order if (t := packets.dts[p]) is not None)
-            times = [t - found[0] for t in found] if len(found) == len(order) else [None]  # type: ignore[misc]
-        self.ticks: np.ndarray | None = None
-        if order and None not in times:
-            self.ticks = np.array(times, np.int64)
-            self.seconds = self.ticks * time_base.numerator / time_base.denominator
+            found = np.sort(packets.dts[self.order])
+            times = found - found[:1] if not (found == NO_TIME).any() else found[:0]
+        self.ticks = times if len(times) == len(self.order) > 0 else None
+        if self.ticks is not None:
+            seconds = self.ticks * time_base.numerator / time_base.denominator
         else:
-            self.seconds = np.arange(len(order)) / rate
+            seconds = np.arange(len(self.order)) / rate
+        super().__init__(seconds, 1 / rate, float(time_base))
         self._keys = np.flatnonzero(packets.keys)
-        self._pts = packets.pts
-
-    def __len__(self) -> int:
-        return len(self.order)
 
     def beginning(self, number: int) -> int:
         """The packet that decoding has to begin at for frame `number`: its key frame's.
@@ -80,35 +160,13 @@ class FrameIndex:
         Of an open group, frames that are shown before its key frame belong to the group before.
         """
         packet = int(self.order[number])
+        pts = self.packets.pts
         keys = self._keys[: np.searchsorted(self._keys, packet, "right")]
-        own = self._pts[packet]
+        own = pts[packet]
         for key in keys[::-1].tolist():
-            time = self._pts[key]
-            if own is None or time is None or time <= own:
-                return key
+            if own == NO_TIME or pts[key] == NO_TIME or pts[key] <= own:
+                return int(key)
         return 0
-
-    def times(self, numbers: np.ndarray) -> np.ndarray:
-        """Seconds at which frames begin; those after the last one follow at the mean rate."""
-        count = len(self.seconds)
-        known = self.seconds[np.clip(numbers, 0, count - 1)]
-        return known + (numbers - np.clip(numbers, 0, count - 1)) * self._mean
-
-    def shown_at(self, seconds: np.ndarray) -> np.ndarray:
-        """Numbers of the frames that are shown at these times; those before the first one are
-        negative, and after the end of the last they go on at the mean rate.
-        """
-        found = np.searchsorted(self.seconds, seconds + _TICK, "right") - 1
-        after = seconds + _TICK - self.seconds[-1]
-        beyond = np.floor(np.maximum(after, 0) / self._mean).astype(np.int64)
-        return found + np.where(after >= self._mean, beyond, 0)  # type: ignore[no-any-return]
-
-    @property
-    def _mean(self) -> float:
-        """Mean seconds of a frame."""
-        count = len(self.seconds)
-        span = float(self.seconds[-1] - self.seconds[0])
-        return span / (count - 1) if span > 0 else self._frame_seconds
 
     @property
     def varies(self) -> bool:

@@ -12,8 +12,9 @@ import numpy as np
 
 from headrace.errors import BadSampleError
 from headrace.kernels.cpu.video.colors import Colors
-from headrace.kernels.cpu.video.frame_index import FrameIndex, Packets
+from headrace.kernels.cpu.video.frame_index import NO_TIME, FrameIndex, Packets
 from headrace.kernels.cpu.video.library import pyav
+from headrace.kernels.cpu.video.sound import Sound
 
 _MOST_PIXELS = 1 << 28
 _REFERENCES = frozenset({"h264", "hevc", "mpeg4"})
@@ -53,6 +54,7 @@ class Video:
         if not self._source:
             raise BadSampleError("The data is empty: it has no bytes, so it is no video.")
         self._container: Any = None
+        self._sound: Sound | None = None
         self._exact = False
         self._open()
         self.missing = 0
@@ -76,17 +78,32 @@ class Video:
         if self._container is not None:
             self._container.close()
             self._container = None
+        if self._sound is not None:
+            self._sound.close()
+            self._sound = None
 
-    def _open(self) -> None:
-        """Open the file, and stand at its beginning."""
-        self.close()
+    @property
+    def sound(self) -> Sound:
+        """The audio of the file."""
+        if self._sound is None:
+            self._sound = Sound(self._opened, self.index.sound)
+            self.index.sound = self._sound.index
+        return self._sound
+
+    def _opened(self) -> Any:
         av, source = pyav(), self._source
         try:
-            self._container = av.open(
+            return av.open(
                 source if isinstance(source, str) else io.BytesIO(source), metadata_errors="replace"
             )
         except (av.FFmpegError, OSError, ValueError) as error:
             raise BadSampleError(f"It cannot be opened as a video: {error}") from error
+
+    def _open(self) -> None:
+        """Open the file, and stand at its beginning."""
+        if self._container is not None:
+            self._container.close()
+        self._container = self._opened()
         videos = self._container.streams.video
         if not videos:
             raise BadSampleError("The file has no video in it.")
@@ -115,30 +132,29 @@ class Video:
             return  # what is there counts
 
     def _scan(self) -> FrameIndex:
-        self._all = packets = Packets()
+        found: list[tuple[bool, bool, int, int, int]] = []
         codec = self._stream.codec_context.name
         for packet in self._packets:
-            if packet.is_corrupt and packets.keys:
+            if packet.is_corrupt and found:
                 self.missing = 1  # of which a part is there
                 break
-            packets.keys.append(packet.is_keyframe)
-            packets.shown.append(not packet.is_discard and _is_shown(codec, packet))
-            packets.pts.append(packet.pts)
-            packets.dts.append(packet.dts)
-            packets.sizes.append(packet.size)
+            shown = not packet.is_discard and _is_shown(codec, packet)
+            pts, dts = [NO_TIME if t is None else t for t in (packet.pts, packet.dts)]
+            found.append((packet.is_keyframe, shown, pts, dts, packet.size))
+        columns: Any = zip(*found, strict=True) if found else [()] * 5
+        self._all = packets = Packets(*columns)
         self._next = len(packets)
         if "mp4" in self._container.format.name:  # where the number is no guess
             self.missing = max(self._stream.frames - len(packets), self.missing)
         if not packets.are_timed:
             return self._scan_decoded()
-        times: list[Any] = packets.pts
-        order = [p for p, shown in enumerate(packets.shown) if shown]
-        if self.missing and packets.dts and packets.dts[-1] is not None:
+        order = np.flatnonzero(packets.shown)
+        if self.missing and len(packets) and packets.dts[-1] != NO_TIME:
             # What is missing is shown no sooner than it would be decoded.
-            whole = [p for p in order if times[p] <= packets.dts[-1]]
+            whole = order[packets.pts[order] <= packets.dts[-1]]
             self.missing += len(order) - len(whole)
             order = whole
-        return self._indexed(sorted(order, key=times.__getitem__))
+        return self._indexed(order[np.argsort(packets.pts[order])])
 
     def _scan_decoded(self) -> FrameIndex:
         """The index by the order in which frames come out of the decoder."""
@@ -153,7 +169,7 @@ class Video:
                 order.append(frame.pts)
         return self._indexed(order)
 
-    def _indexed(self, order: list[int]) -> FrameIndex:
+    def _indexed(self, order: Sequence[int] | np.ndarray) -> FrameIndex:
         stream = self._stream
         rate = stream.average_rate or stream.guessed_rate or 25
         base = Fraction(stream.time_base or 1 / rate)
@@ -269,8 +285,8 @@ class Video:
         keys: list[int] = np.flatnonzero(packets.keys[: begin + 1]).tolist() or [0]
         for back in (0, 1, 8):
             target = keys[max(len(keys) - 1 - back, 0)]
-            time = packets.pts[target] if packets.dts[target] is None else packets.dts[target]
-            if time is not None and self._sought(time, begin, places):
+            time = packets.pts[target] if packets.dts[target] == NO_TIME else packets.dts[target]
+            if time != NO_TIME and self._sought(int(time), begin, places):
                 return
         self._open()
 
@@ -299,7 +315,7 @@ class Video:
         context = self._stream.codec_context
         leaves_out = context.name in _REFERENCES and bool(wanted)
         last = max(wanted, default=-1)
-        first_key = self._all.keys.index(True) if True in self._all.keys else 0
+        first_key = int(self._all.keys.argmax()) if len(self._all) else 0
         pending = self._pending
         while True:
             while pending:
@@ -336,7 +352,9 @@ def _chained(packet: Any, packets: Iterator[Any]) -> Iterator[Any]:
 def _places(packets: Packets) -> dict[Any, int]:
     """The packets by what tells them apart, those that nothing does left out."""
     found: dict[Any, int] = {}
-    for number, facts in enumerate(zip(packets.pts, packets.dts, packets.sizes, strict=True)):
+    columns = [column.tolist() for column in (packets.pts, packets.dts, packets.sizes)]
+    for number, (pts, dts, size) in enumerate(zip(*columns, strict=True)):
+        facts = None if pts == NO_TIME else pts, None if dts == NO_TIME else dts, size
         found[facts] = -1 if facts in found else number
     return found
 
