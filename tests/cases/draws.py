@@ -15,7 +15,13 @@ _BOXES, _LABELS, _MASKS = (boxes(), ""), (labels(), ""), (masks(), "")
 _SHAPES = [np.int64(image.shape[:2]) for image in images()], ""
 _WINDOW = {"allow_no_crop": False, "scaling": [0.3, 0.9], "aspect_ratio": [0.5, 2.0]}
 
+_ALIKE = [np.ascontiguousarray(image[:30, :20]) for image in images()], "HWC"
+_CLASS = [np.int32([k]) for k in range(3)], ""
+
 DRAWS = [
+    Case("cutmix", [_ALIKE, _CLASS], {"num_classes": 4}, dali=False),
+    Case("mixup", [_ALIKE, _CLASS], {"num_classes": 4, "alpha": 0.4}, dali=False),
+    Case("mosaic", [_HWC, _CLASS], {"num_classes": 4, "output_size": [50, 60]}, dali=False),
     Case("batch_permutation", []),
     Case("batch_permutation", [], {"no_fixed_points": True}),
     Case("batch_permutation", [], {"allow_repetitions": True}),

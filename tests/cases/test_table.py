@@ -27,6 +27,8 @@ def test_every_operator_has_a_case_wherever_it_runs():
     on["gpu"].add("cache")  # tests/gpu/test_caches.py
     # Libraries that need not be there: tests/core/operators/readers/test_columns.py.
     on["cpu"] |= {f"readers.{kind}" for kind in ("parquet", "arrow", "hf_dataset", "lance", "hdf5")}
+    on["cpu"] |= {f"_mix.{part}" for part in ("regions", "boxes", "soft")}  # of mixup and others
+    on["gpu"].add("_mix.soft")
     on["cpu"].add("readers.mix")  # tests/property/test_mix.py
     on["cpu"] |= {"decoders.text", "decoders.json"}  # tests/core/pipeline/test_side_data.py
     # Others are declared by tests, or are old names.

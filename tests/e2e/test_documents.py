@@ -162,6 +162,14 @@ def test_caching(run_page, monkeypatch, tmp_path):
         assert wanted[0].shape() == [(224, 224, 3)] * 8
 
 
+def test_batch_mixes(run_page):
+    names = run_page("batch-mixes.md")
+    assert names["targets"].shape == (8, 20)
+    np.testing.assert_allclose(names["targets"].sum(1), 1, rtol=1e-6)
+    assert names["masks"].shape() == [(320, 320, 1)] * 4
+    assert [s[0] for s in names["labels"].shape()] == [s[0] for s in names["boxes"].shape()]
+
+
 def test_buckets(run_page, capsys):
     names = run_page("buckets.md")
     assert re.fullmatch(r"\d+ batches, of which \d+% are padding\n", capsys.readouterr().out)

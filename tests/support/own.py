@@ -1,11 +1,11 @@
 """Operators, and arguments of DALI's operators, that Headrace alone has."""
 
 OPERATORS = {
-    *("cache", "decoders.json", "decoders.text"),
+    *("cache", "cutmix", "decoders.json", "decoders.text", "mixup", "mosaic"),
     *("readers.arrow", "readers.hdf5", "readers.hf_dataset", "readers.lance", "readers.mix"),
     "readers.parquet",
 }
-INTERNAL = {"_cache__Load", "_cache__Store"}
+INTERNAL = {"_cache__Load", "_cache__Store", "_mix__Boxes", "_mix__Regions", "_mix__Soft"}
 ARGUMENTS = {
     *("color_space", "extensions", "fps", "label_transform", "max_pixels", "sampler"),
     *("bucket_by", "buckets", "max_batch"),

@@ -21,6 +21,7 @@ from definition_stub import definition_files
 from dynamic_stubs import dynamic_files
 from stub_variants import Variant, variants
 
+from headrace.operators.support.composite import Composite
 from headrace.operators.support.docs import docstring_for
 from headrace.operators.support.registry import all_schemas
 from headrace.operators.support.signature import (
@@ -155,7 +156,8 @@ def function_text(schema: OpSchema) -> str:
         found = [found[0].replace(return_annotation=SourceText("dict[str, DataNode]"))]
     texts = [_definition(name, found[0], docstring_for(schema, "fn"))]
     texts += [_definition(name, one, None) for one in found[1:]]
-    if first is not None and first.kind is Parameter.POSITIONAL_ONLY and schema.num_outputs:
+    by_position = first is not None and first.kind is Parameter.POSITIONAL_ONLY
+    if by_position and schema.num_outputs and not issubclass(schema.cls, Composite):
         # A list in the place of an input runs the operator once for each of its elements. What is
         # not decided is left to the others.
         decided = [w for w in ways if len(w.counts) < 2] or ways

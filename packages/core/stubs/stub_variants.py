@@ -12,6 +12,7 @@ from inspect import Parameter, Signature
 from typing import TYPE_CHECKING
 
 from headrace.operators.support.argument_types import BoolArg, IntListArg, StringListArg
+from headrace.operators.support.composite import Composite
 from headrace.operators.support.signature import SourceText
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ def variants(schema: OpSchema) -> list[Variant]:
     is_mix = schema.name == "readers.mix"
     if schema.optional_adds_output or schema.output_names is not None or is_mix:
         return [Variant((None,))]
+    if issubclass(schema.cls, Composite):  # one output more for each optional input
+        optional = tuple([each.name for each in schema.inputs if each.optional])
+        return [Variant((None,), needed=optional), Variant((1, None))]
     defaults = {a.name: (None if a.required else a.default) for a in schema.args.values()}
     lists = {
         a.name: _SINGLE[a.type] if a.required else "{0} | tuple[{0}]".format(_SINGLE[a.type])

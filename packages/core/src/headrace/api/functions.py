@@ -7,9 +7,10 @@ from typing import Any
 
 from headrace.api.modules import OperatorNamespace
 from headrace.errors import ArgumentTypeError, ArgumentValueError
-from headrace.graph.capture import call, convert_arguments, make_node
+from headrace.graph.capture import call, compose, convert_arguments, make_node
 from headrace.graph.rewritten import is_rewritten
 from headrace.graph.user_line import user_line
+from headrace.operators.support.composite import Composite
 from headrace.operators.support.docs import docstring_for
 from headrace.operators.support.schema import OpSchema
 from headrace.operators.support.schema_view import schema_name
@@ -23,11 +24,13 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
         made = external_source_of if schema.positional else input_of
         return _finish(made(schema), schema, module)
 
+    run = compose if issubclass(schema.cls, Composite) else call
+
     @public
     def function(*inputs: Any, **arguments: Any) -> Any:
         if schema.positional and not schema.inputs:
             inputs, arguments = (), by_name(schema, inputs, arguments, f"fn.{schema.name}")
-        return call(schema, inputs, arguments)
+        return run(schema, inputs, arguments)
 
     return _finish(function, schema, module)
 

@@ -25,6 +25,7 @@ from headrace.graph.guards import Guard, Term, current, guard_of
 from headrace.graph.nodes import OpNode
 from headrace.graph.user_line import stack_level, user_line, user_stack
 from headrace.operators.support.argument_types import FloatArg
+from headrace.operators.support.composite import without_none
 from headrace.operators.support.operator import BatchOperator
 from headrace.operators.support.registry import find
 from headrace.operators.support.rules import check_required
@@ -56,6 +57,38 @@ def call(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
             )
         return _call_for_each_set(schema, inputs, kwargs)
     return _results(make_node(schema, inputs, kwargs))
+
+
+def compose(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Make the nodes that a `Composite` is made of, and return its output edges."""
+    line = user_line()
+    _check_input_count(schema, len(inputs))
+    if any(_is_input_set(i) for i in inputs):
+        raise ArgumentTypeError(
+            f"`fn.{schema.name}`, used at {line}, got a list of nodes: call it for each."
+        )
+    edges = [None if v is None else to_edge(v, schema, k) for k, v in enumerate(inputs)]
+    data = {k: v for k, v in kwargs.items() if isinstance(v, DataNode)}
+    args, _ = convert_arguments(
+        schema, {k: v for k, v in kwargs.items() if k not in (*data, "name", "device")}, line
+    )
+    for key in data:
+        arg = _known_argument(schema, key, line)
+        assert arg is not None
+        if not arg.per_sample:
+            _check_tensor_argument(schema, arg, data[key], line)
+    check_required(schema, args, data, f"Operator `fn.{schema.name}`, used at {line}: ")
+    names = {
+        "name": _checked_name(schema, kwargs.get("name"), line),
+        "device": kwargs.get("device"),
+    }
+    op: Any = schema.cls({**args, **data, **names})
+    op.check_known(len(edges))
+
+    def do(name: str, /, *inputs: Any, **arguments: Any) -> Any:
+        return call(find(name), inputs, without_none(arguments))
+
+    return op.compose(do, *edges)
 
 
 def _results(node: OpNode) -> Any:

@@ -29,6 +29,7 @@ from headrace.experimental.dynamic.sizes import checked_size
 from headrace.experimental.dynamic.values import ValueReference
 from headrace.graph.capture import wanted_device
 from headrace.graph.on_cpu import check_on_cpu
+from headrace.operators.support.composite import without_none
 from headrace.operators.support.operator import BatchOperator
 from headrace.operators.support.registry import find
 
@@ -204,6 +205,33 @@ def call(
     return invoke(
         operation, tuple(references), () if tensors is None else tuple(tensors), size, seed
     )
+
+
+def compose(
+    schema: OpSchema,
+    inputs: Sequence[Any],
+    batch_size: int | None,
+    device: Any,
+    arguments: dict[str, Any],
+    rng: Any = None,
+) -> Any:
+    """Call the operators that a `Composite` is made of."""
+    handles = [
+        v if v is None or isinstance(v, TensorHandle) else _as_input(v, schema) for v in inputs
+    ]
+    data = {k: v for k, v in arguments.items() if isinstance(v, TensorHandle)}
+    constants = {k: v for k, v in arguments.items() if k not in data}
+    tensors = [(name, value._reference) for name, value in data.items()]
+    args = made(schema, "cpu", constants, tensors, len(handles)).args
+    op: Any = schema.cls({**args, **data, "device": device})
+    op.check_known(len(handles))
+
+    def do(name: str, /, *inputs: Any, device: Any = None, **arguments: Any) -> Any:
+        found = find(name)
+        return call(found, inputs, batch_size, device, without_none(arguments), rng)
+
+    found = op.compose(do, *handles)
+    return tuple(found) if isinstance(found, list) else found
 
 
 def invoke(

@@ -8,10 +8,11 @@ from typing import Any
 from headrace.api.modules import OperatorNamespace
 from headrace.errors import ArgumentTypeError
 from headrace.experimental.dynamic.arguments import check_fit
-from headrace.experimental.dynamic.calling import call
+from headrace.experimental.dynamic.calling import call, compose
 from headrace.experimental.dynamic.operator_classes import operator_class
 from headrace.experimental.dynamic.reader_classes import reader_class
 from headrace.operators.support import registry
+from headrace.operators.support.composite import Composite
 from headrace.operators.support.docs import docstring_for
 from headrace.operators.support.listed import Listed
 from headrace.operators.support.schema import OpSchema
@@ -22,6 +23,7 @@ from headrace.tracebacks import hide_engine
 def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
     """The function that calls operator `schema`."""
     function: Callable[..., Any]
+    run: Any = compose if issubclass(schema.cls, Composite) else call
     if schema.random:
 
         def function(
@@ -33,7 +35,7 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
         ) -> Any:
             try:
                 try:
-                    return call(schema, inputs, batch_size, device, arguments, rng)
+                    return run(schema, inputs, batch_size, device, arguments, rng)
                 except Exception:
                     _refuse_unfit(schema, inputs, arguments)
                     raise
@@ -48,7 +50,7 @@ def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
         ) -> Any:
             try:
                 try:
-                    return call(schema, inputs, batch_size, device, arguments)
+                    return run(schema, inputs, batch_size, device, arguments)
                 except Exception:
                     _refuse_unfit(schema, inputs, arguments)
                     raise

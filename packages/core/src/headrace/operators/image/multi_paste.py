@@ -24,7 +24,7 @@ from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.types import DALIDataType, to_numpy_type
 
-_TYPES = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
+PASTED = (DALIDataType.UINT8, DALIDataType.INT16, DALIDataType.INT32, DALIDataType.FLOAT)
 _PLACES = {
     "in_anchors": "Upper left corners of the regions in their images, in pixels; 0 if not given.",
     "out_anchors": "Upper left corners of the regions in the output, in pixels; 0 if not given.",
@@ -52,7 +52,7 @@ def _regions(k: int, ids: Sequence[int] | None, inputs: int) -> list[tuple[int, 
 
 @operator(
     "multi_paste",
-    inputs=Input("images", "Images or sequences of them.", layouts=("HWC", "FHWC"), dtypes=_TYPES),
+    inputs=Input("images", "Images or sequences of them.", layouts=("HWC", "FHWC"), dtypes=PASTED),
     args=(
         Arg(
             "in_ids",
@@ -135,10 +135,10 @@ class MultiPaste(BatchOperator):
                     f"`{name}` and `{name}_rel` cannot be specified together; give one of them."
                 )
         dtype = first.dtype if self.args.dtype is None else self.args.dtype
-        if dtype not in _TYPES:
+        if dtype not in PASTED:
             raise DataTypeError(
                 f"Unsupported output type {dtype.name} for `dtype`; supported are "
-                f"{', '.join(each.name for each in _TYPES)}."
+                f"{', '.join(each.name for each in PASTED)}."
             )
         self._sequences = first.layout == "FHWC"
         self._types = np.dtype(to_numpy_type(first.dtype)), np.dtype(to_numpy_type(dtype))
