@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
+import headrace.experimental.dynamic as ndd
 from headrace import Pipeline, fn
 from headrace.errors import HeadraceError
 from headrace.operators.readers.buckets import BucketOrder, Buckets
@@ -221,3 +223,131 @@ def test_bad_samples(files, tmp_path):
     assert COUNT not in chain(*found)
     assert set(chain(*found)) == set(range(COUNT))
     assert run(4) == found
+
+
+def test_columns_and_pixels(tmp_path):
+    """Lengths are known by the names of columns, read or not, and from the headers of images."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    ids = [[k] * int(size) for k, size in enumerate(SIZES)]
+    table = pa.table({"ids": ids, "k": range(COUNT), "seconds": SIZES / 10, "a.b": SIZES * 2})
+    for part in range(2):
+        rows = table.slice(part * 20, 20 + 7 * part)
+        pq.write_table(rows, tmp_path / f"{part}.parquet", row_group_size=6)
+
+    def drawn(reader: str, source: dict[str, Any], by: str, **more: Any) -> list[list[int]]:
+        pipe = Pipeline(8, device_id=None, num_threads=2)
+        with pipe:
+            args = {"bucket_by": by, "columns": ["k"], "random_shuffle": True, **source, **more}
+            found = getattr(fn.readers, reader)(name="r", **args)
+            pipe.set_outputs(*(found if isinstance(found, list) else [found]))
+        steps = pipe.reader_meta("r")["batches"]
+        return [[int(np.array(row).flat[0]) for row in pipe.run()[-1]] for _ in range(steps)]
+
+    files = {"paths": str(tmp_path)}
+    wanted = drawn("parquet", files, SIZES, buckets=4, max_batch=600)
+    assert sorted(chain(*wanted)) == list(range(COUNT))
+    for reader, source in (("parquet", files), ("arrow", {"source": table})):
+        assert drawn(reader, source, "ids", buckets=4, max_batch=600) == wanted
+        assert drawn(reader, source, "seconds", buckets=4, max_batch=60) == wanted
+        assert drawn(reader, source, "a.b", buckets=4, max_batch=1200) == wanted
+        with pytest.raises(HeadraceError, match='knows "ids", "k", "seconds"'):
+            drawn(reader, source, "id")
+    names = []
+    for k, size in enumerate(SIZES):
+        form = ("bmp", "jpg", "png", "webp")[k % 4]
+        names.append(str(tmp_path / f"{k:02}.{form}"))
+        Image.new("RGB", (int(size), 3 + k % 5)).save(names[-1])
+    areas = SIZES * (3 + np.arange(COUNT) % 5)
+    found = [
+        drawn("file", {"files": names, "columns": None}, by, buckets=4) for by in ("pixels", areas)
+    ]
+    assert found[0] == found[1]
+    (tmp_path / "none.jpg").write_bytes(b"none")
+    with pytest.raises(HeadraceError, match=r"none.jpg"):
+        drawn("file", {"files": [str(tmp_path / "none.jpg")], "columns": None}, "pixels")
+
+
+def test_dynamic_mode(files):
+    args = {"files": files, "bucket_by": "bytes", "buckets": 4, "max_batch": 450}
+    args |= {"random_shuffle": True, "enable_checkpointing": True}
+    steps = make(files).reader_meta("r")["batches"]
+    wanted = labels(make(files), 2 * steps)
+    reader, found, states = ndd.readers.File(**args), [], []
+    for _ in range(2):
+        for content, label in reader.next_epoch(batch_size=6):
+            found.append([int(np.asarray(row)[0]) for row in label.tensors])
+            assert content.batch_size == len(found[-1])
+            states.append(reader.get_state())
+    assert found == wanted
+    resumed = ndd.readers.File(**args)
+    resumed.set_state(states[steps + 2])
+    again = [b for _ in range(2) for b in resumed.next_epoch(batch_size=6)]
+    assert [[int(np.asarray(r)[0]) for r in b[1].tensors] for b in again][: steps - 3] == (
+        wanted[steps + 3 :]
+    )
+    assert ndd.readers.File(**args).get_metadata(batch_size=6)["batches"] == steps
+    with pytest.raises(HeadraceError, match="`batch_size`"):
+        next(iter(ndd.readers.File(**args).next_epoch()))
+    with pytest.raises(HeadraceError, match="`next_epoch`"):
+        ndd.readers.File(**args)(batch_size=3)
+
+
+@given(
+    before=st.integers(0, 30),
+    weights=st.sampled_from([None, [3, 1]]),
+    stop=st.sampled_from(["first", "all"]),
+    shards=st.integers(1, 2),
+)
+@settings(max_examples=6)
+def test_mixed(files, before, weights, stop, shards):
+    """Readers are mixed batch by batch, in exact proportion, and each has its own epochs."""
+
+    def made(shard: int, **more: Any) -> Pipeline:
+        pipe = Pipeline(6, device_id=None, seed=1, enable_checkpointing=True, **more)
+        args = {"bucket_by": "bytes", "max_batch": 450, "random_shuffle": True}
+        args |= {"shard_id": shard, "num_shards": shards}
+        with pipe:
+            parts = [fn.readers.file(files=f, **args) for f in (files[:30], files[30:])]
+            pipe.set_outputs(*fn.readers.mix(parts, weights=weights, stop=stop, name="r"))
+        return pipe
+
+    def drawn(pipe: Pipeline, count: int) -> list[list[tuple[int, int]]]:
+        found = []
+        for _ in range(count):
+            data, _, reader = pipe.run()
+            rows = [
+                (int(np.array(r)), int(np.array(d)[0])) for d, r in zip(data, reader, strict=True)
+            ]
+            assert len({r for r, _ in rows}) == 1
+            assert len(rows) * max(SIZES[k] for _, k in rows) <= 450
+            found.append(rows)
+        return found
+
+    pipes = [made(k, num_threads=2) for k in range(shards)]
+    meta = pipes[0].reader_meta("r")
+    steps, epochs = (
+        meta["batches"],
+        [drawn(pipe, pipes[0].reader_meta("r")["batches"]) for pipe in pipes],
+    )
+    assert 0 < meta["padding"] < 1
+    assert all(pipe.reader_meta("r")["batches"] == steps for pipe in pipes)
+    counts = np.bincount([rows[0][0] for rows in epochs[0]], minlength=2)
+    share = np.array(weights or [1, 1]) / sum(weights or [1, 1])
+    assert abs(counts - share * steps).max() <= 1
+    parts = {0: 30, 1: COUNT - 30}
+    seen = [sum(r == n for e in epochs for rows in e for r, _ in rows) / parts[n] for n in parts]
+    assert max(seen) == 1 if stop == "first" else min(seen) >= 1
+    wanted = drawn(made(0, num_threads=1), before + 12)
+    first = made(0, num_threads=4)
+    assert drawn(first, before) == wanted[:before]
+    assert drawn(made(0, num_threads=2, checkpoint=first.checkpoint()), 12) == wanted[before:]
+
+
+def test_mixed_errors(files):
+    pipe = Pipeline(6, device_id=None, num_threads=1)
+    with pipe:
+        parts = [fn.readers.file(files=files, **a) for a in ({"bucket_by": "bytes"}, {})]
+        pipe.set_outputs(*fn.readers.mix(parts))
+    with pytest.raises(HeadraceError, match="to all"):
+        pipe.build()

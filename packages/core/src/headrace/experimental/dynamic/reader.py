@@ -279,6 +279,11 @@ class Reader:
         ahead = self._ahead
         if ahead is None:
             source = self._found()
+            if source.plans_batches and (self._captured or self._use == "calls"):
+                raise NotYetSupportedError(
+                    f"`{self._place.shown}` makes batches of varying size, by `bucket_by`: these "
+                    "come in loops over `next_epoch`, without `capture`."
+                )
             ahead = self._ahead = ReaderQueue(source, self._place, keep_states=self._checkpointing)
         self._begun = True
         return ahead
@@ -292,10 +297,10 @@ class Reader:
                     source.checkpointing = self._checkpointing
                     seed = self._args.get("seed")
                     source.open(self._size or 1, _FIXED_SEED if seed is None else seed)
-                    if source.plans_batches:
-                        raise NotYetSupportedError(
-                            "`bucket_by` makes batches of varying size, which a loop of dynamic "
-                            "mode does not take: use a pipeline."
+                    if source.plans_batches and self._size is None:
+                        raise MisusedArgumentError(
+                            "`bucket_by` makes batches of up to `batch_size` samples: give it to "
+                            "`next_epoch`, or first to `get_metadata`."
                         )
                     if self._state is not None:
                         source.restore(self._state["source"])
@@ -306,8 +311,12 @@ class Reader:
             return self._source
 
     def _samples_left(self) -> int:
-        """Number of samples in the epoch that comes next: those of a shard, and padding."""
+        """Number of samples in the epoch that comes next: those of a shard, and padding; of full
+        batches where these vary in size.
+        """
         meta = self._found().meta()
+        if self._found().plans_batches:
+            return meta["batches"] * (self._size or 1)
         size, shards = meta["epoch_size"], meta["number_of_shards"]
         if meta["pad_last_batch"]:
             return -(-size // shards)

@@ -186,7 +186,8 @@ class ReaderQueue:
         for _ in range(count):
             state = dict(source.state()) if keep else None
             entries = np.array(source.draw(1 if size is None else size), np.int64)
-            drawn.append(PendingRead(entries, state, self._loading.specs, size, self._place))
+            own = None if size is None else len(entries)
+            drawn.append(PendingRead(entries, state, self._loading.specs, own, self._place))
         self._ahead.extend([(reading, reading.references) for reading in drawn])
         tasks = self._tasks
         assert tasks is not None

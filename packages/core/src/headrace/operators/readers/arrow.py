@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentTypeError, ArgumentValueError, BadSampleError
-from headrace.operators.readers.arrow_arrays import ArrowColumn, arrow, folder_of
+from headrace.operators.readers.arrow_arrays import ArrowColumn, arrow, column_lengths, folder_of
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.columns import COLUMNS_ARG, count_columns
 from headrace.operators.readers.grouped import GroupedIndex, Values
@@ -92,6 +92,7 @@ class TableIndex(GroupedIndex):
         self._holders = list(holders)
         self._name = name
         schema = self._holders[0].table.schema
+        self.length_names = tuple(schema.names)
         self._columns = [ArrowColumn(schema, each) for each in columns]
         self._needed = list(dict.fromkeys(c.column for c in self._columns))
         self._batches: dict[int, list[Any]] = {}
@@ -117,6 +118,13 @@ class TableIndex(GroupedIndex):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_batches": {}}
+
+    def lengths(self, name: str) -> np.ndarray | None:
+        """The lengths of a column's values."""
+        if not {name, name.split(".")[0]} & {*self.length_names}:
+            return None
+        found = np.concatenate([column_lengths(h.table, name) for h in self._holders])
+        return found if self._rows is None else found[self._rows]
 
     def _of_table(self, number: int) -> list[Any]:
         found = self._batches.get(number)

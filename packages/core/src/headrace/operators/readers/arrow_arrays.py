@@ -43,7 +43,7 @@ class ArrowColumn:
 
     def __init__(self, schema: Any, name: str) -> None:
         self.name = name
-        self.column, self.fields = _found(schema, name)
+        self.column, self.fields = column_path(schema, name)
         kind, left, rank = schema.field(self.column).type, list(self.fields), 0
         while True:
             kind, inner = _plain(kind)
@@ -75,6 +75,27 @@ class ArrowColumn:
     def values(self, table: Any, folder: str) -> ArrowValues:
         """Those of a table with the column."""
         return ArrowValues(self, table.column(self.column), folder)
+
+
+def column_lengths(table: Any, name: str) -> np.ndarray:
+    """Lengths of a column's values, float64: numbers are their own, lists and bytes are counted."""
+    column, fields = column_path(table.schema, name)
+    array, left = table.column(column).combine_chunks(), list(fields)
+    array = _stored(array)
+    while _is_struct(array.type) and (left or _names(array.type) == EMBEDDED):
+        array = _stored(_compute().struct_field(array, left.pop(0) if left else "bytes"))
+    kind, inner = _plain(array.type)
+    if inner is not None:
+        array = _compute().list_value_length(array)
+    elif _is_text(kind) or (_leaf_type(kind) or ("", 0))[1]:
+        kind = arrow("A column").large_binary()
+        array = _compute().binary_length(array.cast(kind))
+    elif _leaf_type(kind) is None:
+        raise ArgumentValueError(f"The column {name!r} has the type {kind}, which has no length.")
+    if _types().is_temporal(array.type):
+        raise ArgumentValueError(f"The column {name!r} has the type {array.type}: no length.")
+    found: np.ndarray = array.cast("float64").to_numpy(zero_copy_only=False)
+    return found
 
 
 class ArrowValues:
@@ -184,7 +205,7 @@ def _compute() -> ModuleType:
     return import_optional("pyarrow.compute", purpose="A column", install="headrace[arrow]")
 
 
-def _found(schema: Any, name: str) -> tuple[str, tuple[str, ...]]:
+def column_path(schema: Any, name: str) -> tuple[str, tuple[str, ...]]:
     """The column that `name` begins with, and the fields below it."""
     parts = name.split(".")
     for k in range(len(parts), 0, -1):  # the name of a column may have dots

@@ -15,6 +15,7 @@ from headrace.operators.readers.buckets import (
     bucket_identity,
     check_alone,
     lengths_of,
+    padding,
 )
 from headrace.operators.readers.given_orders import SamplerArg, identity_of, orders_of
 from headrace.operators.readers.index import Index, specs_of
@@ -67,9 +68,10 @@ READER_ARGS = (
         ObjectArg,
         None,
         "Makes batches of samples of about one length: an array with the length of each sample, or "
-        'the name of one that the reader knows, `"bytes"` or, of manifests, `"duration"`. All '
-        "shards have the same number of batches, each sample comes once an epoch, and batches may "
-        "have fewer samples than the batch size.",
+        'the name of one that the reader knows: of files `"bytes"` or, of images, `"pixels"`; of '
+        'manifests `"duration"`; of tables any column, numbers or lists, text and bytes, which are '
+        "counted. All shards have the same number of batches, each sample comes once an epoch, and "
+        "batches may have fewer samples than the batch size.",
     ),
     Arg(
         "buckets",
@@ -403,7 +405,7 @@ class Reader(Operator):
             planned = {
                 "batches": order.steps,
                 "batches_of_epoch": order.steps_of_epoch(),
-                "padding": order.padding,
+                "padding": padding(order.lengths.sum(), order.padded),
             }
         found = {
             **planned,
@@ -423,7 +425,7 @@ class Reader(Operator):
         args = self.args
         found: dict[str, Any] = {"number of samples": self.meta()["epoch_size"]}
         if self.plans_batches:
-            found["bucket_by"] = bucket_identity(lengths_of(args.bucket_by, self.index))
+            found["bucket_by"] = bucket_identity(self._order.lengths)  # type: ignore[attr-defined]
             found["buckets"] = _listed(args.buckets)
             found["max_batch"], found["batch size"] = args.max_batch, self._batch_size
         for name in _ORDER_ARGS:

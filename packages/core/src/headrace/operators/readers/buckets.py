@@ -127,11 +127,19 @@ class Buckets:
             found = [found[k] for k in _permuted(len(found), (seed, epoch, _AMONG))]
         return divisible(found, shards)
 
-    def padding(self) -> float:
-        """Share of padding in the batches of an epoch, each padded to its longest sample."""
+    def padded(self) -> float:
+        """Lengths of an epoch's samples together, each padded to the longest of its batch."""
         batches = self.batches(0, 0, 1)
-        padded = sum(len(batch) * self.lengths[batch].max() for batch in batches)
-        return float(1 - self.lengths.sum() / padded) if padded else 0.0
+        return float(sum(len(batch) * self.lengths[batch].max() for batch in batches))
+
+    def padding(self) -> float:
+        """Share of padding in an epoch."""
+        return padding(self.lengths.sum(), self.padded())
+
+
+def padding(lengths: float, padded: float) -> float:
+    """Share of padding in what is so long without, and so long with it."""
+    return float(1 - lengths / padded) if padded else 0.0
 
 
 def _permuted(count: int, key: tuple[int, ...]) -> np.ndarray:
@@ -164,7 +172,8 @@ class BucketOrder:
     stick_to_shard = True
 
     def __init__(self, buckets: Buckets, shard_id: int, num_shards: int, seed: int | None) -> None:
-        self.size = len(buckets.lengths)
+        self.lengths = buckets.lengths
+        self.size = len(self.lengths)
         self.shard_id, self.num_shards = shard_id, num_shards
         self._buckets = buckets
         self._seed = seed
@@ -174,7 +183,7 @@ class BucketOrder:
         self._dealt: list[list[int]] = []
         """Former numbers of shards in this epoch, and how many batches each of them had taken."""
         self._made: tuple[Any, list[np.ndarray]] = (None, [])
-        self.padding = buckets.padding()
+        self.padded = buckets.padded()
         self.steps = len(buckets.batches(seed, 0, num_shards)) // num_shards
         """Batches of an epoch."""
 

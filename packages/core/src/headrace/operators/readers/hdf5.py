@@ -86,6 +86,24 @@ def _is_text(dtype: Any) -> bool:
     return _h5py().check_string_dtype(dtype) is not None
 
 
+def _lengths(paths: Sequence[str], name: str) -> np.ndarray | None:
+    """The lengths of a data set's samples: numbers are their own, others are counted."""
+    every: list[Any] = []
+    for path in paths:
+        with _opened(path) as file:
+            found = file.get(name)
+            if not isinstance(found, _h5py().Dataset) or not found.shape:
+                return None
+            varies = _spec(found, name, path)[1]
+            if varies or len(found.shape) > 1:
+                every.append(
+                    [len(v) for v in found[:]] if varies else [found.shape[1]] * len(found)
+                )
+            else:
+                every.append(found[:])
+    return np.concatenate(every).astype(np.float64)
+
+
 class _Part:
     """A data set in one file: what is known of it without its values."""
 
@@ -129,9 +147,14 @@ class _GroupedHdf5(GroupedIndex):
             step = max(*[part.chunk for part in own], 0) or _ROWS
             for first in range(0, own[0].rows, step):
                 self._groups.append((file, first, min(first + step, own[0].rows)))
+        self.length_names = tuple(columns)
         specs = [part.spec for part in parts[0]]
         self._dtypes = [_stored(part) for part in parts[0]]
         super().__init__([last - first for _, first, last in self._groups], specs, cache_bytes)
+
+    def lengths(self, name: str) -> np.ndarray | None:
+        """The lengths of a data set's samples."""
+        return _lengths(self._paths, name)
 
     def source(self, entry: int) -> str:
         """The file and row of an entry."""
@@ -193,6 +216,11 @@ class _PlainHdf5(FileIndex):
         super().__init__(paths, files=files, offsets=offsets, sizes=sizes)
         self._rows = np.concatenate(rows)
         self.types = [(p.dtype, p.shape, p.spec) for p in parts[0]]
+
+    def lengths(self, name: str) -> np.ndarray | None:
+        """The lengths of a data set's samples."""
+        found = super().lengths(name)
+        return _lengths(self.paths, name) if found is None else found
 
     def source(self, entry: int) -> str:
         """The file and row of an entry."""

@@ -7,6 +7,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from headrace.operators.cache.lookup import Lookups
 
 T = TypeVar("T")
+_PEEKING = 16
+"""Threads that look at the headers of images."""
+_HEADER_BYTES = 1 << 16
+"""Part of a file that is read for its header; the whole of it where that does not do."""
 
 
 class RaggedColumn:
@@ -333,10 +338,13 @@ class FileIndex(Index):
         paths = self.paths
         return [paths[entry] for entry in entries]
 
-    length_names: tuple[str, ...] = ("bytes",)
+    length_names: tuple[str, ...] = ("bytes", "pixels")
 
     def lengths(self, name: str) -> np.ndarray | None:
-        """Bytes of entries, of all their pieces together."""
+        """Bytes of entries, of all their pieces together; or pixels of the images they are."""
+        if name == "pixels":
+            with ThreadPoolExecutor(_PEEKING, "headrace-pixels") as threads:
+                return np.array(list(threads.map(self._pixels, range(len(self)))), np.int64)
         if name != "bytes":
             return None
         numbers = self.numbers(np.arange(len(self))).tolist()
@@ -346,6 +354,22 @@ class FileIndex(Index):
         ]
         total: np.ndarray = np.array(found, np.int64).reshape(len(self), -1).sum(1)
         return total
+
+    def _pixels(self, entry: int) -> int:
+        """Pixels of an image, of whose file as little is read as it takes."""
+        from headrace.operators.support.decode.encoded import open_encoded
+
+        path, offset, size = self._extent(entry * len(self.specs))
+        size = file_size(path) - offset if size < 0 else size
+        for part in sorted({min(size, _HEADER_BYTES), size}):
+            try:
+                header = open_encoded(read_file(path, np.empty, offset, part))[1]
+                return math.prod(header.size(True))
+            except BadSampleError as error:
+                problem = error
+        raise ArgumentValueError(
+            f'`bucket_by`="pixels": {self.source(entry)!r} cannot be looked into: {problem}'
+        ) from problem
 
     def containers(self) -> np.ndarray:
         """The first entry of each run of entries that are in one file."""

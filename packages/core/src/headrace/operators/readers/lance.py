@@ -10,7 +10,7 @@ import numpy as np
 
 from headrace._optional import import_optional
 from headrace.errors import ArgumentValueError, BadSampleError
-from headrace.operators.readers.arrow_arrays import ArrowColumn
+from headrace.operators.readers.arrow_arrays import ArrowColumn, column_lengths, column_path
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.columns import COLUMNS_ARG, count_columns
 from headrace.operators.readers.index import Index
@@ -30,6 +30,7 @@ class _LanceIndex(Index):
         self._path, self._version, self._options = path, version, options
         opened = self._opened
         self._version = opened.version
+        self.length_names = tuple(opened.schema.names)
         self._columns = [ArrowColumn(opened.schema, name) for name in columns]
         self._wanted = list(dict.fromkeys(c.column for c in self._columns))
         super().__init__(opened.count_rows(), [column.spec for column in self._columns])
@@ -50,6 +51,13 @@ class _LanceIndex(Index):
     def source(self, entry: int) -> str:
         """The data set and the row of an entry."""
         return f"{self._path}, row {entry}"
+
+    def lengths(self, name: str) -> np.ndarray | None:
+        """The lengths of a column's values."""
+        if not {name, name.split(".")[0]} & {*self.length_names}:
+            return None
+        column, _ = column_path(self._opened.schema, name)
+        return column_lengths(self._opened.to_table(columns=[column]), name)
 
     def _values(self, entries: list[int]) -> list[Any]:
         table = self._opened.take(entries, columns=self._wanted)

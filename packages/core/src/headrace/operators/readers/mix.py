@@ -15,11 +15,11 @@ from headrace.errors import (
     DataTypeError,
     ErrorLocation,
     MisusedArgumentError,
-    NotYetSupportedError,
     located,
 )
 from headrace.kernels.cpu import sample_orders
 from headrace.operators.readers.base import READER_ARGS, Reader
+from headrace.operators.readers.buckets import padding
 from headrace.operators.readers.mixed_index import MixedIndex
 from headrace.operators.support import registry
 from headrace.operators.support.argument_types import ArgType, IntArg, StringArg
@@ -179,10 +179,10 @@ class MixReader(Reader):
                 own = part["arguments"].get("seed")
                 own = int(sample_orders.key_of(seed, number)) >> 1 if own is None else own
                 reader.open(batch_size, own)
-                if reader.plans_batches:
-                    raise NotYetSupportedError(
-                        "`bucket_by` makes batches of the samples of one reader, and these are "
-                        "mixed with others: leave it out here."
+                if self._readers and reader.plans_batches != self._readers[0].plans_batches:
+                    raise MisusedArgumentError(
+                        "`bucket_by` is given to some readers of a mix and not to others: give it "
+                        "to all, which are then mixed batch by batch, or to none."
                     )
             except Exception as error:
                 raise located(error, place) from error
@@ -201,7 +201,7 @@ class MixReader(Reader):
             )
         self._shards, self._shard = metas[0]["number_of_shards"], metas[0]["shard_id"]
         self.index = MixedIndex([reader.index for reader in self._readers], self._outputs())
-        self._sizes = [meta["epoch_size"] / self._shards for meta in metas]
+        self._sizes = [meta.get("batches", meta["epoch_size"] / self._shards) for meta in metas]
         self._epoch = self._position = 0
         self._drawn = [0] * len(metas)
         self._rest: dict[str, Any] | None = None
@@ -336,7 +336,25 @@ class MixReader(Reader):
         sample_orders.permute(self._position, max(length, 1), max(length, 1), key, places)
         return np.searchsorted(np.cumsum(counts), places, "right")
 
+    @property
+    def plans_batches(self) -> bool:
+        return any(reader.plans_batches for reader in getattr(self, "_readers", ()))
+
+    def _draw_batch(self, count: int, refill: bool) -> list[int]:
+        """The next batch of one of the readers, which counts as one turn; or more of the last."""
+        if refill:
+            self._position -= 1
+        elif not len(self._turns(1)):
+            self._go_to(self._epoch + 1)
+        number = int(self._turns(1)[0])
+        self._position += 1
+        self._drawn[number] += not refill
+        drawn = self._readers[number].draw(count, refill=refill)
+        return [self.index.entry(number, entry) for entry in drawn]
+
     def draw(self, count: int, *, refill: bool = False) -> list[int]:
+        if self.plans_batches:
+            return self._draw_batch(count, refill)
         found: list[int] = []
         while len(found) < count:
             turns = self._turns(count - len(found))
@@ -364,8 +382,25 @@ class MixReader(Reader):
         return self.index.entry(number, self._readers[number].before(own))
 
     def meta(self) -> dict[str, int]:
-        size = _ENDLESS if self.args.stop == "never" else self._length * self._shards
+        length = _ENDLESS if self.args.stop == "never" else self._length
+        size = length * self._shards
+        planned: dict[str, Any] = {}
+        if self.plans_batches:
+            size = len(self.index)
+            orders: list[Any] = [reader._order for reader in self._readers]
+            counts = self._counts(self._epoch)
+            shares = counts / [order.steps for order in orders]
+            totals = [
+                sum(s * each for s, each in zip(shares, column, strict=True))
+                for column in ([o.lengths.sum() for o in orders], [o.padded for o in orders])
+            ]
+            planned = {
+                "batches": length,
+                "batches_of_epoch": int(counts.sum()),
+                "padding": padding(*totals),
+            }
         return {
+            **planned,
             "epoch_size": size,
             "epoch_size_padded": size,
             "number_of_shards": self._shards,
@@ -412,6 +447,8 @@ class MixReader(Reader):
             self._go_to(self._epoch + 1)
 
     def why_fixed(self) -> str:
+        if self.plans_batches:
+            return "its readers are mixed batch by batch, by `bucket_by`"
         return next(filter(None, [reader.why_fixed() for reader in self._readers]), "")
 
     def deal(self, origin: Mapping[str, Any]) -> None:

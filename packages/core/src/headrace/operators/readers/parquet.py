@@ -7,11 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from headrace._optional import import_optional
 from headrace.errors import ArgumentValueError, BadSampleError
 from headrace.operators.readers.arrow_arrays import (
     ArrowColumn,
     arrow,
+    column_lengths,
+    column_path,
     folder_of,
 )
 from headrace.operators.readers.base import Reader, reader
@@ -56,6 +60,7 @@ class _ParquetIndex(GroupedIndex):
                 schema, rows, leaves = found
                 if not file:
                     first = schema
+                    self.length_names = tuple(schema.names)
                     self._columns = [ArrowColumn(schema, name) for name in columns]
                     wanted = [(c.column, *c.fields) for c in self._columns]
                     self._leaves = [p for p in leaves if _is_wanted(p, wanted)]
@@ -104,6 +109,20 @@ class _ParquetIndex(GroupedIndex):
         group, position = self.place(entry)
         file, _, row = self._groups[group]
         return self._paths[file], row + position
+
+    def lengths(self, name: str) -> np.ndarray | None:
+        """The lengths of a column's values."""
+        if not {name, name.split(".")[0]} & {*self.length_names}:
+            return None
+        found = []
+        for file in self._paths:
+            with _opened(file) as opened:
+                schema = opened.metadata.schema
+                leaves = [schema.column(k).path for k in range(len(schema))]
+                column, fields = column_path(opened.schema_arrow, name)
+                wanted = [leaf for leaf in leaves if _is_wanted(leaf, [(column, *fields)])]
+                found.append(column_lengths(opened.read(columns=wanted), name))
+        return np.concatenate(found)
 
     def read_group(self, group: int) -> tuple[list[Values], int]:
         """The columns of a row group."""
