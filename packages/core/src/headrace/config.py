@@ -118,7 +118,15 @@ GPU = Switch(
     "`never` runs programs that were written for a GPU on the CPU.",
 )
 
-SWITCHES = (DECODER, COMPILATION_NOTICE, PROGRESS, FULL_TRACEBACK, GPU, WORKERS)
+VIDEO_DECODER = Switch(
+    "HEADRACE_VIDEO_DECODER",
+    "auto",
+    ("auto", "cpu"),
+    "What decodes videos for a GPU. `auto` takes the GPU's own decoders, where PyNvVideoCodec is "
+    "installed, for what they know; `cpu` has the CPU decode and uploads frames.",
+)
+
+SWITCHES = (DECODER, COMPILATION_NOTICE, PROGRESS, FULL_TRACEBACK, GPU, VIDEO_DECODER, WORKERS)
 
 
 AFFINITY_MASKS = ("HEADRACE_AFFINITY_MASK", "DALI_AFFINITY_MASK")

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
 
+from headrace.graph import hardware_video
 from headrace.graph.capture import wanted_device
 from headrace.graph.data_node import DataNode
 from headrace.graph.guards import Guard, Term
 from headrace.graph.nodes import OpNode
+from headrace.operators.readers.video_description import DESCRIBES
 from headrace.operators.support.registry import find
 
 
@@ -26,8 +28,14 @@ def insert_transfers(
     if not moves:
         return nodes, outputs
     placed = _Placed(_upload_guards(nodes, moves))
+    wanted_on: dict[int, set[str]] = {}
+    for edge, device, _, _ in _uses(nodes, outputs):
+        if edge.index == 0:
+            wanted_on.setdefault(id(edge.source), set()).add(device)
     for node in nodes:
         copy = replace(node, inputs=[], tensor_args={}, outputs=[])
+        if hardware_video.decodes(node, wanted_on.get(id(node), set())):
+            copy = hardware_video.describing(copy)
         for position, edge in enumerate(node.inputs):
             wanted = wanted_device(node.schema, node.device, position)
             copy.inputs.append(placed.edge(edge, None if wanted == "any" else wanted))
@@ -92,8 +100,12 @@ class _Placed:
         self.nodes: list[OpNode] = []
         self._upload_guards = upload_guards
         self._edges: dict[tuple[int, int, str], DataNode] = {}
+        self._describing: set[int] = set()
+        """The ``id`` of readers that describe frames."""
 
     def add(self, original: OpNode, copy: OpNode) -> None:
+        if DESCRIBES in copy.args:
+            self._describing.add(id(original))
         count = len(original.outputs)
         copy.outputs = [DataNode.of(copy, index, count) for index in range(count)]
         for index, edge in enumerate(copy.outputs):
@@ -113,6 +125,11 @@ class _Placed:
     def _moved(self, original: DataNode, source: OpNode, device: str) -> DataNode:
         if source.schema.is_constant and source.schema.cls.has_gpu():
             node = replace(source, device="gpu" if device == "gpu" else "cpu", outputs=[])
+        elif device == "gpu" and original.index == 0 and id(source) in self._describing:
+            here = self._edges[id(source), 0, "cpu"]
+            sizes = {n: self.edge(e, "cpu") for n, e in source.tensor_args.items()}
+            *before, node = hardware_video.decoders(source, here, sizes)
+            self.nodes += before
         else:
             here = self._edges[id(source), original.index, source.output_device]
             schema = find("_copy_to_gpu" if device == "gpu" else "_copy_to_cpu")

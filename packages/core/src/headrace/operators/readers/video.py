@@ -12,6 +12,11 @@ from headrace.kernels.cpu.random import sample_uniforms
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import Index
 from headrace.operators.readers.video_arguments import COMMON_ARGS, OUTPUTS, count_outputs
+from headrace.operators.readers.video_description import (
+    DESCRIBES,
+    described,
+    described_bytes,
+)
 from headrace.operators.readers.video_listing import (
     BAD,
     DRAWN,
@@ -174,7 +179,10 @@ class VideoReader(Reader):
         self._colors: Any = Colors(args.image_type.name, scale, tagged=is_tagged(args))
         self._fill = fill_color(self._fill_value, self._colors.channels)
         self._uniform = getattr(args, "uniform_sample", False)
+        self._describes = bool(vars(args).get(DESCRIBES))
         specs = [Spec(getattr(args, "dtype", DALIDataType.UINT8), 4, "FHWC")]
+        if self._describes:
+            specs = [Spec(DALIDataType.UINT8, 1)]
         if self._has_labels:
             specs.append(Spec(DALIDataType.INT32, 1))
         if args.enable_frame_num != "none":
@@ -216,6 +224,9 @@ class VideoReader(Reader):
             if fact.sound is not None:
                 rate = fact.sound.rate if args.audio_rate is None else args.audio_rate
                 sound[k] = (samples_of(spans[k][1], rate), fact.sound.channels)[: sound.shape[1]]
+        if self._describes:
+            lengths = [described_bytes(index.parts[file].path, length) for file in files]
+            shapes = np.array(lengths, np.int64)[:, None]
         others = [np.full((c.size, 1), 1, np.int64)] * self._has_labels
         if args.enable_frame_num != "none":
             one = args.enable_frame_num == "scalar"
@@ -286,18 +297,25 @@ class VideoReader(Reader):
         assert isinstance(index, VideoIndex)
         file, numbers, span = c.row
         numbers = np.asarray(numbers)
-        out = c.empty(c.shape, self._dtype)
-        out[numbers < 0] = self._fill * (self._dtype.type(1 / 255) if self._normalized else 1)
         part, fact = index.parts[file], index.facts[file]
-        first = int(numbers[0])
-        with opened(local(part.path), first) as video:
-            if (video.height, video.width) != (fact.height, fact.width):
-                raise BadSampleError(
-                    f"The video has {video.height} x {video.width} pixels, and had {fact.height} x "
-                    f"{fact.width} when it was listed: the file has changed."
-                )
-            video.read(numbers.tolist(), out, self._writer(c))
-            sound = audio_of(video, args, span)
+        sound: list[np.ndarray] = []
+        if self._describes and not args.enable_audio:
+            out = described(part.path, numbers, fact.height, fact.width)
+        else:
+            with opened(local(part.path), int(numbers[0])) as video:
+                if (video.height, video.width) != (fact.height, fact.width):
+                    raise BadSampleError(
+                        f"The video has {video.height} x {video.width} pixels, and had "
+                        f"{fact.height} x {fact.width} when it was listed: the file has changed."
+                    )
+                if self._describes:
+                    out = described(part.path, numbers, fact.height, fact.width)
+                else:
+                    out = c.empty(c.shape, self._dtype)
+                    scale = self._dtype.type(1 / 255) if self._normalized else 1
+                    out[numbers < 0] = self._fill * scale
+                    video.read(numbers.tolist(), out, self._writer(c))
+                sound = audio_of(video, args, span)
         found = [out]
         if self._has_labels:
             found.append(np.array([part.label], np.int32))
@@ -365,14 +383,16 @@ def _failure(fact: Any) -> str:
         ),
     ),
     devices=("cpu", "gpu"),
+    decodes_video=True,
     num_outputs=count_outputs,
     output_docs=OUTPUTS,
 )
 class ExperimentalVideoReader(VideoReader):
     """Reads sequences of frames from videos: H.264, HEVC, VP8, VP9, AV1, MPEG-4, Motion JPEG, ...
 
-    It needs the library PyAV, which ``pip install 'headrace[video]'`` brings. The CPU decodes;
-    with ``device="gpu"`` frames are uploaded. Colours are those of ITU-R BT.601.
+    It needs the library PyAV, which ``pip install 'headrace[video]'`` brings. The CPU decodes,
+    or with ``device="gpu"``, where PyNvVideoCodec is installed, the GPU's own decoders. Colours are
+    those of ITU-R BT.601.
 
     Examples
     --------

@@ -108,14 +108,16 @@ class PlainVideoReader(VideoReader):
     epoch_shuffle=False,
     args=(*_PLAIN_ARGS, _DTYPE),
     devices=("cpu", "gpu"),
+    decodes_video=True,
     num_outputs=count_outputs,
     output_docs=OUTPUTS,
 )
 class ReadersVideo(PlainVideoReader):
     """Reads sequences of frames from videos: H.264, HEVC, VP8, VP9, AV1, MPEG-4, Motion JPEG, ...
 
-    It needs the library PyAV, which ``pip install 'headrace[video]'`` brings. The CPU decodes;
-    with ``device="gpu"`` frames are uploaded. Colours are those of ITU-R BT.601.
+    It needs the library PyAV, which ``pip install 'headrace[video]'`` brings. The CPU decodes,
+    or with ``device="gpu"``, where PyNvVideoCodec is installed, the GPU's own decoders. Colours are
+    those of ITU-R BT.601.
 
     Examples
     --------
@@ -134,6 +136,7 @@ class ReadersVideo(PlainVideoReader):
         *[arg for arg in RESAMPLING_ARGS if arg.name != "dtype"],
     ),
     devices=("cpu", "gpu"),
+    decodes_video=True,
     num_outputs=count_outputs,
     output_docs=OUTPUTS,
 )
@@ -159,6 +162,8 @@ class ReadersVideoResize(PlainVideoReader):
 
     def plan(self, c: PlanContext, *data: Samples) -> Planned:
         planned = super().plan(c, *data)
+        if self._describes:
+            return planned
         extents = np.ascontiguousarray(planned.shapes[0][:, 1:3].T)
         axes = self._request.plan(c, extents, self._resampling.filters(c))
         shapes = planned.shapes[0].copy()
@@ -168,6 +173,8 @@ class ReadersVideoResize(PlainVideoReader):
         return Planned((shapes, *planned.shapes[1:]), (files, numbers, spans, axes.T, sources))
 
     def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[np.ndarray, ...]:
+        if self._describes:
+            return super().cpu(c, *data)
         return super().cpu(_Row(c), *data)  # type: ignore[arg-type]
 
     def _writer(self, c: SampleContext) -> Any:

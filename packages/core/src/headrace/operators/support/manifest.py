@@ -18,6 +18,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("_contrast", "generic.levels", internal=True),
         Listed("_copy_to_cpu", "transfer.copy_between_devices", internal=True),
         Listed("_copy_to_gpu", "transfer.copy_between_devices", internal=True),
+        Listed("_described_frames", "video.described_frames", internal=True),
         Listed("_map_levels", "generic.levels", internal=True),
         Listed("_mix.boxes", "image.batch_mixes", internal=True),
         Listed("_mix.regions", "image.batch_mixes", internal=True),

@@ -153,6 +153,10 @@ class OpSchema:
     """Draws random numbers; gets a `seed` argument and a stream of its own."""
     reader: bool = False
     """Is a source of samples with epochs and shards."""
+    decodes_video: bool = False
+    """Is a reader whose first output, frames, the decoders of a GPU can make; see
+    `graph.hardware_video`.
+    """
     takes_any_device: bool = False
     """Inputs on the CPU are copied to the GPU for it, where it runs there."""
     variadic: bool = False

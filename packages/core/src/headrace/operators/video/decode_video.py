@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ import numpy as np
 from headrace.errors import (
     ArgumentValueError,
     BadSampleError,
-    BadSamplesError,
     MisusedArgumentError,
     ShapeError,
     UsageError,
@@ -31,12 +31,14 @@ from headrace.operators.support.video.audio import (
     AUDIO_ARGS,
     AUDIO_OUTPUTS,
     Span,
+    audio_like,
     audio_of,
     audio_specs,
     check_audio,
     span_of,
 )
 from headrace.operators.support.video.color_space import COLOR_SPACE, is_tagged
+from headrace.operators.support.video.on_gpu import VideosToDevice, Wanted, in_threads
 from headrace.operators.support.video.padding import (
     FILL_VALUE,
     fill_color,
@@ -164,6 +166,7 @@ class DecodeVideo(SampleOperator):
         self._video = Video
         self._colors = Colors("RGB", tagged=is_tagged(self.args))
         self._fill = fill_color(self.args.fill_value, 3)
+        self._to_device = VideosToDevice(self._colors, np.dtype(np.uint8), self._fill)
         check_audio(self.args)
         return (Spec(DALIDataType.UINT8, 4, "FHWC"), *audio_specs(self.args))
 
@@ -172,42 +175,47 @@ class DecodeVideo(SampleOperator):
 
     def gpu(self, c: BatchContext, encoded: HostBatch) -> tuple[DeviceBatch, ...]:
         each = {name: c.values(name) for name in _PER_SAMPLE if name in self.tensor_args}
-        empty = c.queue.pinned.empty
 
-        def decode(k: int) -> tuple[np.ndarray, ...] | Exception:
+        def look(k: int) -> tuple[Wanted, list[np.ndarray]]:
             own = {n: values[k] for n, values in each.items()}
             args = SimpleNamespace(**{**vars(self.args), **own})
-            try:
-                return self._decode(encoded.rows[k], args, empty)
-            except Exception as error:
-                return error
+            data = encoded.rows[k].reshape(-1)
+            with self._opened(data) as video:
+                numbers = _numbers(args, video.index)
+                sound = audio_of(video, args, _span(args, video.index, numbers))
+                return Wanted(data, numbers, video.height, video.width, video.index), sound
 
-        with ThreadPoolExecutor(max(c.threads, 1)) as threads:
-            found = list(threads.map(decode, range(c.size)))
-        failed = {k: error for k, error in enumerate(found) if isinstance(error, Exception)}
-        if failed:
-            raise BadSamplesError({c.indices[k]: c.located(e, k) for k, e in failed.items()})
-        columns: Any = zip(*found, strict=True)
-        return tuple(_transfer.to_device(c.queue, list(column), None) for column in columns)
+        found = in_threads(c, look)
+        wanted = [each if isinstance(each, Exception) else each[0] for each in found]
+        frames = self._to_device.decode(c, wanted)
+        if not self.args.enable_audio:
+            return (frames,)
+        silence = audio_like(self.args)
+        sounds = [silence if isinstance(each, Exception) else each[1] for each in found]
+        columns: Any = zip(*sounds, strict=True)
+        return (frames, *[_transfer.to_device(c.queue, list(column), None) for column in columns])
 
-    def _decode(self, encoded: np.ndarray, args: Any, empty: Any) -> tuple[np.ndarray, ...]:
-        video = self._video(encoded.reshape(-1))
+    @contextmanager
+    def _opened(self, encoded: np.ndarray) -> Iterator[Any]:
+        """The video that these bytes are."""
+        video = self._video(encoded)
         try:
             if video.missing:
                 raise BadSampleError(
                     f"The video is cut off: {video.missing} of "
                     f"{len(video.index) + video.missing} frames are missing."
                 )
+            yield video
+        finally:
+            video.close()
+
+    def _decode(self, encoded: np.ndarray, args: Any, empty: Any) -> tuple[np.ndarray, ...]:
+        with self._opened(encoded.reshape(-1)) as video:
             numbers = _numbers(args, video.index)
             out: np.ndarray = empty((len(numbers), video.height, video.width, 3), np.uint8)
             out[numbers < 0] = self._fill
             video.read(numbers.tolist(), out, self._colors)
-            sound: list[np.ndarray] = []
-            if args.enable_audio:
-                sound = audio_of(video, args, _span(args, video.index, numbers))
-        finally:
-            video.close()
-        return (out, *sound)
+            return (out, *audio_of(video, args, _span(args, video.index, numbers)))
 
 
 def _span(args: Any, index: FrameIndex, numbers: np.ndarray) -> Span:

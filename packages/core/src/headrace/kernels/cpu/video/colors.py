@@ -33,16 +33,19 @@ class Colors:
     def __init__(self, kind: str, scale: float = 1.0, *, tagged: bool = False) -> None:
         self._tagged = tagged
         self.channels = CHANNELS[kind]
-        self._kind = _KINDS[kind]
-        self._scale = np.float32(scale)
+        self.kind = _KINDS[kind]
+        self.scale = np.float32(scale)
+
+    def matrix(self, colorspace: int) -> np.ndarray:
+        """Gains that make RGB, as of `planes.matrix`; `colorspace`: the one that a video names."""
+        return planes.matrix(*(_TAGGED.get(colorspace, _BT601) if self._tagged else _BT601))
 
     def write(self, frame: Any, out: np.ndarray) -> None:
         """Fill `out`, ``(H, W, channels)`` of uint8 or float32, with a `VideoFrame`."""
-        if self._kind == planes.RGB and _has_rgb(frame.format):
-            np.multiply(frame.to_ndarray(format="rgb24"), self._scale, out=out, casting="unsafe")
+        if self.kind == planes.RGB and _has_rgb(frame.format):
+            np.multiply(frame.to_ndarray(format="rgb24"), self.scale, out=out, casting="unsafe")
             return
-        red, blue = _TAGGED.get(frame.colorspace, _BT601) if self._tagged else _BT601
-        matrix = planes.matrix(red, blue)
+        matrix = self.matrix(frame.colorspace)
         frame, full = _planar(frame)
         layout = frame.format
         height, width = out.shape[:2]
@@ -50,7 +53,7 @@ class Colors:
         luma = _plane(frame, 0, height, width, depth)
         blues = reds = _NO_CHROMA if depth == 8 else _NO_CHROMA.astype(np.uint16)
         rows = columns = planes.taps(1, 1)
-        if len(layout.components) > 2 and self._kind != planes.GRAY:
+        if len(layout.components) > 2 and self.kind != planes.GRAY:
             down, across = layout.chroma_height(height), layout.chroma_width(width)
             blues = _plane(frame, 1, down, across, depth)
             reds = _plane(frame, 2, down, across, depth)
@@ -58,7 +61,7 @@ class Colors:
         rounding = np.float32(0.5 if out.dtype == np.uint8 else 0)
         planes.convert(
             *(luma, blues, reds, rows, columns, depth, full),
-            *(matrix, self._kind, self._scale, rounding, out),
+            *(matrix, self.kind, self.scale, rounding, out),
         )
 
 

@@ -61,10 +61,12 @@ def convert(luma, blue, red, rows, columns, depth, full, matrix, kind, scale, ro
             other = min(top + 1, blue.shape[0] - 1)
             rest = unit - weight
             for x in range(narrow):
-                blues[x] = blue[top, x] * rest + blue[other, x] * weight - middle
-                reds[x] = red[top, x] * rest + red[other, x] * weight - middle
+                above, below = np.float32(blue[top, x]), np.float32(blue[other, x])
+                blues[x] = above * rest + below * weight - middle
+                above, below = np.float32(red[top, x]), np.float32(red[other, x])
+                reds[x] = above * rest + below * weight - middle
         for x in range(width):
-            value = luma[y, x] * unit
+            value = np.float32(luma[y, x]) * unit
             u = v = np.float32(0)
             if own:
                 u, v = blues[x], reds[x]

@@ -31,7 +31,7 @@ class VideoPool:
     @contextmanager
     def video(self, path: str, number: int = 0) -> Iterator[Video]:
         """A video that is open, of those the one that frame `number` is nearest to."""
-        key = _key(path)
+        key = key_of(path)
         with self._lock:
             same = [k for k, (its, _) in enumerate(self._idle) if its == key]
             ahead = [k for k in same if self._idle[k][1].is_ahead(number)]
@@ -56,12 +56,22 @@ class VideoPool:
         for video in closed:
             video.close()
 
+    def index(self, path: str) -> FrameIndex:
+        """The index of a file."""
+        with self._lock:
+            found = self._indices.get(key_of(path))
+        if found is None:
+            with self.video(path) as video:
+                found = video.index
+        return found
+
     def clear(self) -> None:
         """Forget all: after a fork, what is open shares its place in the file with the parent."""
         self.__init__()  # type: ignore[misc]
 
 
-def _key(path: str) -> Key:
+def key_of(path: str) -> Key:
+    """Name, size and time of change of a file, which tell its versions apart."""
     try:
         found = os.stat(path)
     except OSError as error:
@@ -76,13 +86,15 @@ os.register_at_fork(after_in_child=POOL.clear)
 
 
 @contextmanager
-def opened(source: str | np.ndarray, number: int = 0) -> Iterator[Video]:
-    """A video of the pool, or that of bytes."""
+def opened(
+    source: str | np.ndarray, number: int = 0, index: FrameIndex | None = None
+) -> Iterator[Video]:
+    """A video of the pool, or that of bytes, whose `index` may be known."""
     if isinstance(source, str):
         with POOL.video(source, number) as video:
             yield video
         return
-    video = Video(source)
+    video = Video(source, index)
     try:
         yield video
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -185,6 +185,13 @@ class Video:
         BadSampleError
             If a frame cannot be decoded.
         """
+        for frame, (first, *others) in self.frames(numbers):
+            colors.write(frame, out[first])
+            for other in others:
+                out[other] = out[first]
+
+    def frames(self, numbers: Sequence[int]) -> Iterator[tuple[Any, list[int]]]:
+        """The frames of these numbers, in the order they are shown, and where each is wanted."""
         places: dict[int, list[int]] = {}
         for place, number in enumerate(numbers):
             if number >= 0:
@@ -195,10 +202,7 @@ class Video:
                     f"Frame {number} has {frame.height} x {frame.width} pixels, and the video "
                     f"announces {self.height} x {self.width}."
                 )
-            first, *others = places[number]
-            colors.write(frame, out[first])
-            for other in others:
-                out[other] = out[first]
+            yield frame, places[number]
 
     def _frames(self, wanted: list[int]) -> Iterator[tuple[int, Any]]:
         """The frames of these numbers, which rise."""
@@ -247,6 +251,17 @@ class Video:
                     raise BadSampleError(f"Frame {number} cannot be decoded: {why}.")
                 tried.add(number)
 
+    _leaves_out = True
+    """True if the decoder can leave out frames that no other one needs."""
+
+    def _decode(self, packet: Any) -> Iterable[Any]:
+        """Hand a packet, or the end, to the decoder; return frames that it has done."""
+        return self._stream.codec_context.decode(packet)  # type: ignore[no-any-return]
+
+    def _flush(self) -> None:
+        """Have the decoder forget what it was handed."""
+        self._stream.codec_context.flush_buffers()
+
     def is_ahead(self, number: int) -> bool:
         """True if frame `number` is ahead of the decoder's position, in reach."""
         known = number < len(self.index)
@@ -267,7 +282,7 @@ class Video:
             return
         if not self._next <= begin <= self._next + 64:
             self._seek(begin)
-        self._stream.codec_context.flush_buffers()
+        self._flush()
         while self._next < begin:
             if next(self._packets, None) is None:
                 raise BadSampleError(f"Frame {number} is not there: the file is cut off before it.")
@@ -313,7 +328,7 @@ class Video:
         """Frames from where the file stands on, `pts` being numbers of packets; or None and why."""
         av = pyav()
         context = self._stream.codec_context
-        leaves_out = context.name in _REFERENCES and bool(wanted)
+        leaves_out = self._leaves_out and context.name in _REFERENCES and bool(wanted)
         last = max(wanted, default=-1)
         first_key = int(self._all.keys.argmax()) if len(self._all) else 0
         pending = self._pending
@@ -334,7 +349,7 @@ class Video:
                     self._left_out.add(number)
             self._is_drained = packet is None
             try:
-                pending.extend(context.decode(packet))
+                pending.extend(self._decode(packet))
             except av.FFmpegError as error:
                 if tolerant or number < first_key or isinstance(error, av.EOFError):
                     continue

@@ -91,3 +91,8 @@ def audio_of(video: Any, args: Any, span: Span) -> list[np.ndarray]:
         found = found.mean(1)
     rate = video.sound.index.rate if args.audio_rate is None else args.audio_rate
     return [np.ascontiguousarray(found), np.array(rate, np.float32)]
+
+
+def audio_like(args: Any) -> list[np.ndarray]:
+    """Outputs for a sample that is bad."""
+    return [np.zeros((0,) if args.audio_downmix else (0, 1), np.float32), np.zeros((), np.float32)]

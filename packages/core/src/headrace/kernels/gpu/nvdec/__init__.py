@@ -1,0 +1,1 @@
+"""Video by the decoders of an NVIDIA GPU, which PyNvVideoCodec drives."""

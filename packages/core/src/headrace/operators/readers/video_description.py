@@ -1,0 +1,34 @@
+"""Descriptions of frames, which the GPU's decoders are handed by readers."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from headrace.operators.readers.video_listing import local
+from headrace.operators.support.video.on_gpu import Wanted
+
+DESCRIBES = "describes frames"
+"""The argument of a reader that is to describe frames in place of decoding them."""
+_HEAD = 3
+
+
+def described(path: str, numbers: np.ndarray, height: int, width: int) -> np.ndarray:
+    """A description of frames of a file, bytes."""
+    head = np.array([height, width, len(numbers), *numbers], np.int64)
+    return np.concatenate([head.view(np.uint8), np.frombuffer(os.fsencode(path), np.uint8)])
+
+
+def described_bytes(path: str, count: int) -> int:
+    """Number of bytes of a description."""
+    return 8 * (_HEAD + count) + len(os.fsencode(path))
+
+
+def wanted(description: np.ndarray) -> Wanted:
+    """The frames that are described."""
+    data = np.ascontiguousarray(description)
+    height, width, count = data[: 8 * _HEAD].view(np.int64).tolist()
+    end = 8 * (_HEAD + count)
+    numbers = data[8 * _HEAD : end].view(np.int64)
+    return Wanted(local(os.fsdecode(data[end:].tobytes())), numbers, height, width)

@@ -1,0 +1,228 @@
+"""Videos by the decoders of a GPU: PyNvVideoCodec stood for by FFmpeg, all else as it is."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import deque
+
+import numpy as np
+import pytest
+
+from headrace import errors, fn, pipeline_def, types
+from headrace.experimental import dynamic as ndd
+from headrace.kernels.gpu.nvdec import session
+from headrace.operators.support.video.on_gpu import VideosToDevice
+from headrace.tensors.gpu.runtime import get_runtime
+from tests.support.gpu.nvdec import library
+from tests.support.videos import write_video
+
+pytest.importorskip("av")
+
+OPEN_GOP = {"x264-params": "open-gop=1:bframes=3:keyint=8:min-keyint=8"}
+FILES = {
+    "a.mp4": {"options": OPEN_GOP},
+    "b.mkv": {"container": "matroska", "size": (32, 48), "seed": 1},
+    "full.mp4": {"full_range": True, "pix_fmt": "yuvj420p"},
+    "hd.mp4": {"colorspace": 1},
+    "hevc.mp4": {"codec": "libx265", "options": {"x265-params": "log-level=none"}},
+    "deep.mp4": {
+        "codec": "libx265",
+        "options": {"x265-params": "log-level=none"},
+        "pix_fmt": "yuv420p10le",
+    },
+    "odd.webm": {"codec": "libvpx-vp9", "container": "webm", "size": (47, 61)},
+    "vp8.webm": {"codec": "libvpx", "container": "webm"},
+    "h264.ts": {"container": "mpegts", "options": OPEN_GOP},
+}
+ON_CPU = {
+    "mpeg4.mp4": {"codec": "mpeg4"},
+    "wide.mp4": {"pix_fmt": "yuv444p"},
+    "mjpeg.avi": {"codec": "mjpeg", "container": "avi", "pix_fmt": "yuvj420p"},
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    root = tmp_path_factory.mktemp("videos")
+    every = {**FILES, **ON_CPU}
+    return {name: write_video(root / name, frames=20, **every[name]) for name in every}
+
+
+@pytest.fixture
+def nvdec(monkeypatch):
+    """The module, which tells what it was asked for."""
+    found = library(get_runtime(0))
+    monkeypatch.setitem(sys.modules, "PyNvVideoCodec", found)
+    session._is_installed.cache_clear()
+    session.library.cache_clear()
+    yield found
+    session._is_installed.cache_clear()
+    session.library.cache_clear()
+
+
+@pytest.fixture
+def no_cpu(nvdec, monkeypatch):
+    """Has hardware decode all, or fail."""
+
+    def by_cpu(*_):
+        raise AssertionError("the CPU decodes")
+
+    monkeypatch.setattr(VideosToDevice, "_by_cpu", by_cpu)
+
+
+def run(graph, device_id, iterations=1, **args):
+    @pipeline_def(batch_size=4, num_threads=2, device_id=device_id, seed=1, **args)
+    def p():
+        found = graph("cpu" if device_id is None else "gpu")
+        return tuple(found) if isinstance(found, (list, tuple)) else found
+
+    pipe = p()
+    return [
+        [np.array(sample.as_cpu()) for sample in out]
+        for _ in range(iterations)
+        for out in pipe.run()
+    ]
+
+
+def same(graph, **args):
+    want, got = run(graph, None, **args), run(graph, 0, **args)
+    assert len(want) == len(got)
+    for a, b in zip(want, got, strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def read(reader, files, **args):
+    args = {"filenames": list(files), "sequence_length": 3, **args}
+    return lambda device: reader(device=device, **args)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_hardware_decodes_what_the_cpu_decodes(files, nvdec, no_cpu, name):
+    same(read(fn.readers.video, [files[name]], labels=[3], enable_frame_num=True), iterations=2)
+    assert nvdec.decoded
+    if name == "hd.mp4":
+        same(read(fn.readers.video, [files[name]], color_space="tag"))
+
+
+@pytest.mark.parametrize("name", ON_CPU)
+def test_the_cpu_decodes_what_hardware_does_not(files, nvdec, name):
+    same(read(fn.readers.video, [files[name]]), iterations=2)
+    assert not nvdec.decoded
+
+
+def test_what_hardware_refuses_is_said_once(tmp_path, nvdec):
+    options = {"svtav1-params": "lp=1"}
+    path = write_video(tmp_path / "a.mp4", frames=12, codec="libsvtav1", options=options)
+    graph = read(fn.readers.video, [path])
+    want = run(graph, None, iterations=3)
+    with pytest.warns(UserWarning, match=r"AV1 of 8 bits \(Codec not supported") as said:
+        got = run(graph, 0, iterations=3)
+    assert len(said) == 1
+    np.testing.assert_array_equal(np.array(want), np.array(got))
+    assert len(nvdec.made) <= 6
+
+
+GRAPHS = {
+    "floats": (fn.readers.video, {"dtype": types.FLOAT}),
+    "normalized": (fn.readers.video, {"dtype": types.FLOAT, "normalized": True}),
+    "gray": (fn.readers.video, {"image_type": types.GRAY, "random_shuffle": True}),
+    "ycbcr": (fn.readers.video, {"image_type": types.YCbCr, "stride": 2, "step": 1}),
+    "padded": (fn.readers.video, {"pad_sequences": True, "sequence_length": 7}),
+    "filled": (
+        fn.experimental.readers.video,
+        {"pad_mode": "constant", "fill_value": [9, 8, 7], "sequence_length": 7},
+    ),
+    "edge": (fn.experimental.readers.video, {"pad_mode": "edge", "sequence_length": 7}),
+    "uniform": (fn.experimental.readers.video, {"uniform_sample": True}),
+    "clips": (fn.readers.video, {"fps": 7.0, "clips_per_video": 3, "clip_starts": "random"}),
+    "timed": (fn.readers.video, {"enable_timestamps": True, "labels": []}),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_way_to_read(files, no_cpu, name):
+    reader, args = GRAPHS[name]
+    same(read(reader, [files["a.mp4"], files["b.mkv"]], **args), iterations=3)
+
+
+def test_resized(files, no_cpu):
+    two = [files["a.mp4"], files["b.mkv"]]
+    for args in (
+        {"size": [20, 30]},
+        {"resize_shorter": 20, "dtype": types.FLOAT},
+        {"size": [20, 30], "dtype": types.FLOAT, "normalized": True},
+    ):
+        graph = read(fn.readers.video_resize, two, **args)
+        for a, b in zip(*(run(graph, d, iterations=3) for d in (None, 0)), strict=True):
+            for x, y in zip(a, b, strict=True):
+                assert x.shape == y.shape
+                assert x.dtype == y.dtype
+                far = 1 if x.dtype == np.uint8 else 1e-4 if "normalized" in args else 0.6
+                assert np.abs(x.astype(float) - y).max() <= far
+
+    def graph(device):
+        width = fn.random.uniform(range=[10, 40], seed=3)
+        return read(fn.readers.video_resize, two, resize_x=width, resize_y=9)(device)
+
+    shapes = [[x.shape for x in run(graph, device)[0]] for device in (None, 0)]
+    assert shapes[0] == shapes[1]
+
+
+def test_encoded_videos(files, nvdec):
+    def graph(device, **args):
+        names = ["a.mp4", "odd.webm", "mpeg4.mp4", "deep.mp4"]
+        encoded = fn.external_source(lambda: [np.fromfile(files[n], np.uint8) for n in names])
+        return fn.decoders.video(encoded, device={"gpu": "mixed"}.get(device, device), **args)
+
+    same(graph)
+    same(lambda device: graph(device, frames=[9, 3, 3, 40], fill_value=[1, 2, 3]))
+    assert nvdec.decoded
+    data = np.fromfile(files["a.mp4"], np.uint8)
+    want, got = (
+        np.array(ndd.decoders.video(ndd.as_tensor(data), device=d, frames=[3, 1]).cpu())
+        for d in ("cpu", "gpu")
+    )
+    np.testing.assert_array_equal(want, got)
+
+
+def test_what_is_also_wanted_on_the_cpu_is_decoded_there(files, nvdec):
+    def graph(device):
+        video = read(fn.readers.video, [files["a.mp4"]])(device)
+        return video, video.cpu()
+
+    both = run(graph, 0)
+    np.testing.assert_array_equal(np.array(both[0]), np.array(both[1]))
+    assert not nvdec.decoded
+
+
+def test_a_switch_turns_hardware_off(files, nvdec, monkeypatch):
+    monkeypatch.setenv("HEADRACE_VIDEO_DECODER", "cpu")
+    same(read(fn.readers.video, [files["a.mp4"]]))
+    assert not nvdec.decoded
+
+
+def test_decoders_are_used_again(files, nvdec, no_cpu):
+    """Of a file that is read on, each packet is decoded once; another one needs no new decoder."""
+    graph = read(fn.readers.video, [files["a.mp4"], files["b.mkv"], files["h264.ts"]])
+    run(graph, 0, iterations=8)
+    assert len(nvdec.made) <= 2
+    assert nvdec.reconfigured
+
+
+def test_a_damaged_file_is_a_bad_sample(files, nvdec, tmp_path):
+    shutil.copy(files["a.mp4"], tmp_path / "gone.mp4")
+    graph = read(fn.readers.video, [str(tmp_path / "gone.mp4"), files["b.mkv"]])
+
+    @pipeline_def(batch_size=2, num_threads=2, device_id=0, prefetch_queue_depth=1)
+    def p():
+        return graph("gpu")
+
+    pipe = p()
+    pipe.build()
+    pipe.run()
+    (tmp_path / "gone.mp4").unlink()
+    runs = (pipe.run() for _ in range(12))
+    with pytest.raises(errors.BadSampleError, match=r"(?s)No such file.*gone\.mp4"):
+        deque(runs, maxlen=0)

@@ -1,0 +1,135 @@
+"""PyNvVideoCodec for the emulated GPU: its decoders, with FFmpeg behind."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.machinery
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+
+CODECS = {"H264": "h264", "HEVC": "hevc", "VP8": "vp8", "VP9": "vp9", "AV1": None}
+
+
+class UnsupportedError(Exception):
+    """``PyNvVCExceptionUnsupported``."""
+
+
+class PacketData:
+    """An encoded picture, or the end."""
+
+    def __init__(self):
+        self.bsl = self.bsl_data = self.pts = self.dts = 0
+
+
+class Plane:
+    """A plane of a frame, as ``CAIMemoryView``."""
+
+    def __init__(self, address, shape, dtype):
+        strides = (*np.cumprod([dtype.itemsize, *shape[:0:-1]])[::-1].tolist(),)
+        self.__cuda_array_interface__ = {
+            "data": (address, False),
+            "shape": shape,
+            "strides": strides,
+            "typestr": dtype.str,
+            "version": 3,
+        }
+
+
+class Frame:
+    """``DecodedFrame``."""
+
+    def __init__(self, pts, planes):
+        self._pts, self._planes = pts, planes
+
+    def getPTS(self):
+        return self._pts
+
+    def cuda(self):
+        return self._planes
+
+
+class Decoder:
+    """``PyNvDecoder``: what it returns is overwritten by the next call."""
+
+    def __init__(self, library, codec, maxwidth, maxheight):
+        self._library, self._codec = library, codec
+        self._limit = maxheight, maxwidth
+        self._lent: list[tuple[int, int]] = []
+        self._context = None
+        self.is_synchronized = True
+
+    def setReconfigParams(self, width, height):
+        assert (height, width) <= self._limit
+        self._library.reconfigured.append((width, height))
+
+    def SyncOnCUStream(self):
+        self.is_synchronized = True
+
+    def Decode(self, packet):
+        import av
+
+        name = CODECS[self._codec]
+        if name is None:
+            raise UnsupportedError("Codec not supported on this GPU\nmore")
+        for address, size in self._lent:
+            ctypes.memset(address, 0x55, size)
+        self._library.decoded += 1
+        if self._context is None:
+            self._context = av.CodecContext.create(name, "r")
+            self._context.thread_count = 1
+        encoded = None
+        if packet.bsl:
+            encoded = av.Packet(ctypes.string_at(packet.bsl_data, packet.bsl))
+            encoded.pts = packet.pts
+        try:
+            frames = self._context.decode(encoded)
+        except av.FFmpegError as error:
+            raise RuntimeError(f"decode error: {error}") from error
+        if encoded is None:
+            self._context = None
+        self.is_synchronized = not frames
+        return [self._placed(frame) for frame in frames]
+
+    def _placed(self, frame):
+        assert (frame.height, frame.width) <= self._limit
+        deep = "10" in frame.format.name
+        dtype = np.dtype(np.uint16 if deep else np.uint8)
+        planes = [
+            np.frombuffer(p, dtype).reshape(-1, p.line_size // dtype.itemsize)[
+                : p.height, : p.width
+            ]
+            for p in frame.planes
+        ]
+        y, u, v = [plane << 6 for plane in planes] if deep else planes
+        found = []
+        for plane in (y[..., None], np.stack([u, v], -1)):
+            data = np.ascontiguousarray(plane)
+            address = self._library.runtime.allocate(data.nbytes)
+            ctypes.memmove(address, data.ctypes.data, data.nbytes)
+            self._lent.append((address, data.nbytes))
+            found.append(Plane(address, data.shape, dtype))
+        return Frame(frame.pts, found)
+
+    def __del__(self):
+        for address, _ in self._lent:
+            self._library.runtime.free(address)
+
+
+def library(runtime):
+    """The module, whose decoders put frames into memory of `runtime`."""
+    module = ModuleType("PyNvVideoCodec")
+    module.__spec__ = importlib.machinery.ModuleSpec("PyNvVideoCodec", None)
+    module.runtime, module.made, module.reconfigured, module.decoded = runtime, [], [], 0
+    module.PacketData = PacketData
+    module.PyNvVCExceptionUnsupported = UnsupportedError
+    module.cudaVideoCodec = SimpleNamespace(**{name: name for name in (*CODECS, "MPEG1", "MPEG2")})
+
+    def create(*, gpuid, codec, usedevicememory, maxwidth, maxheight):
+        assert gpuid == runtime.device_id
+        assert usedevicememory
+        module.made.append(codec)
+        return Decoder(module, codec, maxwidth, maxheight)
+
+    module.CreateDecoder = create
+    return module
