@@ -56,7 +56,7 @@ Config = tuple[str, int]
 
 
 def config_of(context: Any) -> Config | None:
-    """What a decoder is made for, of a codec context of PyAV's; `None` for what none decodes."""
+    """Kind of decoder for a codec context of PyAV's; `None` for what none decodes."""
     codec = CODECS.get(context.name)
     depth = _DEPTHS.get(str(context.pix_fmt))
     return None if codec is None or depth is None else (codec, depth)
