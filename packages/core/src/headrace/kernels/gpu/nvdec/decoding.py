@@ -18,8 +18,8 @@ from headrace.kernels.gpu.nvdec.session import Config, NotDecodedError, Session,
 from headrace.tensors.gpu.runtime import Runtime
 
 _FILTERS = {"h264": "h264_mp4toannexb,dump_extra", "hevc": "hevc_mp4toannexb,dump_extra"}
-"""Filters that bring packets into the form that decoders take: start codes, and the parameter sets in
-front of every key frame, since decoding begins at any of them.
+"""Filters that bring packets into the form that decoders take: start codes, and the parameter
+sets in front of every key frame, since decoding begins at any of them.
 """
 _FULL = 2
 _MOST_FAILURES = 3
