@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -30,10 +31,12 @@ from headrace.experimental.torchvision._inputs import (
     is_array_image,
     tv_tensors,
 )
-from headrace.experimental.torchvision._program import ImageProgram, one_by_one
+from headrace.experimental.torchvision._program import ImageProgram, Spread, one_by_one
 
 _RandomApply = THEIRS._transform._RandomApplyTransform
 _CONTAINERS = ("Compose", "RandomApply", "RandomChoice", "RandomOrder")
+_LONGEST = 200
+Place = Callable[[ImageProgram], torch.Tensor | None]
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 """By process and number of threads: a forked process has none of its parent's threads."""
 
@@ -102,33 +105,22 @@ class Compose(Transform, THEIRS.Compose):  # type: ignore[misc, name-defined]
         """Transform a sample."""
         if torch.compiler.is_compiling():
             return THEIRS.Compose.forward(self, *inputs)
-        run = self._drawn(inputs)
-        return run.result(self._spread())
+        return self._drawn(inputs).result(self.spread)
 
     def map(self, samples: Iterable[Any]) -> list[Any]:
         """Transform many samples, each with its own random values, and of its own size.
 
         Random values are drawn in the order of the samples; pixels are made by `num_threads`.
         """
-        results: list[Any] = []
-        waiting: list[_Run] = []
-
-        def make() -> None:
-            made: list[Any] = [None] * len(waiting)
-
-            def work(k: int) -> None:
-                made[k] = waiting[k].result()
-
-            self._spread()(work, len(waiting))
-            results.extend(made)
-            waiting.clear()
-
+        runs: list[Run] = []
+        begin = 0
         for sample in samples:
-            waiting.append(self._drawn(sample if isinstance(sample, tuple) else (sample,)))
-            if len(waiting) == self._batch_size:
-                make()
-        make()
-        return results
+            runs.append(self._drawn(sample if isinstance(sample, tuple) else (sample,)))
+            if len(runs) - begin == self.at_once:
+                self.spread(lambda k: runs[k].finish(), range(begin, len(runs)))
+                begin = len(runs)
+        self.spread(lambda k: runs[k].finish(), range(begin, len(runs)))
+        return [run.result() for run in runs]
 
     def program(self, *inputs: Any) -> ImageProgram | None:
         """Draw random values for a sample and return what is wanted of its image.
@@ -137,8 +129,8 @@ class Compose(Transform, THEIRS.Compose):  # type: ignore[misc, name-defined]
         """
         return self._drawn(inputs).program
 
-    def _drawn(self, inputs: tuple[Any, ...]) -> _Run:
-        run = _Run(inputs)
+    def _drawn(self, inputs: tuple[Any, ...]) -> Run:
+        run = Run(inputs)
         if self._seed >= 0:
             with own_random_values(self):
                 run.go(self.transforms)
@@ -146,17 +138,17 @@ class Compose(Transform, THEIRS.Compose):  # type: ignore[misc, name-defined]
             run.go(self.transforms)
         return run
 
-    def _spread(self) -> Callable[[Callable[[int], None], int], None]:
-        if self._num_threads == 1:
-            return one_by_one
+    @property
+    def at_once(self) -> int:
+        """Samples that wait for their pixels."""
+        return 1 if self._num_threads == 1 else self._batch_size
 
-        def spread(work: Callable[[int], None], count: int) -> None:
-            if count == 1:
-                work(0)
-            else:
-                list(_pool(self._num_threads).map(work, range(count)))
-
-        return spread
+    def spread(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
+        """Call a function with all numbers, in `num_threads`."""
+        if self._num_threads == 1 or len(numbers) == 1:
+            one_by_one(work, numbers)
+        else:
+            list(_pool(self._num_threads).map(work, numbers))
 
 
 Compose.__module__ = MODULE
@@ -174,8 +166,10 @@ def _with_values(step: Any, values: str) -> Any:
     return step
 
 
-class _Run:
+class Run:
     """One sample on its way through transforms."""
+
+    _step: Any = None
 
     def __init__(self, inputs: tuple[Any, ...]) -> None:
         self._several = len(inputs) > 1
@@ -217,17 +211,31 @@ class _Run:
         self._flat[self._at] = image
         self._sample = image if self._spec is None else tree_unflatten(self._flat, self._spec)
 
-    def result(self, spread: Callable[[Callable[[int], None], int], None] = one_by_one) -> Any:
-        """The transformed sample."""
+    def finish(self, place: Place | None = None, spread: Spread = one_by_one) -> None:
+        """Make the image that is wanted, in the memory that `place` has for it."""
         if self.program is not None:
-            self._finish(self.program.result(spread))
+            into = None if place is None or self._array is not None else place(self.program)
+            self._finish(self.program.result(spread, into))
+
+    def result(self, spread: Spread = one_by_one) -> Any:
+        """The transformed sample."""
+        self.finish(spread=spread)
         return self._sample
+
+    def doing(self, steps: Any) -> str:
+        """The transform that is at work, in words."""
+        text = textwrap.shorten(repr(self._step), _LONGEST)
+        for number, step in enumerate(steps):
+            if step is self._step:
+                return f"transform {number + 1} of {len(steps)}, {text}"
+        return f"a transform within others, {text}"
 
     def go(self, steps: Any) -> None:
         """Go through transforms."""
         steps = list(steps)
         for number, step in enumerate(steps):
             name = type(step).__name__
+            self._step = step
             ours = type(step).__module__ == MODULE
             if ours and name in _CONTAINERS and step._seed < 0 and step._device == "cpu":
                 self._go_into(step, name)

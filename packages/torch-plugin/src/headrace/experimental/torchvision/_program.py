@@ -8,7 +8,7 @@ in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import torch
 
 from headrace.experimental.torchvision._color import pil_contrast, pil_shift
 from headrace.experimental.torchvision._conversion import split_pixels
+from headrace.experimental.torchvision._encoded import Encoded, encoded
 from headrace.experimental.torchvision._inputs import tv_tensors
 from headrace.experimental.torchvision._pixels import is_plain, new_pil_image, pil_pixels
 from headrace.experimental.torchvision._planes import RGB
@@ -29,13 +30,13 @@ from headrace.kernels.cpu.resample_taps import Taps
 _U8 = np.dtype(np.uint8)
 _CHANNELS = (1, RGB)
 
-Spread = Callable[[Callable[[int], None], int], None]
-"""Calls a function with all numbers below another, in one thread or several."""
+Spread = Callable[[Callable[[int], None], Sequence[int]], None]
+"""Calls a function with all numbers, in one thread or several."""
 
 
-def one_by_one(work: Callable[[int], None], count: int) -> None:
+def one_by_one(work: Callable[[int], None], numbers: Sequence[int]) -> None:
     """Do all in this thread."""
-    for k in range(count):
+    for k in numbers:
         work(k)
 
 
@@ -56,10 +57,13 @@ class ImageProgram:
         """True if transforms see a PIL image now."""
         self.is_pure = type(image) is torch.Tensor
         self._lead: tuple[int, ...] = ()
+        self._encoded: Encoded | None = None
+        self._origin = (0, 0)
+        """Row and column of the image with which the source begins."""
         if self.is_pil:
-            pixels = pil_pixels(image)
-            assert pixels is not None
-            self._source = pixels[None]
+            self._encoded = encoded(image)
+            if self._encoded is None:
+                self._take_pixels()
             self.channels = 1 if image.mode == "L" else RGB
             height, width = image.height, image.width
         else:
@@ -80,6 +84,29 @@ class ImageProgram:
         self.touched = False
         self.becomes_tensor = False
         """True if a transform to come makes a tensor of a PIL image."""
+
+    def _take_pixels(self) -> None:
+        pixels = pil_pixels(self._image)
+        assert pixels is not None
+        self._source = pixels[None]
+
+    def _decode(self, taps: tuple[Taps, Taps] | None) -> None:
+        """Decode what is needed of an image that is not decoded yet."""
+        if self._encoded is None:
+            return
+        if self.is_pil:  # whose pixels have four bytes
+            self._take_pixels()
+            return
+        window = self._cut
+        if taps is not None:
+            rows, columns = taps
+            extent = rows.high - rows.low, columns.high - columns.low
+            window = Window(rows.low, columns.low, *extent)
+        pixels = self._encoded.decode(window)
+        if pixels is None:
+            self._take_pixels()
+        else:
+            self._source, self._origin = pixels[None], window[:2]
 
     @property
     def is_resized(self) -> bool:
@@ -185,26 +212,37 @@ class ImageProgram:
         self._normalization = (means * 255 * full, full / (stds * 255))
         return True
 
-    def result(self, spread: Spread = one_by_one) -> Any:
-        """The image that was wanted."""
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Shape of a tensor of floats or bytes that is wanted; None if it is none."""
+        if self.is_pil or not self.touched:
+            return None
+        return *self._lead, self.channels, *self.size
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Its elements."""
+        return torch.float32 if self._scaled else torch.uint8
+
+    def result(self, spread: Spread = one_by_one, into: torch.Tensor | None = None) -> Any:
+        """The image that was wanted, `into` a contiguous tensor of its shape and type if given."""
         if not self.touched:
             return self._image
         height, width = self.size
+        taps = self._taps()
+        self._decode(taps)
         if self.is_pil:
-            return self._pil(height, width)
+            return self._pil(height, width, taps)
         count = len(self._source)
-        made = torch.empty(
-            (count, self.channels, height, width),
-            dtype=torch.float32 if self._scaled else torch.uint8,
-        )
+        shape = count, self.channels, height, width
+        made = torch.empty(shape, dtype=self.dtype) if into is None else into.view(shape)
         out = made.numpy()
         finish = self._finish()
-        taps = self._taps()
 
         def work(k: int) -> None:
             self._fill(self._source[k], out[k], taps, finish)
 
-        spread(work, count)
+        spread(work, range(count))
         made = made.reshape(*self._lead, self.channels, height, width)
         if self.is_pure:
             return made
@@ -273,40 +311,42 @@ class ImageProgram:
         if source.strides[2] == size and source.shape[2] >= self.channels:
             target = out.transpose(1, 2, 0)
             resample_image(
-                *(source, 0, 0, *taps, target, scratch), rounds_to=_U8, normalization=finish
+                *(source, *self._origin, *taps, target, scratch),
+                rounds_to=_U8,
+                normalization=finish,
             )
             return
         for c in range(self.channels):
             part = None if finish is None else (finish[0][c : c + 1], finish[1][c : c + 1])
             plane = source[:, :, c, None]
             resample_image(
-                *(plane, 0, 0, *taps, out[c][..., None], scratch),
+                *(plane, *self._origin, *taps, out[c][..., None], scratch),
                 rounds_to=_U8,
                 normalization=part,
             )
 
     def _copy(self, source: np.ndarray, out: np.ndarray) -> None:
-        top, left, height, width = self._cut
-        window = source[top : top + height, left : left + width]
+        split_pixels(self._window_of(source), out)
+
+    def _window_of(self, source: np.ndarray) -> np.ndarray:
+        """The pixels that are wanted of an image that keeps its size."""
+        top, left = self._cut.top - self._origin[0], self._cut.left - self._origin[1]
+        window = source[top : top + self._cut.height, left : left + self._cut.width]
         if self._down or self._across:
             window = window[:: -1 if self._down else 1, :: -1 if self._across else 1]
-        split_pixels(window, out)
+        return window
 
-    def _pil(self, height: int, width: int) -> Any:
+    def _pil(self, height: int, width: int, taps: tuple[Taps, Taps] | None) -> Any:
         """A PIL image, in whose memory the result is made where that can be."""
         mode = "L" if self.channels == 1 else "RGB"
         made = new_pil_image(mode, width, height)
-        taps = self._taps()
         if made is not None and not self._colours:
             source, out = self._source[0], made[1]
             if source.shape[2] == out.shape[2]:
                 if taps is not None:
-                    resample_image(source, 0, 0, *taps, out, scratch, rounds_to=_U8)
+                    resample_image(source, *self._origin, *taps, out, scratch, rounds_to=_U8)
                 else:
-                    top, left = self._cut[:2]
-                    window = source[top : top + height, left : left + width]
-                    window = window[:: -1 if self._down else 1, :: -1 if self._across else 1]
-                    out[...] = window
+                    out[...] = self._window_of(source)
                 return made[0]
         planes = np.empty((self.channels, height, width), np.uint8)
         self._fill(self._source[0], planes, taps, None)

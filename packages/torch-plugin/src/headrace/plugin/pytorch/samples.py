@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,24 @@ def prepare_process(*seed: int) -> None:
     if not in_worker_process():
         return
     torch.set_num_threads(1)  # as PyTorch's own workers; its threads did not survive the fork
+    _begin_generators(seed)
+
+
+@contextmanager
+def own_generators(*seed: int) -> Iterator[None]:
+    """Have all global generators of the host depend on `seed` only, and be as before after it."""
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    try:
+        _begin_generators(seed)
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        torch.set_rng_state(before[2])
+
+
+def _begin_generators(seed: Sequence[int]) -> None:
     words = np.random.SeedSequence(list(seed)).generate_state(2)
     random.seed(int(words[0]))
     np.random.seed(int(words[0]))  # noqa: NPY002 - what datasets draw from
-    torch.manual_seed(int(words[1]))
+    torch.default_generator.manual_seed(int(words[1]))
