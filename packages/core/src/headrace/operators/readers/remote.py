@@ -98,7 +98,7 @@ def _fetch(places: Sequence[ByteRange]) -> list[bytes | Exception]:
     found = _asked_for(places)
     seconds = _FIRST_WAIT_SECONDS
     for _ in range(int(REMOTE_RETRIES.value())):
-        failed = [k for k, content in enumerate(found) if _is_passing(content)]
+        failed = [k for k, content in enumerate(found) if is_passing(content)]
         if not failed:
             break
         wait(seconds * random.uniform(0.5, 1.5))  # so that many do not come back at once
@@ -108,7 +108,8 @@ def _fetch(places: Sequence[ByteRange]) -> list[bytes | Exception]:
     return found
 
 
-def _is_passing(content: Any) -> bool:
+def is_passing(content: Any) -> bool:
+    """Return True for an error that another try may not meet."""
     return isinstance(content, Exception) and not isinstance(content, _LASTING)
 
 

@@ -11,6 +11,7 @@ from headrace.errors import ArgumentValueError, BadSampleError, MisusedArgumentE
 from headrace.kernels.cpu.random import sample_uniforms
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import Index
+from headrace.operators.readers.remote_video import contents
 from headrace.operators.readers.video_arguments import COMMON_ARGS, OUTPUTS, count_outputs
 from headrace.operators.readers.video_description import (
     DESCRIBES,
@@ -29,7 +30,6 @@ from headrace.operators.readers.video_listing import (
     frame_bounds,
     index_of,
     listed,
-    local,
     scan,
     time_bounds,
 )
@@ -225,7 +225,7 @@ class VideoReader(Reader):
                 rate = fact.sound.rate if args.audio_rate is None else args.audio_rate
                 sound[k] = (samples_of(spans[k][1], rate), fact.sound.channels)[: sound.shape[1]]
         if self._describes:
-            lengths = [described_bytes(index.parts[file].path, length) for file in files]
+            lengths = [described_bytes(_named(index, file), length) for file in files]
             shapes = np.array(lengths, np.int64)[:, None]
         others = [np.full((c.size, 1), 1, np.int64)] * self._has_labels
         if args.enable_frame_num != "none":
@@ -300,16 +300,16 @@ class VideoReader(Reader):
         part, fact = index.parts[file], index.facts[file]
         sound: list[np.ndarray] = []
         if self._describes and not args.enable_audio:
-            out = described(part.path, numbers, fact.height, fact.width)
+            out = described(_named(index, file), numbers, fact.height, fact.width)
         else:
-            with opened(local(part.path), int(numbers[0])) as video:
+            with opened(contents(part.path, fact.source), int(numbers[0])) as video:
                 if (video.height, video.width) != (fact.height, fact.width):
                     raise BadSampleError(
                         f"The video has {video.height} x {video.width} pixels, and had "
                         f"{fact.height} x {fact.width} when it was listed: the file has changed."
                     )
                 if self._describes:
-                    out = described(part.path, numbers, fact.height, fact.width)
+                    out = described(_named(index, file), numbers, fact.height, fact.width)
                 else:
                     out = c.empty(c.shape, self._dtype)
                     scale = self._dtype.type(1 / 255) if self._normalized else 1
@@ -333,6 +333,14 @@ class VideoReader(Reader):
     def _writer(self, c: SampleContext) -> Any:
         """Function that turns a decoded frame into one of the output."""
         return self._colors
+
+
+def _named(index: VideoIndex, file: int) -> str:
+    """Text that tells a file, and of a remote one its version, to who decodes it."""
+    source = index.facts[file].source
+    if source is None or isinstance(source, str):
+        return source or index.parts[file].path
+    return "\0".join(map(str, source.key))
 
 
 def _failure(fact: Any) -> str:

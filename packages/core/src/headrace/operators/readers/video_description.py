@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
-from headrace.operators.readers.video_listing import local
+from headrace.operators.readers.remote_video import RemoteVideo
+from headrace.operators.readers.storage import is_remote, read_file
 from headrace.operators.support.video.on_gpu import Wanted
 
 DESCRIBES = "describes frames"
@@ -31,4 +33,10 @@ def wanted(description: np.ndarray) -> Wanted:
     height, width, count = data[: 8 * _HEAD].view(np.int64).tolist()
     end = 8 * (_HEAD + count)
     numbers = data[8 * _HEAD : end].view(np.int64)
-    return Wanted(local(os.fsdecode(data[end:].tobytes())), numbers, height, width)
+    path, *version = os.fsdecode(data[end:].tobytes()).split("\0")
+    source: Any = path
+    if version:
+        source = RemoteVideo(path, *map(int, version))
+    elif is_remote(path):
+        source = read_file(path, np.empty)
+    return Wanted(source, numbers, height, width)

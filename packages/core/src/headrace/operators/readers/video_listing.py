@@ -15,7 +15,8 @@ from headrace.errors import ArgumentValueError, BadSampleError, UsageError
 from headrace.kernels.cpu.video.frame_index import Timeline
 from headrace.operators.readers.index import Index
 from headrace.operators.readers.listing import list_classes, read_lines
-from headrace.operators.readers.storage import complete, is_remote, read_file
+from headrace.operators.readers.remote_video import contents, sources_of
+from headrace.operators.readers.storage import complete
 from headrace.progress import counted
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Facts:
     varies: bool = False
     missing: int = 0
     failure: str = ""
+    source: Any = None
+    """Source to open the video from; `None` where copies of remote files are kept."""
 
     @property
     def count(self) -> int:
@@ -106,13 +109,6 @@ class VideoIndex(Index):
     def source(self, entry: int) -> str:
         """The file of an entry."""
         return self.parts[int(self._files[entry])].path
-
-
-def local(path: str) -> str | np.ndarray:
-    """Source to open a video from: the path of a local file, or the bytes of a remote one."""
-    if is_remote(path):
-        return read_file(path, np.empty)
-    return path.removeprefix("file://")
 
 
 def listed(args: Any) -> tuple[list[Part], bool]:
@@ -177,24 +173,31 @@ def _lines(path: str) -> Iterator[Part]:
 
 def scan(parts: Sequence[Part], threads: int, *, sound: bool = False) -> list[Facts]:
     """Scan each video, and the audio in it if `sound` is wanted."""
-    from headrace.kernels.cpu.video.pool import opened
+    from headrace.kernels.cpu.video.pool import POOL, opened
 
-    def one(path: str) -> Facts:
+    def one(path: str, source: Any) -> Facts:
         try:
-            with opened(local(path)) as video:
-                index = video.index
-                timeline = Timeline(index.seconds, index.frame_seconds, index.tick)
-                heard = video.sound.index if sound else None
-                return Facts(
-                    *(video.height, video.width, timeline, heard, index.varies),
-                    missing=video.missing,
-                )
+            if isinstance(source, BadSampleError):
+                raise source
+            index = None if source is None else POOL.index(source)
+            if index is None or (sound and index.sound is None):
+                with opened(contents(path, source)) as video:
+                    index, heard = video.index, video.sound.index if sound else None
+            else:
+                heard = index.sound if sound else None
+            timeline = Timeline(index.seconds, index.frame_seconds, index.tick)
+            return Facts(
+                *(index.height, index.width, timeline, heard, index.varies),
+                missing=index.missing,
+                source=source,
+            )
         except BadSampleError as error:
             return Facts(failure=str(error))
 
     paths = list(dict.fromkeys(part.path for part in parts))
+    sources = sources_of(paths)
     with ThreadPoolExecutor(threads) as pool:
-        facts = counted(pool.map(one, paths), "scanning videos", "files", len(paths))
+        facts = counted(pool.map(one, paths, sources), "scanning videos", "files", len(paths))
         found = dict(zip(paths, facts, strict=True))
     return [found[part.path] for part in parts]
 

@@ -123,9 +123,15 @@ class FrameIndex(Timeline):
     ----------
     sound
         What is known of the audio of the file, once it was asked for.
+    height, width
+        Extents of the pictures.
+    exact
+        True if the frames were found by decoding all of them.
     """
 
     sound: SoundIndex | None = None
+    height = width = 0
+    exact = False
 
     def __init__(
         self,

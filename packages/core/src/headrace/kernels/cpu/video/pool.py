@@ -12,16 +12,18 @@ import numpy as np
 
 from headrace.errors import BadSampleError
 from headrace.kernels.cpu.video.frame_index import FrameIndex
-from headrace.kernels.cpu.video.video import Video
+from headrace.kernels.cpu.video.index_store import Key, is_settled, store
+from headrace.kernels.cpu.video.video import FileSource, Video, outlined
 
 _MOST_OPEN = 16
 _MOST_INDEXED = 100_000
 
-Key = tuple[str, int, int]
+Source = str | np.ndarray | FileSource
+"""The path of a local file, the bytes of a video, or a file to be opened."""
 
 
 class VideoPool:
-    """Opened videos of local files, of which each is used by one thread at a time."""
+    """Opened videos of files, of which each is used by one thread at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,56 +31,86 @@ class VideoPool:
         self._indices: OrderedDict[Key, FrameIndex] = OrderedDict()
 
     @contextmanager
-    def video(self, path: str, number: int = 0) -> Iterator[Video]:
+    def video(self, source: str | FileSource, number: int = 0) -> Iterator[Video]:
         """A video that is open, of those the one that frame `number` is nearest to."""
-        key = key_of(path)
+        key = key_of(source)
         with self._lock:
             same = [k for k, (its, _) in enumerate(self._idle) if its == key]
             ahead = [k for k in same if self._idle[k][1].is_ahead(number)]
             chosen = (ahead or same)[-1:]
             found = self._idle.pop(chosen[0])[1] if chosen else None
-            index = self._indices.get(key)
         if found is None:
-            found = Video(path, index)
+            known = self._known(key, source)
+            found = Video(source, known)
+            if known is None:
+                self._keep(key, source, found.index)
+        before = found.index.sound
         try:
             yield found
         except BaseException:
             found.close()
             raise
+        if found.index.sound is not before:
+            self._keep(key, source, found.index)
         closed = []
         with self._lock:
-            self._indices[key] = found.index
-            while len(self._indices) > _MOST_INDEXED:
-                self._indices.popitem(last=False)
             self._idle.append((key, found))
             while len(self._idle) > _MOST_OPEN:
                 closed.append(self._idle.pop(0)[1])
         for video in closed:
             video.close()
 
-    def index(self, path: str) -> FrameIndex:
-        """The index of a file."""
-        with self._lock:
-            found = self._indices.get(key_of(path))
+    def index(self, source: str | FileSource) -> FrameIndex:
+        """The index of a file, which is not opened where that is known."""
+        found = self._known(key_of(source), source)
         if found is None:
-            with self.video(path) as video:
+            with self.video(source) as video:
                 found = video.index
         return found
+
+    def _known(self, key: Key, source: str | FileSource) -> FrameIndex | None:
+        """The index as far as it is in memory, on disk, or told by the file in one place."""
+        with self._lock:
+            found = self._indices.get(key)
+        if found is not None:
+            return found
+        kept = store()
+        found = None if kept is None else kept.get(key)
+        if found is not None:
+            self._note(key, found)
+            return found
+        found = None if isinstance(source, str) else outlined(source)
+        if found is not None:
+            self._keep(key, source, found)
+        return found
+
+    def _keep(self, key: Key, source: str | FileSource, index: FrameIndex) -> None:
+        self._note(key, index)
+        kept = store()
+        if kept is not None and (not isinstance(source, str) or is_settled(key)):
+            kept.put(key, index)
+
+    def _note(self, key: Key, index: FrameIndex) -> None:
+        with self._lock:
+            self._indices[key] = index
+            while len(self._indices) > _MOST_INDEXED:
+                self._indices.popitem(last=False)
 
     def clear(self) -> None:
         """Forget all: after a fork, what is open shares its place in the file with the parent."""
         self.__init__()  # type: ignore[misc]
 
 
-def key_of(path: str) -> Key:
+def key_of(source: str | FileSource) -> Key:
     """Name, size and time of change of a file, which tell its versions apart."""
+    if not isinstance(source, str):
+        return source.key
     try:
-        found = os.stat(path)
-    except OSError as error:
-        raise BadSampleError(
-            f"The video {path!r} cannot be opened: {error.strerror or error}."
-        ) from error
-    return path, found.st_size, found.st_mtime_ns
+        found = os.stat(source)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise BadSampleError(f"The video {source!r} cannot be opened: {why}.") from error
+    return os.path.abspath(source), found.st_size, found.st_mtime_ns
 
 
 POOL = VideoPool()
@@ -86,11 +118,9 @@ os.register_at_fork(after_in_child=POOL.clear)
 
 
 @contextmanager
-def opened(
-    source: str | np.ndarray, number: int = 0, index: FrameIndex | None = None
-) -> Iterator[Video]:
+def opened(source: Source, number: int = 0, index: FrameIndex | None = None) -> Iterator[Video]:
     """A video of the pool, or that of bytes, whose `index` may be known."""
-    if isinstance(source, str):
+    if not isinstance(source, np.ndarray):
         with POOL.video(source, number) as video:
             yield video
         return

@@ -6,7 +6,7 @@ import io
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,8 +17,60 @@ from headrace.kernels.cpu.video.library import pyav
 from headrace.kernels.cpu.video.sound import Sound
 
 _MOST_PIXELS = 1 << 28
+_SKIPPED_BYTES = 1 << 20
+"""Packets that are read and dropped, for less work than a seek."""
+_SHOWN_IN_CONTENT = ("vp8", "libvpx", "vp9", "libvpx-vp9")
+"""Codecs of which packets themselves say that they are not shown."""
 _REFERENCES = frozenset({"h264", "hevc", "mpeg4"})
 """Codecs of which frames that no other one needs can be left out."""
+
+
+class FileSource(Protocol):
+    """A file that is not on a local disk."""
+
+    key: tuple[str, int, int]
+    """Name, size, and something else that tells its versions apart."""
+
+    def open(self) -> Any:
+        """Open it anew: an object with `read`, `seek`, `tell` and `close`."""
+
+    def outline(self) -> Any:
+        """The same, without the packets' contents; `None` where nothing would be saved by that."""
+
+
+class _Outline:
+    """A source whose packets are zeros."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    key = ("", 0, 0)
+
+    def open(self) -> Any:
+        self._file.seek(0)
+        return self._file
+
+    def outline(self) -> Any:
+        return None
+
+
+def outlined(source: FileSource) -> FrameIndex | None:
+    """The index of a file, found without the contents of its packets; `None` if these matter."""
+    file = source.outline()
+    if file is None:
+        return None
+    try:
+        video = _OutlinedVideo(_Outline(file))
+    except _NeedsContentsError:
+        return None
+    finally:
+        file.close()
+    video.close()
+    return video.index
+
+
+class _NeedsContentsError(Exception):
+    """The packets' contents say which frames there are."""
 
 
 class Video:
@@ -49,9 +101,12 @@ class Video:
         If it cannot be opened, or has no video.
     """
 
-    def __init__(self, source: str | np.ndarray, index: FrameIndex | None = None) -> None:
-        self._source: str | bytes = source if isinstance(source, str) else source.tobytes()
-        if not self._source:
+    def __init__(
+        self, source: str | np.ndarray | FileSource, index: FrameIndex | None = None
+    ) -> None:
+        self._source: Any = source.tobytes() if isinstance(source, np.ndarray) else source
+        self._files: list[Any] = []
+        if isinstance(self._source, bytes) and not self._source:
             raise BadSampleError("The data is empty: it has no bytes, so it is no video.")
         self._container: Any = None
         self._sound: Sound | None = None
@@ -62,7 +117,7 @@ class Video:
         self.height, self.width = int(context.height), int(context.width)
         if index is not None:
             self._all = index.packets
-            self.missing = index.missing
+            self.missing, self._exact = index.missing, index.exact
         self.index = self._scan() if index is None else index
         if not len(self.index):
             self.index = self._scan_decoded()
@@ -72,6 +127,7 @@ class Video:
             raise BadSampleError(
                 f"The video announces frames of {self.height} x {self.width} pixels."
             )
+        self.index.height, self.index.width = self.height, self.width
 
     def close(self) -> None:
         """Close the file."""
@@ -81,6 +137,11 @@ class Video:
         if self._sound is not None:
             self._sound.close()
             self._sound = None
+        self._close_files()
+
+    def _close_files(self) -> None:
+        while self._files:
+            self._files.pop().close()
 
     @property
     def sound(self) -> Sound:
@@ -92,17 +153,29 @@ class Video:
 
     def _opened(self) -> Any:
         av, source = pyav(), self._source
+        if isinstance(source, bytes):
+            source = io.BytesIO(source)
+        elif not isinstance(source, str):
+            source = source.open()
+            self._files.append(source)
         try:
-            return av.open(
-                source if isinstance(source, str) else io.BytesIO(source), metadata_errors="replace"
-            )
+            return av.open(source, metadata_errors="replace")
         except (av.FFmpegError, OSError, ValueError) as error:
+            self._check_files()
             raise BadSampleError(f"It cannot be opened as a video: {error}") from error
+
+    def _check_files(self) -> None:
+        """Raise the error that reading a file ended with, which is not where the file ends."""
+        for file in self._files:
+            if getattr(file, "failure", None) is not None:
+                raise BadSampleError(f"It cannot be read: {file.failure!r}.") from file.failure
 
     def _open(self) -> None:
         """Open the file, and stand at its beginning."""
         if self._container is not None:
             self._container.close()
+            if self._sound is None:
+                self._close_files()
         self._container = self._opened()
         videos = self._container.streams.video
         if not videos:
@@ -129,7 +202,7 @@ class Video:
                 if packet.size:
                     yield packet
         except (av.FFmpegError, OSError, ValueError):
-            return  # what is there counts
+            self._check_files()  # else, what is there counts
 
     def _scan(self) -> FrameIndex:
         found: list[tuple[bool, bool, int, int, int]] = []
@@ -173,7 +246,9 @@ class Video:
         stream = self._stream
         rate = stream.average_rate or stream.guessed_rate or 25
         base = Fraction(stream.time_base or 1 / rate)
-        return FrameIndex(self._all, order, base, float(rate), self.missing)
+        found = FrameIndex(self._all, order, base, float(rate), self.missing)
+        found.exact = self._exact
+        return found
 
     def read(self, numbers: Sequence[int], out: np.ndarray, colors: Colors) -> None:
         """Fill `out`, ``(F, H, W, channels)``, with the frames of these numbers.
@@ -280,7 +355,8 @@ class Video:
         """Stand at packet `begin`, or after it where the decoder has gone through it."""
         if not self._needs_seek(begin, number):
             return
-        if not self._next <= begin <= self._next + 64:
+        skipped = self._all.sizes[self._next : begin]
+        if begin < self._next or len(skipped) > 64 or skipped.sum() > _SKIPPED_BYTES:
             self._seek(begin)
         self._flush()
         while self._next < begin:
@@ -359,6 +435,18 @@ class Video:
                 return
 
 
+class _OutlinedVideo(Video):
+    """A video of which all but the packets is known."""
+
+    def _scan(self) -> FrameIndex:
+        if self._stream.codec_context.name in _SHOWN_IN_CONTENT:
+            raise _NeedsContentsError
+        return super()._scan()
+
+    def _scan_decoded(self) -> FrameIndex:
+        raise _NeedsContentsError
+
+
 def _chained(packet: Any, packets: Iterator[Any]) -> Iterator[Any]:
     yield packet
     yield from packets
@@ -376,7 +464,7 @@ def _places(packets: Packets) -> dict[Any, int]:
 
 def _is_shown(codec: str, packet: Any) -> bool:
     """True if a packet has a picture that is shown, not only used by others."""
-    if codec not in ("vp8", "libvpx", "vp9", "libvpx-vp9"):
+    if codec not in _SHOWN_IN_CONTENT:
         return True
     data = memoryview(packet)
     first = data[0]

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from headrace.errors import BadSampleError
 from headrace.kernels.cpu.video.frame_index import FrameIndex
 from headrace.kernels.cpu.video.library import pyav
+from headrace.kernels.cpu.video.pool import Source
 from headrace.kernels.cpu.video.video import Video
 from headrace.kernels.gpu.nvdec.session import Config, NotDecodedError, Session, config_of
 from headrace.tensors.gpu.runtime import Runtime
@@ -38,7 +37,7 @@ class HardwareVideo(Video):
 
     _leaves_out = False
 
-    def __init__(self, source: str | np.ndarray, index: FrameIndex) -> None:
+    def __init__(self, source: Source, index: FrameIndex) -> None:
         self.session: Any = None
         self._filter: Any = None
         super().__init__(source, index)
@@ -102,7 +101,7 @@ class HardwareDecoders:
 
     @contextmanager
     def video(
-        self, runtime: Runtime, source: str | np.ndarray, key: Any, index: FrameIndex, number: int
+        self, runtime: Runtime, source: Source, key: Any, index: FrameIndex, number: int
     ) -> Iterator[HardwareVideo]:
         """A video at a decoder; `key` tells it from others, `number` is the first frame wanted.
 
@@ -133,9 +132,7 @@ class HardwareDecoders:
                     return self._idle.pop(place)[1]
         return None
 
-    def _of_kind(
-        self, runtime: Runtime, source: str | np.ndarray, key: Any, index: FrameIndex
-    ) -> Session:
+    def _of_kind(self, runtime: Runtime, source: Source, key: Any, index: FrameIndex) -> Session:
         video = HardwareVideo(source, index)
         config = video.config
         with self._lock:

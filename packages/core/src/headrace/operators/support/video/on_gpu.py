@@ -15,6 +15,7 @@ from headrace.errors import BadSampleError, BadSamplesError
 if TYPE_CHECKING:
     from headrace.kernels.cpu.video.colors import Colors
     from headrace.kernels.cpu.video.frame_index import FrameIndex
+    from headrace.kernels.cpu.video.pool import Source
     from headrace.kernels.gpu.nvdec.decoding import HardwareDecoders
     from headrace.operators.support.operator import BatchContext
     from headrace.tensors.gpu.batch import DeviceBatch
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 class Wanted:
     """Frames that one sample is to have."""
 
-    source: str | np.ndarray
-    """Path of the video, or its bytes."""
+    source: Source
+    """Path of the video, its bytes, or a file to be opened."""
     numbers: np.ndarray
     """Of each frame; negative for those that are filled."""
     height: int
@@ -130,7 +131,7 @@ class VideosToDevice:
         if not there.size:
             return False
         index, key = wanted.index, object()
-        if isinstance(wanted.source, str):
+        if not isinstance(wanted.source, np.ndarray):
             index, key = POOL.index(wanted.source), key_of(wanted.source)
         assert index is not None
         size = wanted.height * wanted.width * self._colors.channels * self._dtype.itemsize
