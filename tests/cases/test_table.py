@@ -29,7 +29,7 @@ def test_every_operator_has_a_case_wherever_it_runs():
     on["cpu"] |= {f"readers.{kind}" for kind in ("parquet", "arrow", "hf_dataset", "lance", "hdf5")}
     on["cpu"] |= {f"_mix.{part}" for part in ("regions", "boxes", "soft")}  # of mixup and others
     on["gpu"].add("_mix.soft")
-    on["cpu"].add("readers.mix")  # tests/property/test_mix.py
+    on["cpu"] |= {"readers.mix", "readers.pack"}  # tests/property has them
     on["cpu"] |= {"decoders.text", "decoders.json"}  # tests/core/pipeline/test_side_data.py
     # Others are declared by tests, or are old names.
     schemas = [s for s in all_schemas() if s.name in OPERATORS and not s.deprecated]

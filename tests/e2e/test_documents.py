@@ -172,7 +172,8 @@ def test_batch_mixes(run_page):
 
 def test_buckets(run_page, capsys):
     names = run_page("buckets.md")
-    assert re.fullmatch(r"\d+ batches, of which \d+% are padding\n", capsys.readouterr().out)
+    said = r"\d+ batches, of which \d+% are padding\n\(8, 256\) 0\.\d% padding\n"
+    assert re.fullmatch(said, capsys.readouterr().out)
     assert names["seconds"] <= 12.0
     assert names["meta"]["padding"] < 0.3
 

@@ -234,7 +234,7 @@ def test_classes_and_serialized_pipelines(files) -> None:
         (
             lambda f: fn.readers.mix([fn.readers.file(files=f[0])[0] + 1]),
             errors.ArgumentTypeError,
-            "mix first",
+            "before anything is decoded",
         ),
         (lambda f: mixed(f, weights=[1, 2]), errors.ArgumentValueError, "2 numbers for 3"),
         (lambda f: mixed(f, weights=[1, -2, 1]), errors.ArgumentValueError, "none below 0"),

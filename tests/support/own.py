@@ -3,7 +3,7 @@
 OPERATORS = {
     *("cache", "cutmix", "decoders.json", "decoders.text", "mixup", "mosaic"),
     *("readers.arrow", "readers.hdf5", "readers.hf_dataset", "readers.lance", "readers.mix"),
-    "readers.parquet",
+    *("readers.pack", "readers.parquet"),
 }
 INTERNAL = {"_cache__Load", "_cache__Store", "_mix__Boxes", "_mix__Regions", "_mix__Soft"}
 ARGUMENTS = {

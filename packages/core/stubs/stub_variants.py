@@ -58,7 +58,7 @@ def variants(schema: OpSchema) -> list[Variant]:
     count = schema.num_outputs
     if not callable(count):
         return [Variant((count,))]
-    is_mix = schema.name == "readers.mix"
+    is_mix = schema.name in ("readers.mix", "readers.pack")
     if schema.optional_adds_output or schema.output_names is not None or is_mix:
         return [Variant((None,))]
     if issubclass(schema.cls, Composite):  # one output more for each optional input

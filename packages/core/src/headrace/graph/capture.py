@@ -204,7 +204,7 @@ def convert_arguments(
                     "it out."
                 )
             warnings.warn(arg.deprecation(), DeprecationWarning, stacklevel=stack_level())
-        if isinstance(value, DataNode):
+        if isinstance(value, DataNode) and not arg.type.edges:
             tensors[key] = _check_tensor_argument(schema, arg, value, line)
             constants[key] = None
             continue
@@ -227,7 +227,7 @@ def check_constants(schema: OpSchema, arguments: dict[str, Any]) -> None:
         arg = _known_argument(schema, key, line)
         if arg is None:
             continue
-        if isinstance(value, DataNode):
+        if isinstance(value, DataNode) and not arg.type.edges:
             _check_tensor_argument(schema, arg, value, line)
         else:
             _convert_constant(schema, arg, value, line)

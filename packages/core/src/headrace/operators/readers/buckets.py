@@ -22,14 +22,14 @@ are: the last batch of each is incomplete."""
 _WITHIN, _AMONG = 1, 2  # so that equal seeds draw different numbers
 
 
-def lengths_of(given: Any, index: Index) -> np.ndarray:
-    """The lengths that a value of `bucket_by` stands for, one for each entry, float64."""
+def lengths_of(given: Any, index: Index, argument: str = "bucket_by") -> np.ndarray:
+    """The lengths that a value of an argument stands for, one for each entry, float64."""
     if isinstance(given, str):
         known = index.lengths(given)
         if known is None:
             names = ", ".join(f'"{name}"' for name in index.length_names)
             raise ArgumentValueError(
-                f"`bucket_by` is {given!r}; this reader knows "
+                f"`{argument}` is {given!r}; this reader knows "
                 f"{names or 'no lengths of its entries'}. Give an array with one number for each."
             )
         found = np.asarray(known, np.float64)
@@ -38,16 +38,16 @@ def lengths_of(given: Any, index: Index) -> np.ndarray:
         try:
             found = np.array(values, np.float64)
         except (TypeError, ValueError) as error:
-            raise ArgumentValueError(f"`bucket_by` cannot be made numbers: {error}.") from error
+            raise ArgumentValueError(f"`{argument}` cannot be made numbers: {error}.") from error
     if found.shape != (len(index),):
         raise ArgumentValueError(
-            f"`bucket_by` has the shape {found.shape}, and the data set {len(index)} samples: give "
-            "one number for each."
+            f"`{argument}` has the shape {found.shape}, and the data set {len(index)} samples: "
+            "give one number for each."
         )
     wrong = np.flatnonzero(~((found >= 0) & np.isfinite(found)))
     if wrong.size:
         raise ArgumentValueError(
-            f"`bucket_by` is {found[wrong[0]]:g} for {index.source(int(wrong[0]))!r}; lengths are "
+            f"`{argument}` is {found[wrong[0]]:g} for {index.source(int(wrong[0]))!r}; lengths are "
             "finite and not negative."
         )
     return found

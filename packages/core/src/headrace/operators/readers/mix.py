@@ -40,7 +40,7 @@ def _readers(given: Any) -> tuple[dict[str, Any], ...]:
         raise ArgumentTypeError(
             f"expected a list of readers, as [fn.readers.file(...), ...], got {given!r}"
         )
-    found = [_reader(each, number) for number, each in enumerate(given)]
+    found = [known_reader(each, f"element {number}") for number, each in enumerate(given)]
     counts = {len(each["outputs"]) for each in found}
     if len(counts) > 1:
         raise ArgumentValueError(
@@ -50,7 +50,8 @@ def _readers(given: Any) -> tuple[dict[str, Any], ...]:
     return tuple(found)
 
 
-def _reader(given: Any, number: int) -> dict[str, Any]:
+def known_reader(given: Any, what: str) -> dict[str, Any]:
+    """A reader by its outputs, or by its object in dynamic mode, which is `what` in messages."""
     if isinstance(given, dict) and given.keys() == {"operator", "arguments", "outputs", "line"}:
         return given
     schema = getattr(given, "_schema", None)
@@ -64,13 +65,12 @@ def _reader(given: Any, number: int) -> dict[str, Any]:
     (source,) = sources.values() if len(sources) == 1 else (None,)
     if source is None or not source.schema.reader:
         raise ArgumentTypeError(
-            f"element {number} is {given!r}, and expected are the outputs of one reader as they "
-            "are: mix first, then decode"
+            f"{what} is {given!r}, and expected are the outputs of one reader as they are, before "
+            "anything is decoded"
         )
     if any(node.device == "gpu" for node in nodes):
         raise ArgumentTypeError(
-            f'element {number} is on the GPU: leave out `device="gpu"`, and use `.gpu()` on what '
-            "is mixed"
+            f'{what} is on the GPU: leave out `device="gpu"`, and use `.gpu()` on what comes out'
         )
     return _known(source.schema.name, source.args, [node.index for node in nodes], source.user_line)
 

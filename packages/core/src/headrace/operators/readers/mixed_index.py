@@ -98,16 +98,8 @@ class MixedIndex(Index):
         return rows
 
     def _pieces(self, part: int, own: np.ndarray, empty: Allocate) -> Sequence[Any]:
-        index = self.parts[part]
-        if index.local is None:
-            return index.fetch_together(own, empty)
-        numbers = index.numbers(own)
-        guess = index.known_bytes(numbers)
-        if guess < 0:
-            guess = self._bytes[part] * len(own)
-        files = reading_threads.BeingRead(None, index.local, numbers, empty, guess).wait()
-        self._bytes[part] = files.size_bytes // max(len(own), 1) * 9 // 8 + 64
-        return files.rows()
+        rows, self._bytes[part] = fetched(self.parts[part], own, empty, self._bytes[part])
+        return rows
 
     def fetch(self, entry: int) -> tuple[Any, ...]:
         """All there is of one entry."""
@@ -120,6 +112,21 @@ class MixedIndex(Index):
         values = [_row(column[np.array([own])], 0) for column in columns]
         found = [self._numbers[part, ...], *index.fetch(own), *values]
         return (*found, *[_NOTHING] * (self._width - len(found)))
+
+
+def fetched(
+    index: Index, entries: np.ndarray, empty: Allocate, entry_bytes: int
+) -> tuple[Sequence[Any], int]:
+    """The pieces of entries, `None` where one is missing, and about the bytes that an entry takes,
+    which `entry_bytes` says of those before.
+    """
+    if index.local is None:
+        return index.fetch_together(entries, empty), 0
+    numbers = index.numbers(entries)
+    guess = index.known_bytes(numbers)
+    guess = entry_bytes * len(entries) if guess < 0 else guess
+    files = reading_threads.BeingRead(None, index.local, numbers, empty, guess).wait()
+    return files.rows(), files.size_bytes // max(len(entries), 1) * 9 // 8 + 64
 
 
 class _Number(ComputedColumn):

@@ -30,6 +30,8 @@ class ArgType:
     annotation: str
     constant: Callable[[Any], Any]
     sample: Callable[[np.ndarray], Any] | None = None
+    edges: bool = False
+    """True if a `DataNode` is a constant: it says which operator is meant."""
     whole: bool = False
     """True if the elements of a tensor must be integers or booleans, as fractions would be lost."""
 

@@ -191,6 +191,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("readers.mxnet", "readers.mxnet", class_name="MXNet", reader=True),
         Listed("readers.nemo_asr", "readers.nemo_asr", reader=True),
         Listed("readers.numpy", "readers.numpy", reader=True),
+        Listed("readers.pack", "readers.pack", reader=True),
         Listed("readers.parquet", "readers.parquet", class_name="Parquet", reader=True),
         old("readers.sequence", "readers.sequence", "external_source", reader=True),
         Listed("readers.tfrecord", "readers.tfrecord", class_name="TFRecord", reader=True),
