@@ -20,7 +20,7 @@ _WINDOW = 8192
 _NUMBERS = (Spec(DALIDataType.INT32, 1),) * 2
 
 
-class PackedRows(NamedTuple):
+class PackingPlan(NamedTuple):
     """Rows of parts of sequences; row ``k`` has those from ``begins[k]`` to ``begins[k + 1]``."""
 
     entries: np.ndarray
@@ -34,7 +34,7 @@ class PackedRows(NamedTuple):
     """Rows at which other sequences begin, none of which is in a row before."""
 
 
-def packed(lengths: np.ndarray, length: int, *, split: bool) -> PackedRows:
+def packed(lengths: np.ndarray, length: int, *, split: bool) -> PackingPlan:
     """Pack sequences, best fit. Of those above `length`, the rest is left out or, with `split`, in
     parts of their own.
     """
@@ -54,7 +54,7 @@ def packed(lengths: np.ndarray, length: int, *, split: bool) -> PackedRows:
         groups.append(count)
     order = np.argsort(rows, kind="stable")
     begins = np.searchsorted(rows[order], np.arange(count + 1))
-    return PackedRows(entries[order], firsts[order], sizes[order], begins, np.array(groups[:-1]))
+    return PackingPlan(entries[order], firsts[order], sizes[order], begins, np.array(groups[:-1]))
 
 
 class PackedIndex(Index):
@@ -78,7 +78,7 @@ class PackedIndex(Index):
         self,
         part: Index,
         outputs: Sequence[int],
-        rows: PackedRows,
+        rows: PackingPlan,
         length: int,
         fills: Sequence[Any],
     ) -> None:
