@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import deque
 from fractions import Fraction
 
@@ -289,24 +292,107 @@ def test_remote_files(tmp_path):
     np.testing.assert_array_equal(video, whole(tmp_path / "a.mp4"))
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.nightly)])
-def test_damaged_files(tmp_path, count):
-    """Each gives frames, or an error of ours that names it."""
-    path = tmp_path / "a.mp4"
-    data = write_video(frames=8)
+DAMAGED = {
+    "a.mp4": {"sound": "aac"},
+    "a.mkv": {"container": "matroska", "sound": "aac"},
+    "a.webm": {"container": "webm", "codec": "libvpx-vp9", "options": {"cpu-used": "8"}},
+    "a.avi": {"container": "avi", "codec": "mpeg4", "sound": "pcm_s16le"},
+    "a.ts": {"container": "mpegts", "sound": "aac"},
+    "a.flv": {"container": "flv", "sound": "aac"},
+    "a.h264": {"container": "h264"},
+    "a.mov": {"container": "mov", "codec": "libx265", "options": {"x265-params": "log-level=none"}},
+}
+
+
+@pytest.mark.parametrize("count", [12, pytest.param(1000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_files(files, tmp_path, name, count):
+    """Each gives frames, or an error of ours that names it; a file beside it gives its own."""
+    path = tmp_path / name
+    data = write_video(frames=8, **DAMAGED[name])
+    want = whole(files[0])
+    args = {"sequence_length": 2, "skip_vfr_check": True, "enable_frame_num": True, "labels": []}
+    sound = {"enable_audio": True} if DAMAGED[name].get("sound") else {}
+
+    def one():
+        return read(filenames=[str(path)], batch_size=2, **args, **sound)
+
     found = [
-        result
-        for _, result in outcomes(
-            path,
-            data,
-            count,
-            lambda: read(
-                filenames=[str(path)], sequence_length=2, batch_size=1, skip_vfr_check=True
-            ),
-        )
+        result for _, result in outcomes(path, data, count, one, hot=4096 if count > 99 else 512)
     ]
     assert any(isinstance(result, errors.HeadraceError) for result in found)
     assert not all(isinstance(result, errors.HeadraceError) for result in found)
+    videos, labels, numbers = read(
+        filenames=[str(path), files[0]], batch_size=9, iterations=2, on_bad_sample="replace", **args
+    )
+    for video, label, number in zip(videos, labels, numbers, strict=True):
+        if label[0] == 1:
+            np.testing.assert_array_equal(video, want[number[0] : number[0] + 2])
+
+
+CRASHES = """
+import importlib.abc, importlib.machinery, os, sys
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name != "headrace.kernels.cpu.video.video":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            read = module.Video.read
+
+            def crashes(self, *args):
+                if str(self._source).endswith("crash.mp4"):
+                    os.abort()
+                return read(self, *args)
+
+            module.Video.read = crashes
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Finder())
+"""
+PROGRAM = """
+import sys
+import numpy as np
+from headrace import errors, fn, pipeline_def
+
+def run(filenames, **args):
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None, workers="processes", **args)
+    def p():
+        return fn.readers.video(filenames=filenames, labels=[], sequence_length=4)[1]
+
+    pipe = p()
+    return [int(np.array(label)[0]) for _ in range(2) for label in pipe.run()[0]]
+
+if __name__ == "__main__":
+    good, bad = sys.argv[1:]
+    try:
+        run([bad])
+    except errors.WorkerProcessError:
+        print("lost")
+    print(set(run([good, bad], on_bad_sample="replace")))
+"""
+
+
+def test_a_library_that_crashes_makes_a_bad_sample(files, tmp_path):
+    """A worker process that ends at a file, each time, takes nothing else along."""
+    path = write_video(tmp_path / "crash.mp4", frames=4)
+    (tmp_path / "sitecustomize.py").write_text(CRASHES)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "program.py"), files[0], path],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split("\n")[:2] == ["lost", "{0}"], done.stderr
 
 
 def test_frames_are_those_of_pyav_in_time(files):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -14,3 +15,15 @@ def pyav() -> Any:
     av = import_optional("av", purpose="Decoding of video", install="headrace[video]")
     av.logging.set_level(None)
     return av
+
+
+def demuxed(container: Any, stream: Any) -> Iterator[Any]:
+    """The packets of a stream that have content."""
+    while True:
+        try:
+            for packet in container.demux(stream):
+                if packet.size:
+                    yield packet
+            return
+        except IndexError:  # a packet of a stream that the file has not announced
+            continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from headrace.errors import BadSampleError
 from headrace.kernels.cpu.audio.resample import resample
 from headrace.kernels.cpu.audio.sinc_window import sinc_window
-from headrace.kernels.cpu.video.library import pyav
+from headrace.kernels.cpu.video.library import demuxed, pyav
 
 _PREROLL_SECONDS = 0.25
 """Decoded and dropped before a span, for codecs whose packets lean on earlier ones."""
@@ -139,7 +140,7 @@ class Sound:
                 break
             try:
                 self._container.seek(int(target / self._ticks), stream=self._stream)
-                packet = next(p for p in self._container.demux(self._stream) if p.size)
+                packet = next(demuxed(self._container, self._stream))
                 late = packet.pts is None or packet.pts * self._ticks > begin - back * rate // 10
                 self._container.seek(int(target / self._ticks), stream=self._stream)
             except (av.FFmpegError, OSError, ValueError, StopIteration):
@@ -194,12 +195,8 @@ def samples_of(seconds: float, rate: float) -> int:
 
 def _packets(container: Any, stream: Any) -> Any:
     av = pyav()
-    try:
-        for packet in container.demux(stream):
-            if packet.size:
-                yield packet
-    except (av.FFmpegError, OSError, ValueError):
-        pass  # what is there counts
+    with suppress(av.FFmpegError, OSError, ValueError):  # what is there counts
+        yield from demuxed(container, stream)
     yield None
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from headrace.errors import BadSampleError
 from headrace.kernels.cpu.video.colors import Colors
 from headrace.kernels.cpu.video.frame_index import NO_TIME, FrameIndex, Packets
-from headrace.kernels.cpu.video.library import pyav
+from headrace.kernels.cpu.video.library import demuxed, pyav
 from headrace.kernels.cpu.video.sound import Sound
 
 _MOST_PIXELS = 1 << 28
@@ -196,12 +196,9 @@ class Video:
         self._is_drained = False
 
     def _demuxed(self) -> Iterator[Any]:
-        av = pyav()
         try:
-            for packet in self._container.demux(self._stream):
-                if packet.size:
-                    yield packet
-        except (av.FFmpegError, OSError, ValueError):
+            yield from demuxed(self._container, self._stream)
+        except (pyav().FFmpegError, OSError, ValueError):
             self._check_files()  # else, what is there counts
 
     def _scan(self) -> FrameIndex:
