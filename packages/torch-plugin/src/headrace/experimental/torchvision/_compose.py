@@ -122,6 +122,40 @@ class Compose(Transform, THEIRS.Compose):  # type: ignore[misc, name-defined]
         self.spread(lambda k: runs[k].finish(), range(begin, len(runs)))
         return [run.result() for run in runs]
 
+    def to_pipeline(self, reader: Any, *, show: bool = True, **options: Any) -> Any:
+        """Write the definition of a pipeline that does the same, and print it.
+
+        Values are those that operators have, of ``values="dali"``; random values are drawn by
+        the pipeline's operators, with its `seed`.
+
+        Parameters
+        ----------
+        reader : path, ImageFolder or function
+            Where images come from: a folder with a sub-folder for each class, or a function that is
+            called in the definition and returns decoded images, and what belongs to them.
+        show : bool
+            Print the program.
+        options
+            Arguments of `headrace.pipeline_def`: ``batch_size``, ``num_threads``, ``device_id``,
+            ``seed``, ...
+
+        Returns
+        -------
+        function
+            The definition, which is called to have a pipeline. Its program is its ``text``.
+
+        Raises
+        ------
+        NotYetSupportedError
+            If no operator does what a transform does.
+        """
+        from headrace.experimental.torchvision._to_pipeline import write_pipeline
+
+        made = write_pipeline(self.transforms, reader, options)
+        if show:
+            print(made.text)  # noqa: T201
+        return made
+
     def program(self, *inputs: Any) -> ImageProgram | None:
         """Draw random values for a sample and return what is wanted of its image.
 
