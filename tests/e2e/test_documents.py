@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import re
 import socket
 import types
@@ -20,6 +18,7 @@ from headrace import Pipeline
 from headrace.executor.loader import Loader
 from headrace.plugin.triton import invoke_autoserialize
 from tests.e2e.support import REPOSITORY, one_file_a_class
+from tests.support.torchvision_beside_cpu import import_torchvision
 
 
 def programs(page):
@@ -274,7 +273,14 @@ def test_trainers(library, program, steps, run_page, monkeypatch):
 
 
 def test_from_torchvision(run_page):
+    import_torchvision()
     names = run_page("from-torchvision.md")
+    text = (REPOSITORY / "docs/from-torchvision.md").read_text()
+    printed = re.search(r"```python printed\n(.*?)```", text, re.DOTALL)[1]
+    options = {"batch_size": 8, "num_threads": 2, "device_id": None}
+    definition = names["transform"].to_pipeline("photos", show=False, **options)
+    assert printed == definition.text
+    assert definition().run()[0].as_tensor().shape() == [8, 3, 224, 224]
     assert names["images"].as_tensor().shape() == [8, 3, 224, 224]
     paths = sorted(Path("photos").rglob("*.jpg"))
     for number in range(8):
@@ -290,48 +296,6 @@ def test_from_torchvision(run_page):
         expected = (pixels - np.float32(names["MEAN"])) / np.float32(names["STD"])
         found = names["images"].at(number).transpose(1, 2, 0)
         assert np.abs(found - expected).mean() < 0.05, "levels of a byte are 0.017 apart"
-
-
-def _rows_of_transforms():
-    text = (REPOSITORY / "docs/from-torchvision.md").read_text()
-    table = text.partition("## Transform by transform")[2].partition("\n## ")[0]
-    for line in table.splitlines():
-        cells = [cell.strip() for cell in line.split(" | ")]
-        if line.startswith("| ") and "torchvision" not in line:
-            yield pytest.param(re.findall("`([^`]+)`", cells[1]), id=cells[0].strip("|` "))
-
-
-@pytest.mark.parametrize("snippets", list(_rows_of_transforms()))
-def test_each_transform(snippets, run_page):
-    """What stands beside a transform runs as it stands there, in a pipeline, on images."""
-    names = run_page("from-torchvision.md", 0)
-    headrace = importlib.import_module("headrace")
-    for policies in ("auto_augment", "rand_augment", "trivial_augment"):
-        names[policies] = importlib.import_module(f"headrace.auto_aug.{policies}")
-    operators = [snippet for snippet in snippets if snippet.startswith("fn.")]
-    for snippet in snippets:
-        if snippet.endswith("="):
-            called = [o.partition("(")[0] for o in operators]
-            assert any(
-                snippet[:-1] in inspect.signature(eval(name, names)).parameters for name in called
-            )
-            continue
-        if "(" not in snippet:
-            assert snippet.startswith(("headrace.", "DatasetSource")) or eval(snippet, names)
-            continue
-
-        def defined(snippet=snippet):
-            jpegs, _ = headrace.fn.readers.file(file_root="photos")
-            images = headrace.fn.resize(headrace.fn.decoders.image(jpegs), size=(256, 256))
-            given = {"jpegs": jpegs, "x": images, "root": "photos", "h": 224, "w": 224, "p": 0.5}
-            found = eval(snippet, {**names, **given})
-            return tuple(found) if isinstance(found, (tuple, list)) else found
-
-        pipe = headrace.pipeline_def(defined, enable_conditionals=True)(
-            batch_size=3, num_threads=1, device_id=None, seed=4
-        )
-        for _ in range(3):
-            assert len(pipe.run()[0]) == 3
 
 
 def test_functions_in_python(run_page):
