@@ -124,3 +124,13 @@ def gpu_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_GPU", "never")
     monkeypatch.setattr(fallback, "_told", False)
     monkeypatch.setattr(runtime, "_is_available", None)
+
+
+@pytest.fixture(scope="module")
+def roomy_caches() -> Iterator[None]:
+    """Let caches take all of the disk, of which less than a tenth may be free."""
+    from headrace.operators.cache import store
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_FREE_SHARE", 0.0)
+        yield

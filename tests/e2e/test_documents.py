@@ -152,6 +152,7 @@ def test_bad_samples(run_page, capsys):
     ]
 
 
+@pytest.mark.usefixtures("roomy_caches")
 def test_caching(run_page, monkeypatch, tmp_path):
     monkeypatch.setenv("HEADRACE_RAM_CACHE", str(tmp_path))
     names = run_page("caching.md")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from headrace import Pipeline, fn
 from headrace.executor.loader import Loader
 from tests.support.images import class_folders
+
+pytestmark = pytest.mark.usefixtures("roomy_caches")
 
 
 def test_decoded_on_the_gpu(tmp_path, monkeypatch):

@@ -16,6 +16,8 @@ from tests.cases.files import write_files
 from tests.cases.reading import READING
 from tests.support.images import class_folders
 
+pytestmark = pytest.mark.usefixtures("roomy_caches")
+
 CASES = [c for c in READING if c.schema.reader and "random_shuffle" not in c.args]
 
 

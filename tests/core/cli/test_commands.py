@@ -251,6 +251,7 @@ def test_without_its_libraries_it_names_the_extra(tmp_path):
     )
 
 
+@pytest.mark.usefixtures("roomy_caches")
 def test_cache(run, tmp_path, monkeypatch):
     monkeypatch.setenv("HEADRACE_RAM_CACHE", str(tmp_path / "memory"))
     folder = tmp_path / "kept"

@@ -18,6 +18,8 @@ from headrace.executor.loader import Loader
 from headrace.operators.cache.store import ram_folder
 from tests.support.images import encoded
 
+pytestmark = pytest.mark.usefixtures("roomy_caches")
+
 COUNT, BATCH = 7, 3
 
 
@@ -287,7 +289,8 @@ from headrace import Pipeline, fn, types
 pipe = Pipeline(3, num_threads=1, device_id=None)
 with pipe:
     content, _ = fn.readers.file(files=sys.argv[2:])
-    pipe.set_outputs(fn.cache(fn.resize(fn.decoders.image(content), size=(20, 30))))
+    images = fn.resize(fn.decoders.image(content), size=(20, 30))
+    pipe.set_outputs(fn.cache(images, limit_bytes=1 << 20))
 for _ in range(int(sys.argv[1])):
     pipe.run()
 print("ready", flush=True)
@@ -319,7 +322,7 @@ def test_processes_share_and_leave_nothing(files, reads):
 
 def test_processes_fill_one_cache_at_once(files, reads, tmp_path):
     wanted = taken(pipeline(files, None))
-    program = SHARED.replace("(20, 30)))", f"(20, 30)), where={str(tmp_path / 'cache')!r})")
+    program = SHARED.replace("limit_bytes", f"where={str(tmp_path / 'cache')!r}, limit_bytes")
     others = [
         subprocess.Popen(
             [sys.executable, "-c", program, "3", *map(str, files)], stdin=subprocess.DEVNULL

@@ -17,6 +17,7 @@ from headrace.experimental.dynamic import math as math
 from headrace.experimental.dynamic import pytorch as pytorch
 from headrace.experimental.dynamic import random as random
 from headrace.experimental.dynamic.batches import Batch, as_batch, batch
+from headrace.experimental.dynamic.cached import CachedFunction
 from headrace.experimental.dynamic.contexts import EvalContext, get_current_stream
 from headrace.experimental.dynamic.devices import Device, DeviceLike, device
 from headrace.experimental.dynamic.dtypes import (
@@ -61,6 +62,7 @@ from headrace.tracebacks import public as _public
 
 __all__ = [
     "Batch",
+    "CachedFunction",
     "DType",
     "DataType",
     "Device",

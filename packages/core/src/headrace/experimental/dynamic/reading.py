@@ -346,10 +346,10 @@ def _value(column: Any, spec: Spec, sources: list[str] | None) -> HostValue:
         column = np.array(column, dtype)
     if isinstance(column, np.ndarray):
         return HostValue([column[k, ...] for k in range(len(column))], spec, sources, column)
-    return HostValue([_own(row, dtype) for row in column], spec, sources)
+    return HostValue([own_row(row, dtype) for row in column], spec, sources)
 
 
-def _own(row: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def own_row(row: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A sample as users get it: C-contiguous, and theirs to export."""
     found = np.ascontiguousarray(row, dtype).reshape(row.shape)
     return found if found.flags.writeable else found.copy()

@@ -243,7 +243,7 @@ class Store:
         self._is_full = True
         head = self._head()
         warnings.warn(
-            f"The cache of `fn.cache` at {self._line} takes no more than the "
+            f"The cache at {self._line} takes no more than the "
             f"{0 if head is None else head.rows} samples that it has: {why}. The others are made "
             f"anew in every epoch. `limit_bytes` and `where` ({self.where!r}) say how much may be "
             f"kept and where; the folder is {str(self.folder)!r}.",
@@ -254,7 +254,7 @@ class Store:
     def _room(self, used: int) -> int:
         """The bytes that data may take where the user gave no limit."""
         found = shutil.disk_usage(self.folder)
-        return used + found.free - int(_FREE_SHARE * found.total)
+        return max(used + found.free - int(_FREE_SHARE * found.total), 0)
 
     # -- files ---------------------------------------------------------------------------------
 
