@@ -122,11 +122,10 @@ def by_torchcodec(frames: int) -> Callable[[str, random.Random], Any]:
     torch.set_num_threads(1)
     options: dict[str, Any] = {"num_ffmpeg_threads": 1, "seek_mode": "approximate"}
     try:
-        from torchvision.transforms import v2
+        from torchcodec.transforms import Resize
 
-        VideoDecoder.__init__.__annotations__["transforms"]
-        options["transforms"] = [v2.Resize((SIDE, SIDE))]
-    except (ImportError, KeyError):
+        options["transforms"] = [Resize((SIDE, SIDE))]
+    except ImportError:
         pass
 
     def clip(path: str, draw: random.Random) -> Any:
