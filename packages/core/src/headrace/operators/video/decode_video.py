@@ -126,9 +126,12 @@ _PER_SAMPLE = ("frames", "timestamps", *_ROI, "fps", "pad_mode")
 class DecodeVideo(SampleOperator):
     """Decodes videos: H.264, HEVC, VP8, VP9, AV1, MPEG-4, Motion JPEG and what else FFmpeg knows.
 
+    All frames of a GIF or an animated WebP are decoded, too; the latter needs Pillow, which
+    ``pip install 'headrace[images]'`` brings.
+
     It needs the library PyAV, which ``pip install 'headrace[video]'`` brings. Colours are those of
-    ITU-R BT.601, where `color_space` does not say otherwise. With ``device="mixed"`` the CPU
-    decodes, too, and frames are uploaded.
+    ITU-R BT.601, where `color_space` does not say otherwise. With ``device="mixed"`` the GPU's
+    decoders do what they can, where PyNvVideoCodec is installed, and the CPU the rest.
 
     Examples
     --------
@@ -138,7 +141,7 @@ class DecodeVideo(SampleOperator):
 
     def infer(self, encoded: Spec) -> tuple[Spec, ...]:
         from headrace.kernels.cpu.video.colors import Colors
-        from headrace.kernels.cpu.video.video import Video
+        from headrace.kernels.cpu.video.pool import open_video
 
         if encoded.ndim not in (None, 1):
             raise ShapeError(
@@ -163,7 +166,7 @@ class DecodeVideo(SampleOperator):
             )
         if "pad_mode" not in self.tensor_args:
             mode_of(self.args.pad_mode)
-        self._video = Video
+        self._video = open_video
         self._colors = Colors("RGB", tagged=is_tagged(self.args))
         self._fill = fill_color(self.args.fill_value, 3)
         self._to_device = VideosToDevice(self._colors, np.dtype(np.uint8), self._fill)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from headrace.kernels.cpu.simd import (
 RGB, YCBCR, GRAY = range(3)
 
 
+@lru_cache(maxsize=64)
 def taps(length: int, source: int) -> tuple[np.ndarray, np.ndarray]:
     """Taps of an axis of chroma for each of `length` pixels: first position, and the second's
     weight. It is enlarged linearly, its centre over that of luma.
@@ -29,7 +30,9 @@ def taps(length: int, source: int) -> tuple[np.ndarray, np.ndarray]:
     at = (np.arange(length) + 0.5) * source / length - 0.5
     at = at.clip(0, source - 1)
     first = np.minimum(at.astype(np.int64), max(source - 2, 0))
-    return first, (at - first).astype(np.float32)
+    weights = (at - first).astype(np.float32)
+    first.flags.writeable = weights.flags.writeable = False
+    return first, weights
 
 
 @cache

@@ -7,10 +7,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from headrace.errors import BadSampleError
+from headrace.kernels.cpu.video.animation import HEAD_BYTES, AnimatedImage, is_animated_webp
 from headrace.kernels.cpu.video.frame_index import FrameIndex
 from headrace.kernels.cpu.video.index_store import Key, is_settled, store
 from headrace.kernels.cpu.video.video import FileSource, Video, outlined
@@ -41,7 +43,7 @@ class VideoPool:
             found = self._idle.pop(chosen[0])[1] if chosen else None
         if found is None:
             known = self._known(key, source)
-            found = Video(source, known)
+            found = open_video(source, known)
             if known is None:
                 self._keep(key, source, found.index)
         before = found.index.sound
@@ -113,6 +115,22 @@ def key_of(source: str | FileSource) -> Key:
     return os.path.abspath(source), found.st_size, found.st_mtime_ns
 
 
+def open_video(source: Source, index: FrameIndex | None = None) -> Any:
+    """A `Video`, or what has its methods, of a file whose `index` may be known."""
+    if isinstance(source, np.ndarray):
+        if is_animated_webp(source[:HEAD_BYTES].tobytes()):
+            return AnimatedImage(source.tobytes(), index)
+    elif isinstance(source, str) and source.lower().endswith(".webp"):
+        try:
+            with open(source, "rb") as file:
+                head = file.read(HEAD_BYTES)
+                if is_animated_webp(head):
+                    return AnimatedImage(head + file.read(), index)
+        except OSError as error:
+            raise BadSampleError(f"The video {source!r} cannot be read: {error}.") from error
+    return Video(source, index)
+
+
 POOL = VideoPool()
 os.register_at_fork(after_in_child=POOL.clear)
 
@@ -124,7 +142,7 @@ def opened(source: Source, number: int = 0, index: FrameIndex | None = None) -> 
         with POOL.video(source, number) as video:
             yield video
         return
-    video = Video(source, index)
+    video = open_video(source, index)
     try:
         yield video
     finally:
