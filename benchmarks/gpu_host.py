@@ -73,6 +73,17 @@ def _views(lib: Any, batches: Any) -> Any:
     return (lib.fn.transpose(images, perm=[2, 0, 1]),)
 
 
+def _nothing(lib: Any, batches: Any) -> Any:
+    return (graphs._resident(lib, batches),)
+
+
+def _cupy(lib: Any, batches: Any) -> Any:
+    images = lib.fn.crop(graphs._resident(lib, batches), crop=(200, 200))
+    images = lib.fn.rotate(images, angle=30.0, keep_size=True)
+    saturation = lib.fn.random.uniform(range=[0.5, 1.5])
+    return (lib.fn.color_twist(images, saturation=saturation),)
+
+
 def _plain(lib: Any, batches: Any) -> Any:
     images = lib.fn.normalize(graphs._resident(lib, batches), axes=[0, 1])
     return (lib.fn.cast(images, dtype=lib.types.FLOAT16),)
@@ -102,6 +113,9 @@ def _spectra(lib: Any, batches: Any) -> Any:
 
 
 CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "nothing": (_nothing, "uniform"),
+    "cupy": (_cupy, "uniform"),
+    "cupy_ragged": (_cupy, "ragged"),
     "light": (graphs.light, "uniform"),
     "light_ragged": (graphs.light, "ragged"),
     "rrc": (_rrc, "uniform"),

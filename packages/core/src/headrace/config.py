@@ -129,6 +129,13 @@ VIDEO_DECODER = Switch(
 SWITCHES = (DECODER, COMPILATION_NOTICE, PROGRESS, FULL_TRACEBACK, GPU, VIDEO_DECODER, WORKERS)
 
 
+CHECK = Switch(
+    "HEADRACE_CHECK",
+    "0",
+    ("0", "1"),
+    "whether iterations on a GPU that could be queued as they were before are compared with what "
+    "their operators queue",
+)
 AFFINITY_MASKS = ("HEADRACE_AFFINITY_MASK", "DALI_AFFINITY_MASK")
 """Lists of processors for worker threads, in order; the first that is set counts."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from headrace.errors import BadSamplesError, DataTypeError, OperatorError, ShapeError, located
 from headrace.executor.cpu.profile_labels import launch_labels
 from headrace.executor.gpu.frames import GpuFrames
+from headrace.executor.gpu.replay import StageReplays
 from headrace.executor.guards import Selection
 from headrace.executor.step import Step, StepMaker, with_place
 from headrace.graph.nodes import OpNode
@@ -68,7 +69,7 @@ class _Run(NamedTuple):
         """Have the stream wait for an event, once."""
         if id(event) not in self.waited:
             self.waited.add(id(event))
-            self.queue.runtime.wait(self.queue.stream, event)
+            self.queue.wait(event)
 
 
 class OpenBranchError(Exception):
@@ -141,6 +142,8 @@ class GpuProgram:
             for step, drop in zip(self._steps, dropped, strict=True)
         ]
         self._recorder = recorder
+        is_replayed = not recorder.is_on and self._may_be_replayed()
+        self._replays = self._recordable() if is_replayed else None
         self._code = recorder.code(id(self), partial(launch_labels, self))
 
     @property
@@ -160,7 +163,33 @@ class GpuProgram:
         with self._recorder.span(code, iteration.number, iteration.size, is_range=True):
             return self._queued(iteration, queue)
 
+    def _may_be_replayed(self) -> bool:
+        """Return True if iterations may queue the same again, as far as declarations tell."""
+        return not self._guarded and not any(
+            each.calls_user
+            or each.joins_sources
+            or each.step.node.schema.in_order
+            or each.step.node.schema.data_dependent_type
+            or each.step.node.output_device == "cpu"
+            for each in self._prepared
+        )
+
+    def _recordable(self) -> StageReplays:
+        steps = [(each.step, each.args) for each in self._prepared]
+        fed = [r for step in self._steps if step.op is None for r in step.outputs]
+        made = {r for step in self._steps for r in step.outputs}
+        outside = dict.fromkeys(r for step in self._steps for r in step.inputs if r not in made)
+        return StageReplays(steps, fed, list(outside), self._threads, self._carried_out)
+
     def _queued(self, iteration: Iteration, queue: Queue) -> dict[int, Any]:
+        if self._replays is not None:
+            found = self._replays.run(iteration, queue)
+            if found is not None:
+                return found
+        return self._carried_out(iteration, queue)
+
+    def _carried_out(self, iteration: Iteration, queue: Queue) -> dict[int, Any]:
+        """Have each operator queue its work."""
         selection = Selection(iteration.buffers, iteration.size)
         run = _Run(iteration, queue, selection, {}, {}, set())
         values = run.values

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from headrace.kernels.gpu.records import THREADS, launch_counted
+from headrace.kernels.gpu.records import THREADS, fill_fields, launch_counted
 from headrace.kernels.gpu.shared import record
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import (
@@ -61,8 +61,7 @@ class PixelColors(NamedTuple):
         if not self.numbers:
             return np.uint64(0)
         table = np.zeros(len(self.numbers[0]), self.kernel.numbers)
-        for name, values in zip(self.kernel.numbers.names or (), self.numbers, strict=True):
-            table[name] = values
+        fill_fields(table, *self.numbers)
         return queue.upload(table)
 
 
@@ -96,8 +95,7 @@ def compute(
     if not len(out):
         return
     table = np.zeros(len(out), _row(kernel.numbers))
-    for name, values in zip(kernel.numbers.names or (), numbers, strict=True):
-        table["numbers"][name] = values
+    fill_fields(table["numbers"], *numbers)
     # The places within the table, written to where they are.
     places = np.ndarray(len(out), _PLACE, table, strides=table.strides)  # type: ignore[call-overload]
     shapes = shape_rows(source)

@@ -16,6 +16,7 @@ from headrace.kernels.gpu.shared import constant, enumeration, record
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import traced
 
 if TYPE_CHECKING:
     from headrace.kernels.gpu.color import PixelColors
@@ -181,6 +182,7 @@ _NOBODY = np.empty(0, np.bool_)
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
+@traced
 @compiled
 def _describe(
     records: np.ndarray,
@@ -270,6 +272,7 @@ def _describe(
     return parts, mode, leaves or padded, 3 * most * longest, packed
 
 
+@traced
 @compiled
 def _cut_tiles(
     records: np.ndarray,
@@ -317,6 +320,7 @@ def _cut_tiles(
     return blocks, each
 
 
+@traced
 @compiled
 def _count_blocks(
     records: np.ndarray, shapes: np.ndarray, block_units: int, turns: int

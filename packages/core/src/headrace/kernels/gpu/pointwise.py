@@ -11,11 +11,12 @@ from headrace.kernels.gpu.pointwise_reading import SourceAddressing, reading
 from headrace.kernels.gpu.pointwise_terms import Call, Term, number, source
 from headrace.kernels.gpu.pointwise_text import pointwise_kernel
 from headrace.kernels.gpu.program import C_TYPES
-from headrace.kernels.gpu.records import THREADS
+from headrace.kernels.gpu.records import THREADS, fill_fields
 from headrace.kernels.gpu.windows import element_counts
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch, shape_rows
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import traced
 
 _float32 = np.dtype(np.float32)
 
@@ -60,9 +61,9 @@ def compute(
             table[f"strides{k}"] = strides
     if found.extents is not None and "extents" in fields:
         table["extents"] = found.extents
-    for k, values in enumerate(numbers):
-        if f"number{k}" in fields:
-            table[f"number{k}"] = values[:count]
+    read = [k for k in range(len(numbers)) if f"number{k}" in fields]
+    if read:
+        fill_fields(table[[f"number{k}" for k in read]], *[numbers[k][:count] for k in read])
     shifts, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
     tiles, tiles_each = _lay_tiles(
         out.pointers, sizes, out.dtype.itemsize, kernel.length, kernel.tile, shifts, firsts
@@ -88,10 +89,16 @@ def _one_sample(
     """True if the whole batch can be computed as if it were one sample."""
     return (
         all(access is None for access in found.accesses)
-        and all(not v.strides[0] or bool(v[0] == v[-1] and (v == v[0]).all()) for v in numbers)
         and out.is_dense
         and all(getattr(batch, "is_dense", False) for batch in sources)
+        and _are_alike(*numbers)
     )
+
+
+@traced
+def _are_alike(*numbers: np.ndarray) -> bool:
+    """True if each of the numbers is the same for all samples."""
+    return all(not v.strides[0] or bool(v[0] == v[-1] and (v == v[0]).all()) for v in numbers)
 
 
 @compiled

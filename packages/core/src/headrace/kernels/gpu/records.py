@@ -8,11 +8,19 @@ import numpy as np
 
 from headrace.kernels.gpu.shared import constant
 from headrace.tensors.gpu.queue import KernelSource, Queue
+from headrace.tensors.gpu.traced import traced
 
 THREADS = constant(__name__, "THREADS", 256)
 """Of a block, where nothing else is said."""
 _MOST_BLOCKS = 1 << 28
 """So that numbers of what each of 8 warps does are below 2**31."""
+
+
+@traced
+def fill_fields(records: np.ndarray, *columns: np.ndarray) -> None:
+    """Fill the fields of records, in their order."""
+    for name, values in zip(records.dtype.names or (), columns, strict=True):
+        records[name] = values
 
 
 def launch_records(

@@ -21,6 +21,7 @@ from headrace.kernels.gpu.records import launch_counted, launch_records, quotien
 from headrace.kernels.gpu.shared import constant, record
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import traced
 
 if TYPE_CHECKING:
     from headrace.kernels.gpu.resample_layout import FrameLayout, Target
@@ -162,6 +163,7 @@ def _tile_pixels(
     return min(-(-even // 4) * 4, fitting)
 
 
+@traced
 @compiled
 def _describe(
     records: np.ndarray,

@@ -10,6 +10,7 @@ from headrace.kernels.cpu.resample_taps import Filter
 from headrace.kernels.plan.compiled import compiled
 from headrace.kernels.plan.resize_axes import AXIS
 from headrace.tensors.gpu.batch import as_contiguous
+from headrace.tensors.gpu.traced import traced
 
 if TYPE_CHECKING:
     from headrace.kernels.gpu.resample_taps import KeptTaps
@@ -147,6 +148,7 @@ class AxesSampling:
         return kept
 
 
+@traced
 @compiled
 def _cut(
     table: np.ndarray,
@@ -165,6 +167,7 @@ def _cut(
             cut.length = shapes[row, first + axis]
 
 
+@traced
 @compiled
 def _turn(table: np.ndarray, axis: int, where: np.ndarray, out: np.ndarray) -> None:
     for a in range(out.shape[0]):
@@ -177,6 +180,7 @@ def _turn(table: np.ndarray, axis: int, where: np.ndarray, out: np.ndarray) -> N
             turned.step = -turned.step
 
 
+@traced
 @compiled
 def _choose(index: np.ndarray, axis: int, where: np.ndarray, further: int, out: np.ndarray) -> None:
     for a in range(index.shape[0]):

@@ -14,7 +14,7 @@ import numpy as np
 from headrace.kernels.cpu.warp import saturated_number
 from headrace.kernels.cpu.warp_image import RESTART
 from headrace.kernels.gpu.program import C_TYPES, kernel
-from headrace.kernels.gpu.records import THREADS
+from headrace.kernels.gpu.records import THREADS, fill_fields
 from headrace.kernels.gpu.resample_layout import Target, contiguous_places
 from headrace.kernels.gpu.shared import constant, record
 from headrace.kernels.gpu.warp_chain import chain_kernel, chain_of
@@ -23,6 +23,7 @@ from headrace.kernels.gpu.warp_request import Warp, WarpWindows
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import DeviceBatch, as_contiguous, shape_rows
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import traced
 
 _TILE_WIDTH = constant(__name__, "TILE_WIDTH", 64)
 _TILE_ROWS = constant(__name__, "TILE_ROWS", 32)
@@ -116,8 +117,7 @@ def warp_placed(
         numbers, pitch = np.uint64(0), 0
         if warp.chain is not None and warp.numbers:
             table = np.empty(count, chain_of(warp.chain, warp.dtype).row)
-            for k, values in enumerate(warp.numbers):
-                table[f"number{k}"] = values
+            fill_fields(table, *warp.numbers)
             numbers, pitch = queue.upload(table), table.itemsize
         arguments = numbers, np.uint32(pitch)
     queue.launch(
@@ -192,6 +192,7 @@ def _place_matrix(sample: Any, matrix: np.ndarray) -> None:
         sample.matrix[k, 3] = matrix[k, rank]
 
 
+@traced
 @compiled
 def _describe(
     samples: np.ndarray,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from headrace.operators.support.planning import PlanContext, TensorArguments
 from headrace.tensors.gpu.batch import DeviceBatch, as_shapes
 from headrace.tensors.gpu.queue import Queue
@@ -59,6 +61,13 @@ class BatchContext(PlanContext):
         self.queue = queue
         self.threads = threads
         self.node = node
+
+    def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
+        """Argument `name` of all samples, as of `PlanContext.array`."""
+        found = super().array(name, dtype)
+        if found is None or name not in self._tensors:
+            return found
+        return self.queue.argument(self, name, found)
 
     def empty(self, shapes: Any, dtype: DTypeLike, output: int = 0) -> DeviceBatch:
         """Uninitialised memory for an output.

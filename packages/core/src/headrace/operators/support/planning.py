@@ -410,8 +410,13 @@ def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
         def made() -> Planned:
             return _plan_batch(op, c, Samples(shapes=shape_rows(batch)))
 
-        return op.batch_plans.of(batch, made)  # type: ignore[no-any-return]
-    return _plan_batch(op, c, *inputs)
+        planned: Planned = op.batch_plans.of(batch, made)
+    else:
+        planned = _plan_batch(op, c, *inputs)
+    queue = getattr(c, "queue", None)
+    if queue is not None:
+        queue.note_plan(op, planned, inputs)
+    return planned
 
 
 def _plan_batch(op: Any, c: Any, *batches: Any) -> Planned:

@@ -22,7 +22,7 @@ import numpy as np
 from headrace.errors import HeadraceError
 
 _NOT_READY = 600
-_INVALID_CONTEXT = 201
+INVALID_CONTEXT = 201
 _DISABLE_TIMING = 2
 _MOST_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _COMMON_SHARED_BYTES = 16 << 10
@@ -129,7 +129,7 @@ class Driver:
     def call(self, function: Any, *args: Any) -> None:
         """Call an entry point."""
         status = function(*args)
-        if status == _INVALID_CONTEXT:
+        if status == INVALID_CONTEXT:
             self._activate()
             status = function(*args)
         if status:
@@ -162,6 +162,13 @@ class Driver:
         event = _handle()
         self.call(self._create, ctypes.byref(event), _DISABLE_TIMING)
         return event.value
+
+    def queueing_entries(self) -> tuple[int, int]:
+        """Addresses of the functions that queue a copy and a launch, for compiled code."""
+        copy, launch = (
+            ctypes.cast(f, ctypes.c_void_p).value or 0 for f in (self._copy, self.launch_entry)
+        )
+        return copy, launch
 
     def event_functions(self) -> EventFunctions:
         """Return the addresses with which compiled code works with events."""
@@ -205,16 +212,16 @@ class Launch:
         "_arguments",
         "_driver",
         "_format",
-        "_function",
         "_lock",
         "_pointers",
         "_shared",
         "_types",
+        "handle",
     )
 
     def __init__(self, driver: Driver, function: int) -> None:
         self._driver = driver
-        self._function = function
+        self.handle = function
         self._lock = threading.Lock()
         self._shared = _COMMON_SHARED_BYTES
         self._types: tuple[Any, ...] | None = None
@@ -244,13 +251,13 @@ class Launch:
             if types != self._types:
                 self._prepare(types)
             if shared_bytes > self._shared:
-                self._driver.allow_shared(self._function, shared_bytes)
+                self._driver.allow_shared(self.handle, shared_bytes)
                 self._shared = shared_bytes
             self._format.pack_into(self._arguments, 0, *args)
             entry, end = self._driver.launch_entry, (shared_bytes, stream, self._pointers, None)
             # A refused call is made once more, where the reason is found and mended.
-            if entry(self._function, *grid, *block, *end):
-                self._driver.call(entry, self._function, *grid, *block, *end)
+            if entry(self.handle, *grid, *block, *end):
+                self._driver.call(entry, self.handle, *grid, *block, *end)
 
 
 @cache

@@ -20,7 +20,7 @@ from headrace.tensors.gpu.uploads import Uploads
 
 if TYPE_CHECKING:
     from headrace.tensors.gpu.pool import DevicePool, StagingPool
-    from headrace.tensors.gpu.runtime import Function, Runtime
+    from headrace.tensors.gpu.runtime import Event, Function, Runtime
 
 SAMPLE_ALIGNMENT_BYTES = 64
 """Samples of differing shapes begin at multiples of it; those of one shape lie without gaps."""
@@ -169,6 +169,10 @@ class Queue:
         assert _copy_strided is not None
         _copy_strided(self, source, target)
 
+    def wait(self, event: Event) -> None:
+        """Have work that is queued from now on wait for an event."""
+        self.runtime.wait(self.stream, event)
+
     def keep(self, owner: Any) -> None:
         """Keep `owner`, and with it its memory, until the work queued so far is done."""
         self._scratch.append(owner)
@@ -176,6 +180,13 @@ class Queue:
     def collect(self, deferred: list[Callable[[Queue], None]] | None) -> None:
         """Collect deferred work in `deferred` from now on; `None`: do it at once."""
         self._deferred = deferred
+
+    def note_plan(self, op: Any, planned: Any, inputs: tuple[Any, ...]) -> None:
+        """Do nothing: recordings note what operators plan."""
+
+    def argument(self, context: Any, name: str, values: np.ndarray) -> np.ndarray:
+        """Return the values of an argument that is a tensor: recordings note them."""
+        return values
 
     def defer(self, work: Callable[[Queue], None]) -> None:
         """Run `work` before the results queued here are handed over, and maybe not at once.

@@ -1,0 +1,688 @@
+"""Iterations of a stage on the GPU that are queued again as they were before.
+
+A stage whose inputs have the shapes of iterations before queues what it queued then: the same
+kernels, with the same tables and arguments but for addresses and for numbers that were planned. So
+it is recorded (`headrace.tensors.gpu.recording`), and queued from then on by two compiled loops:
+one writes the addresses, one makes the driver's calls. Of the operators' Python only `plan` is
+left, of those whose arguments are tensors.
+
+Nothing is believed of an operator. A recording is used when it foretells, word by word, what two
+later iterations queue, in other memory and with other numbers; whatever cannot be repeated (a copy
+from the host, a report of faults, the user's functions) spoils it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from headrace.config import CHECK
+from headrace.errors import HeadraceError
+from headrace.kernels.gpu.replay_loop import COMMAND_WORDS, place, submit
+from headrace.operators.support.batch_context import BatchContext
+from headrace.operators.support.planning import SAMPLE_ERRORS, Planned, Samples
+from headrace.tensors.gpu.batch import DeviceBatch, note_use
+from headrace.tensors.gpu.driver import INVALID_CONTEXT, CudaError
+from headrace.tensors.gpu.recording import (
+    CopyRecord,
+    Recording,
+    RecordingQueue,
+    template_of,
+    without_padding,
+)
+from headrace.tensors.gpu.traced import TracedCall, tracing
+from headrace.tensors.gpu.uploads import AT_ONCE_BYTES
+
+if TYPE_CHECKING:
+    from headrace.executor.iteration import Iteration
+    from headrace.executor.step import Step
+    from headrace.tensors.gpu.queue import Queue
+    from headrace.tensors.gpu.recording import Template
+
+    Key = tuple[Any, ...]
+    Found = dict[int, tuple[Any, list[str] | None, None]]
+
+_BEFORE = 3
+"""Iterations of the same shapes before one is recorded."""
+_RECORDED = 4
+"""Iterations that are recorded: what the first uploads once, the others find there."""
+_MOST_KEYS = 3
+_ALIGNMENT_BYTES = 256
+"""Kernels are chosen by whether addresses are multiples of less than that."""
+_MOST_FAILURES = 2
+ALIKE, UNSEEN, ANOTHER = "alike", "unseen", "another"
+"""What an iteration's plan is, beside those that were recorded."""
+
+
+class ReplayError(HeadraceError, RuntimeError):
+    """A recorded iteration is not what the operators queue: an error of Headrace."""
+
+
+class _Root(NamedTuple):
+    """An argument whose values other iterations have others of."""
+
+    step: int
+    name: str
+    values: np.ndarray
+
+
+class _Plan(NamedTuple):
+    """An operator that plans in each iteration."""
+
+    step: Step
+    args: SimpleNamespace
+    inputs: tuple[Samples, ...]
+    shapes: tuple[np.ndarray, ...]
+    parts: tuple[np.ndarray, ...]
+    """The arrays of its plan, which each iteration writes to anew."""
+
+
+class _Filled(NamedTuple):
+    """A table that is filled anew."""
+
+    table: int
+    values: np.ndarray
+    view: np.ndarray
+    """Where it lies among the words."""
+
+
+class _Values(NamedTuple):
+    """All that follows from the values of arguments."""
+
+    plans: dict[int, _Plan]
+    """By the number of the step."""
+    roots: list[_Root]
+    calls: list[TracedCall]
+    tables: list[int]
+
+
+class _Leaving(NamedTuple):
+    """A batch that leaves the stage: where it lies in a block."""
+
+    register: int
+    block: int
+    offsets: np.ndarray
+    shapes: np.ndarray
+    shape: tuple[int, ...] | None
+    """Of all samples, where they follow one another."""
+    dtype: np.dtype
+    sources: int | None
+    """The input whose files are those of its samples."""
+
+
+class _Run(NamedTuple):
+    """A recorded iteration."""
+
+    recording: Recording
+    template: Template
+    found: Found
+    sources: list[list[str] | None]
+    """Of each input, the files that its samples were read from."""
+
+
+class _Capture:
+    """Iterations of one kind while they are recorded."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.queue: RecordingQueue | None = None
+        self.runs: list[_Run] = []
+
+
+class StageReplays:
+    """What is recorded of one stage."""
+
+    def __init__(
+        self,
+        steps: Sequence[tuple[Step, SimpleNamespace]],
+        fed: Sequence[int],
+        outside: Sequence[int],
+        threads: int,
+        carry_out: Callable[[Iteration, Queue], Found],
+    ) -> None:
+        self._steps = steps
+        self._fed = fed
+        self._outside = outside
+        self._threads = threads
+        self._carry_out = carry_out
+        self._known: dict[Key, _Capture | Replay | None] = {}
+        self._failures = 0
+        self._checks = CHECK.value() == "1"
+
+    def run(self, iteration: Iteration, queue: Queue) -> Found | None:
+        """Queue an iteration as those before; `None` where its operators have to."""
+        buffers = self._buffers(iteration)
+        if buffers is None:
+            return None
+        inputs = [buffer.batch for buffer in buffers]
+        key = (queue.stream, iteration.size, *map(_kind, inputs))
+        known = self._known.get(key)
+        if isinstance(known, Replay):
+            plan = known.plan(iteration, queue)
+            if plan is ANOTHER:
+                return None
+            if plan is UNSEEN or self._checks or not known.covers(inputs):
+                return self._compared(key, known, iteration, queue, buffers)
+            return known.run(queue, buffers, len(self._fed))
+        if known is None:
+            if key in self._known or self._failures >= _MOST_FAILURES:
+                return None
+            if len(self._known) >= _MOST_KEYS:
+                del self._known[next(iter(self._known))]
+            known = self._known[key] = _Capture()
+        known.seen += 1
+        if known.seen <= _BEFORE:
+            return None
+        return self._record(key, known, iteration, queue, buffers)
+
+    def _buffers(self, iteration: Iteration) -> list[Any] | None:
+        """The inputs of an iteration, where they are dense batches on the device."""
+        if iteration.seeds is not None:
+            return None
+        found: list[Any] = [iteration.fed[r] for r in self._fed]
+        found += [iteration.buffers[r] for r in self._outside]
+        for buffer in found:
+            batch = getattr(buffer, "batch", None)
+            if type(batch) is not DeviceBatch or len(batch) != iteration.size:
+                return None
+            if not batch.is_dense or not iteration.size:
+                return None
+        if len(found) > 1:
+            begins = {int(buffer.batch.pointers[0]) for buffer in found}
+            if len(begins) < len(found):  # which of them an address is in would not show
+                return None
+        return found
+
+    def _record(
+        self,
+        key: Key,
+        capture: _Capture,
+        iteration: Iteration,
+        queue: Queue,
+        buffers: list[Any],
+    ) -> Found:
+        if capture.queue is None:
+            capture.queue = RecordingQueue(queue)
+        run = self._recorded(capture.queue, iteration, queue, buffers)
+        capture.runs.append(run)
+        if len(capture.runs) == _RECORDED:
+            replay = self._made(capture)
+            self._known[key] = replay
+            self._failures += replay is None
+        return run.found
+
+    def _recorded(
+        self,
+        recorder: RecordingQueue,
+        iteration: Iteration,
+        queue: Queue,
+        buffers: list[Any],
+    ) -> _Run:
+        recorder.begin([buffer.batch for buffer in buffers])
+        try:
+            with tracing(recorder.recording.calls):
+                found = self._carry_out(iteration, recorder)
+        finally:
+            queue.keep(recorder.finish())
+        for value, _, _ in found.values():
+            if type(value) is DeviceBatch:
+                value.runtime = queue.runtime
+        sources = [buffer.sources for buffer in buffers]
+        return _Run(recorder.recording, template_of(recorder.recording), found, sources)
+
+    def _made(self, capture: _Capture) -> Replay | None:
+        """A replay, if what was recorded foretells itself."""
+        queue, runs = capture.queue, capture.runs[1:]
+        assert queue is not None
+        if any(run.recording.spoiled for run in runs):
+            return None
+        last = runs[-1]
+        values, leaving = self._values(last.recording), _leaving(last)
+        if values is None or leaving is None:
+            return None
+        replay = Replay(queue, last, values, self._steps, leaving, self._threads)
+        if not replay.is_complete:
+            return None
+        for run in runs[:-1]:
+            given = self._values(run.recording)
+            if given is None or not replay.takes(given):
+                return None
+            if not replay.foretells(run.template) or not _moved(run, last):
+                return None
+        for run in runs:
+            replay.cover([block.address for block in run.recording.blocks])
+        return replay
+
+    def _values(self, recording: Recording) -> _Values | None:
+        """What follows from arguments; `None` where an operator's do not show anywhere."""
+        numbers = {id(step.node): k for k, (step, _) in enumerate(self._steps) if step.tensor_args}
+        roots = [
+            _Root(numbers[id(node)], name, values)
+            for node, name, values in recording.arguments
+            if id(node) in numbers
+        ]
+        plans = {}
+        for op, planned, inputs in recording.plans:
+            for k in numbers.values():
+                step, args = self._steps[k]
+                if step.op is op and not op.plans_by_shape:
+                    samples = tuple([Samples(shapes=np.array(each.shapes)) for each in inputs])
+                    plans[k] = _Plan(step, args, samples, planned.shapes, _parts(planned))
+        changed = _Memory()
+        origins: dict[int, list[np.ndarray]] = {k: [] for k in numbers.values()}
+        for k, plan in plans.items():
+            origins[k] += plan.parts
+        for root in roots:
+            origins[root.step].append(root.values)
+        for arrays in origins.values():
+            for array in arrays:
+                changed.add(array)
+        calls = []
+        for call in recording.calls:
+            arrays = [each for each in call.args if isinstance(each, np.ndarray)]
+            if changed.has_any(arrays):
+                calls.append(call)
+                for array in arrays:
+                    if array.flags.writeable:
+                        changed.add(array)
+        used = _Memory()
+        for call in calls:
+            for array in call.args:
+                if isinstance(array, np.ndarray):
+                    used.add(array)
+        tables = [k for k, t in enumerate(recording.tables) if changed.has_any([t.values])]
+        for k in tables:
+            used.add(recording.tables[k].values)
+        if not all(used.has_any(arrays) for arrays in origins.values()):
+            return None
+        return _Values(plans, roots, calls, tables)
+
+    def _compared(
+        self,
+        key: Key,
+        replay: Replay,
+        iteration: Iteration,
+        queue: Queue,
+        buffers: list[Any],
+    ) -> Found:
+        """Let the operators queue an iteration, and compare it with what was foretold."""
+        run = self._recorded(replay.queue, iteration, queue, buffers)
+        if replay.foretells(run.template):
+            replay.cover([int(buffer.batch.pointers[0]) for buffer in buffers])
+        elif self._checks and replay.is_sure:
+            raise ReplayError(
+                "What the operators of this stage queue is not what was foretold from iterations "
+                "before; this is an error of Headrace, please report it."
+            )
+        else:
+            self._known[key] = None
+        return run.found
+
+
+class Replay:
+    """An iteration that is queued again."""
+
+    def __init__(
+        self,
+        queue: RecordingQueue,
+        run: _Run,
+        values: _Values,
+        steps: Sequence[tuple[Step, SimpleNamespace]],
+        leaving: list[_Leaving],
+        threads: int,
+    ) -> None:
+        self.queue = queue
+        self._runtime: Any = queue.runtime.watched  # type: ignore[attr-defined]
+        self._values, self._steps, self._threads = values, steps, threads
+        self._template = template = run.template
+        recording = run.recording
+        self._leaving = leaving
+        self._inputs = sum(block.memory is None for block in recording.blocks)
+        self._covered: list[set[int]] = [set() for _ in range(self._inputs)]
+        self._is_covered = False
+        self._steady = {id(root.values) for root in values.roots}
+        self._steady |= {id(part) for plan in values.plans.values() for part in plan.parts}
+        """Arrays of numbers that have not changed yet: it is not known what follows from them."""
+        self.is_sure = True
+        fresh = sorted({each.block for each in leaving if each.block >= self._inputs})
+        self._fresh = [(number, recording.blocks[number].size_bytes) for number in fresh]
+        self._table_bytes = template.table_offsets[-1]
+        memory = queue._pool.take(max(self._table_bytes, 1), queue.stream)
+        self._tables = memory.address
+        self._kept = [memory, *(block.memory for block in recording.blocks)]
+        """Memory that all iterations use, one after the other on the stream."""
+        # Addresses are those of the recording, and what each block is away from there.
+        self._words = template.words.copy()
+        self._words[template.positions] += template.begins[template.blocks]
+        self._sent = self._words.copy()
+        self._away = np.zeros(len(template.begins), np.int64)
+        self._begins: list[int] = template.begins.tolist()
+        first = len(recording.blocks)
+        places = np.array(template.table_offsets[:-1], np.int64) + memory.address
+        self._away[first:] = places - template.begins[first:].view(np.int64)
+        self._filled = []
+        for number in values.tables:
+            table = recording.tables[number]
+            shape, dtype = table.values.shape, table.values.dtype
+            offset = template.table_offsets[number]
+            view = np.ndarray(shape, dtype, self._words, offset)
+            self._filled.append(_Filled(number, table.values, view))
+        self._spans = np.array(
+            [
+                (template.table_offsets[k] // 8, template.table_offsets[k + 1] // 8)
+                for k in values.tables
+            ],
+            np.int64,
+        ).reshape(-1, 2)
+        self._records = recording.commands
+        self._places_of_arguments()
+        driver = getattr(self._runtime, "driver", None)
+        self._entries = None if driver is None else driver.queueing_entries()
+        if self._entries is not None:
+            self._compile()
+
+    def _places_of_arguments(self) -> None:
+        """Number the words of the arguments of each command."""
+        place = self._table_bytes // 8
+        self._arguments = []
+        for command in self._records:
+            count = 2 if isinstance(command, CopyRecord) else len(command.args)
+            self._arguments.append(range(place, place + count))
+            place += count
+
+    @property
+    def is_complete(self) -> bool:
+        """True if all addresses are known, and each operator's numbers arrive somewhere."""
+        known = set(self._template.positions.tolist())
+        for command, places in zip(self._records, self._arguments, strict=True):
+            if isinstance(command, CopyRecord) and not known.issuperset(places):
+                return False
+        return True
+
+    def cover(self, addresses: Sequence[int]) -> None:
+        """Note where inputs were; they may be anywhere once they were in two places."""
+        for known, address in zip(self._covered, addresses, strict=False):
+            known.add(address)
+
+    def covers(self, inputs: Sequence[DeviceBatch]) -> bool:
+        """Return True if it is known that addresses in these inputs are told from other words."""
+        if self._is_covered:
+            return True
+        self._is_covered = all(len(known) > 1 for known in self._covered)
+        return self._is_covered or all(
+            len(known) > 1 or int(batch.pointers[0]) in known
+            for known, batch in zip(self._covered, inputs, strict=True)
+        )
+
+    def takes(self, given: _Values) -> bool:
+        """Write the values of another recording to the arrays of this one."""
+        mine = self._values
+        if mine.plans.keys() != given.plans.keys() or len(mine.roots) != len(given.roots):
+            return False
+        pairs = [*zip(mine.roots, given.roots, strict=True)]
+        arrays = [(a.values, b.values) for a, b in pairs if (a.step, a.name) == (b.step, b.name)]
+        if len(arrays) != len(pairs):
+            return False
+        for k, plan in mine.plans.items():
+            other = given.plans[k]
+            if not _are_equal(plan.shapes, other.shapes) or len(plan.parts) != len(other.parts):
+                return False
+            arrays += zip(plan.parts, other.parts, strict=True)
+        for array, found in arrays:
+            if not np.array_equal(array, found):
+                self._steady.discard(id(array))
+        return all(map(_copied, arrays)) and self._fill()
+
+    def plan(self, iteration: Iteration, queue: Queue) -> str:
+        """Plan an iteration, and fill its tables: as before, or `UNSEEN` where numbers changed
+        that did not up to now, or `ANOTHER` where tables would not do, or a sample is bad.
+        """
+        values = self._values
+        if not (values.plans or values.roots):
+            return ALIKE
+        try:
+            pairs = self._planned(iteration, queue)
+        except SAMPLE_ERRORS:
+            return ANOTHER
+        if pairs is None:
+            return ANOTHER
+        self.is_sure = True
+        for array, found in pairs:
+            if id(array) in self._steady and not np.array_equal(array, found):
+                self._steady.remove(id(array))
+                self.is_sure = False
+            if not _copied((array, found)):
+                return ANOTHER
+        if not self._fill():
+            return ANOTHER
+        return ALIKE if self.is_sure else UNSEEN
+
+    def _planned(
+        self, iteration: Iteration, queue: Queue
+    ) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """Arrays of the recording, and what an iteration has in their places."""
+        contexts: dict[int, BatchContext] = {}
+        pairs: list[tuple[np.ndarray, np.ndarray]] = []
+        for k, plan in self._values.plans.items():
+            planned = plan.step.op.plan(self._context(k, iteration, queue), *plan.inputs)
+            parts = _parts(planned)
+            if not _are_equal(plan.shapes, planned.shapes) or len(parts) != len(plan.parts):
+                return None
+            pairs += zip(plan.parts, parts, strict=True)
+        for k, name, array in self._values.roots:
+            context = contexts.get(k)
+            if context is None:
+                context = contexts[k] = self._context(k, iteration, queue)
+            found = context.array(name, array.dtype)
+            if found is None:
+                return None
+            pairs.append((array, found))
+        return pairs
+
+    def _context(self, number: int, iteration: Iteration, queue: Queue) -> BatchContext:
+        step, args = self._steps[number]
+        buffers = iteration.buffers
+        tensors = {name: (buffers[r], convert) for name, r, convert in step.tensor_args}
+        indices = range(iteration.size)
+        return BatchContext(step.node, args, tensors, queue, indices, step.seed, iteration.number)
+
+    def _fill(self) -> bool:
+        """Fill the tables, by the calls that did when they were recorded."""
+        for function, args, result in self._values.calls:
+            if function(*args) != result:
+                return False
+        for _, values, view in self._filled:
+            view[...] = values
+        return True
+
+    def foretells(self, other: Template) -> bool:
+        """Return True if what is filled in now is what `other` says."""
+        mine = self._template
+        words = self._words.copy()
+        content = words.view(np.uint8)
+        for number, values, _ in self._filled:
+            begin = mine.table_offsets[number]
+            content[begin : begin + values.nbytes] = without_padding(values)
+        words[mine.positions] -= mine.begins[mine.blocks]
+        return mine._replace(words=words).equals(other)
+
+    def run(self, queue: Queue, buffers: list[Any], fed: int) -> Found | None:
+        """Queue an iteration that was planned; `None` where its memory begins elsewhere."""
+        stream, away, begins = queue.stream, self._away, self._begins
+        fresh: dict[int, Any] = {}
+        for number, size in self._fresh:
+            memory = fresh[number] = queue._pool.take(size, stream)
+            away[number] = moved = memory.address - begins[number]
+            if moved % _ALIGNMENT_BYTES:
+                return None
+        waited: Any = None
+        for number, buffer in enumerate(buffers):
+            batch, event = buffer.batch, buffer.event
+            if event is not None and event is not waited:
+                queue.wait(event)
+                waited = event
+            if number < fed:
+                queue.keep(batch)
+            else:
+                note_use(batch.owners, stream)
+            away[number] = int(batch.pointers[0]) - begins[number]
+        template = self._template
+        place(self._words, self._sent, self._spans, template.positions, template.blocks, away)
+        self._submit(stream)
+        return {
+            each.register: (self._batch(each, buffers, fresh), None, None) for each in self._leaving
+        }
+
+    def _batch(self, leaving: _Leaving, buffers: list[Any], fresh: dict[int, Any]) -> DeviceBatch:
+        number = leaving.block
+        owners = (fresh[number],) if number in fresh else buffers[number].batch.owners
+        runtime, dtype, count = self._runtime, leaving.dtype, len(leaving.offsets)
+        begin = self._begins[number] + int(self._away[number])
+        if leaving.shape is not None:
+            address = begin + int(leaving.offsets[0])
+            return DeviceBatch.dense(runtime, owners, address, leaving.shape, dtype, count)
+        pointers = leaving.offsets + np.uint64(begin)
+        return DeviceBatch(runtime, owners, pointers, leaving.shapes, dtype)
+
+    @staticmethod
+    def _sources(leaving: _Leaving, buffers: list[Any]) -> list[str] | None:
+        return None if leaving.sources is None else buffers[leaving.sources].sources
+
+    def _compile(self) -> None:
+        """Write the commands as the compiled loop takes them."""
+        self._commands = np.zeros((len(self._records), COMMAND_WORDS), np.uint64)
+        base = self._sent.ctypes.data
+        for row, command, places in zip(
+            self._commands, self._records, self._arguments, strict=True
+        ):
+            if isinstance(command, CopyRecord):
+                row[1:3] = command.size_bytes, places.start
+                continue
+            addresses = np.array([base + 8 * k for k in places], np.uint64)
+            self._kept.append(addresses)
+            function: Any = command.function
+            row[0] = function.handle
+            row[1:4], row[4:7] = command.grid, command.block
+            row[7], row[8] = command.shared_bytes, addresses.ctypes.data
+
+    def _submit(self, stream: int) -> None:
+        if self._entries is None:
+            self._queue_one_by_one(stream)
+            return
+        copy, launch = self._entries
+        arguments = (
+            self._sent,
+            self._table_bytes,
+            self._tables,
+            AT_ONCE_BYTES,
+            self._commands,
+            copy,
+            launch,
+            stream,
+        )
+        status = submit(*arguments)
+        if status == INVALID_CONTEXT:  # refused at the first call
+            self._runtime.activate()
+            status = submit(*arguments)
+        if status:
+            raise CudaError(self._runtime.driver.described(status))
+
+    def _queue_one_by_one(self, stream: int) -> None:
+        """Make the calls of a runtime that has no driver's functions."""
+        runtime, words = self._runtime, self._sent
+        if self._table_bytes:
+            runtime.copy(self._tables, words.ctypes.data, self._table_bytes, stream)
+        known = set(self._template.positions.tolist())
+        for command, places in zip(self._records, self._arguments, strict=True):
+            if isinstance(command, CopyRecord):
+                target, source = (int(words[k]) for k in places)
+                runtime.copy(target, source, command.size_bytes, stream)
+                continue
+            args = tuple(
+                [
+                    words[k] if k in known else value
+                    for k, value in zip(places, command.args, strict=True)
+                ]
+            )
+            command.function(command.grid, command.block, args, command.shared_bytes, stream)
+
+
+def _kind(batch: DeviceBatch) -> tuple[Any, ...]:
+    """All of an input that operators may go by, but for its address."""
+    return batch.uniform_shape, batch.dtype, int(batch.pointers[0]) % _ALIGNMENT_BYTES
+
+
+def _parts(planned: Planned) -> tuple[np.ndarray, ...]:
+    """The arrays of a plan."""
+    table = planned.table
+    parts = (table,) if isinstance(table, np.ndarray) else table
+    return tuple([part for part in parts if isinstance(part, np.ndarray)])
+
+
+def _copied(pair: tuple[np.ndarray, np.ndarray]) -> bool:
+    """Copy the second array to the first, if it is alike; return whether it is."""
+    target, source = pair
+    if target.shape != source.shape or target.dtype != source.dtype:
+        return False
+    target[...] = source
+    return True
+
+
+def _are_equal(mine: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
+    return all(a is b or np.array_equal(a, b) for a, b in zip(mine, other, strict=True))
+
+
+class _Memory:
+    """Host memory of arrays."""
+
+    def __init__(self) -> None:
+        self._bounds: list[tuple[int, int]] = []
+
+    def add(self, array: np.ndarray) -> None:
+        """Take in the memory of an array."""
+        if array.size:
+            self._bounds.append(byte_bounds(array))
+
+    def has_any(self, arrays: Sequence[np.ndarray]) -> bool:
+        """Return True if one of these arrays has some of the memory."""
+        for array in arrays:
+            if array.size:
+                begin, end = byte_bounds(array)
+                if any(low < end and begin < high for low, high in self._bounds):
+                    return True
+        return False
+
+
+def _leaving(run: _Run) -> list[_Leaving] | None:
+    """Where the batches lie that leave the stage."""
+    blocks = run.recording.blocks
+    found = []
+    for register, (value, sources, places) in run.found.items():
+        if type(value) is not DeviceBatch or places is not None or not len(value):
+            return None
+        first, last = int(value.pointers.min()), int(value.pointers.max())
+        number = next(
+            (
+                k
+                for k, block in enumerate(blocks)
+                if block.address <= first and last < block.address + block.size_bytes
+            ),
+            None,
+        )
+        origin = next((k for k, known in enumerate(run.sources) if known is sources), None)
+        if number is None or (sources is not None and origin is None):
+            return None
+        offsets = value.pointers - np.uint64(blocks[number].address)
+        shape = value.uniform_shape if value.is_dense else None
+        found.append(_Leaving(register, number, offsets, value.shapes, shape, value.dtype, origin))
+    return found
+
+
+def _moved(run: _Run, last: _Run) -> bool:
+    """Return True if memory of an iteration was elsewhere, so that addresses showed as such."""
+    pairs = zip(run.recording.blocks, last.recording.blocks, strict=True)
+    return all(a.memory is None or a.address != b.address for a, b in pairs)

@@ -1,0 +1,300 @@
+"""Recordings of what an iteration queues, to be queued again for other memory and other numbers.
+
+Where shapes and constants are those of iterations before, all that changes of what operators queue
+are addresses, and numbers that were planned. A recording tells them from the rest: a word that lies
+in known memory is an address; what a table is filled with is said by who uploads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import TracedCall
+
+if TYPE_CHECKING:
+    from headrace.tensors.gpu.batch import DeviceBatch
+    from headrace.tensors.gpu.queue import KernelSource
+    from headrace.tensors.gpu.runtime import Event, Function
+
+TABLE_ALIGNMENT_BYTES = 64
+_HARMLESS = frozenset(
+    {"compute_capability", "device_id", "function", "multiprocessors", "name", "xp"}
+)
+"""What of a runtime may be used without queueing anything."""
+
+
+class Block(NamedTuple):
+    """A piece of device memory that a recording knows."""
+
+    address: int
+    size_bytes: int
+    memory: Any
+    """What keeps it; `None` for an input."""
+
+
+class Table(NamedTuple):
+    """An upload: what it was, and the array that had it."""
+
+    address: int
+    content: np.ndarray
+    values: np.ndarray
+
+
+class LaunchRecord(NamedTuple):
+    """A launch of a kernel."""
+
+    function: Function
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    args: tuple[Any, ...]
+    shared_bytes: int
+
+
+class CopyRecord(NamedTuple):
+    """A copy in device memory."""
+
+    target: int
+    source: int
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class Recording:
+    """What was queued for one iteration of a stage."""
+
+    blocks: list[Block] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    commands: list[LaunchRecord | CopyRecord] = field(default_factory=list)
+    plans: list[tuple[Any, Any, tuple[Any, ...]]] = field(default_factory=list)
+    """Operators with their plans, and the inputs that were planned for."""
+    arguments: list[tuple[Any, str, np.ndarray]] = field(default_factory=list)
+    """Operators' nodes with the names and values of arguments that are tensors."""
+    calls: list[TracedCall] = field(default_factory=list)
+    spoiled: str = ""
+    """What was done that cannot be repeated."""
+
+
+class RecordingQueue(Queue):
+    """A queue that notes what is queued, beside queueing it."""
+
+    def __init__(self, queue: Queue) -> None:
+        runtime, staging = queue.runtime, queue._uploads.staging
+        super().__init__(runtime, queue.stream, queue._pool, staging, queue.pinned)
+        self.recording = Recording()
+        self.runtime = _WatchedRuntime(runtime, self)  # type: ignore[assignment]
+
+    def begin(self, inputs: Sequence[DeviceBatch]) -> None:
+        """Begin a recording whose inputs are these dense batches."""
+        self.recording = Recording()
+        for batch in inputs:
+            size = int(batch.sizes().sum()) * batch.dtype.itemsize
+            self.recording.blocks.append(Block(int(batch.pointers[0]), size, None))
+
+    def empty(self, *args: Any, **kwargs: Any) -> DeviceBatch:
+        """Memory for a batch, as of `Queue.empty`."""
+        made = super().empty(*args, **kwargs)
+        self._note_memory(made.owners[0])
+        return made
+
+    def scratch(self, size_bytes: int) -> int:
+        """Memory, as of `Queue.scratch`."""
+        address = super().scratch(size_bytes)
+        self._note_memory(self._scratch[-1])
+        return address
+
+    def _note_memory(self, memory: Any) -> None:
+        self.recording.blocks.append(Block(memory.address, memory.size_bytes, memory))
+
+    def records(self, dtype: np.dtype, count: int) -> np.ndarray:
+        """An array for the recording alone."""
+        return np.zeros(count, dtype)
+
+    def upload(self, values: np.ndarray) -> np.uint64:
+        """Address of a table, as of `Queue.upload`."""
+        address = super().upload(values)
+        self.recording.tables.append(Table(int(address), np.array(values), values))
+        return address
+
+    def launch(
+        self,
+        kernel: KernelSource,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        *args: Any,
+        shared_bytes: int = 0,
+    ) -> None:
+        """Queue a kernel."""
+        if 0 in grid:
+            return
+        super().launch(kernel, grid, block, *args, shared_bytes=shared_bytes)
+        record = LaunchRecord(self._functions[kernel], grid, block, args, shared_bytes)
+        self.recording.commands.append(record)
+
+    def note_plan(self, op: Any, planned: Any, inputs: tuple[Any, ...]) -> None:
+        """Note what an operator has planned."""
+        self.recording.plans.append((op, planned, inputs))
+
+    def argument(self, context: Any, name: str, values: np.ndarray) -> np.ndarray:
+        """Note the values of an argument; the recording has a copy of its own."""
+        own = np.array(values)
+        self.recording.arguments.append((context.node, name, own))
+        return own
+
+    def wait(self, event: Event) -> None:
+        """Have the stream wait, which each iteration does for its inputs."""
+        self.runtime.watched.wait(self.stream, event)  # type: ignore[attr-defined]
+
+    def keep(self, owner: Any) -> None:
+        """Keep an object until the work is done. A report of faults is one of this iteration."""
+        if hasattr(owner, "check"):
+            self.spoil("a report of faults")
+        super().keep(owner)
+
+    def defer(self, work: Callable[[Queue], None]) -> None:
+        """Defer work; it is not recorded."""
+        self.spoil("deferred work")
+        super().defer(work)
+
+    def spoil(self, by: str) -> None:
+        """Note that something is done that cannot be repeated."""
+        self.recording.spoiled = self.recording.spoiled or by
+
+
+class _WatchedRuntime:
+    """The device as operators see it while they are recorded."""
+
+    def __init__(self, runtime: Any, queue: RecordingQueue) -> None:
+        self.watched = runtime
+        self._queue = queue
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _HARMLESS:
+            self._queue.spoil(name)
+        return getattr(self.watched, name)
+
+    def copy(
+        self, target: int, source: int, size_bytes: int, stream: int, *, may_wait: bool = False
+    ) -> None:
+        """Queue a copy."""
+        self._queue._uploads.send()
+        self.watched.copy(target, source, size_bytes, stream, may_wait=may_wait)
+        self._queue.recording.commands.append(CopyRecord(target, source, size_bytes))
+
+
+class Template(NamedTuple):
+    """A recording without its addresses: equal for iterations that queue the same.
+
+    Attributes
+    ----------
+    words
+        The tables, one after the other, and the arguments of kernels, a word each; of addresses
+        what lies between them and the begin of their block.
+    begins
+        Addresses of the blocks.
+    positions, blocks
+        Which words are addresses, and in which block each lies: of the recording; then tables.
+    table_offsets
+        Bytes in front of each table; and of all.
+    commands
+        What is launched and copied, without arguments.
+    """
+
+    words: np.ndarray
+    begins: np.ndarray
+    positions: np.ndarray
+    blocks: np.ndarray
+    table_offsets: tuple[int, ...]
+    commands: tuple[Any, ...]
+
+    def equals(self, other: Template) -> bool:
+        """Return True if both queue the same."""
+        return (
+            self.commands == other.commands
+            and self.table_offsets == other.table_offsets
+            and np.array_equal(self.positions, other.positions)
+            and np.array_equal(self.blocks, other.blocks)
+            and np.array_equal(self.words, other.words)
+        )
+
+
+def template_of(recording: Recording) -> Template:
+    """Tell what a recording's iteration has in common with others."""
+    offsets, end = [], 0
+    for table in recording.tables:
+        offsets.append(end)
+        end += -(-table.content.nbytes // TABLE_ALIGNMENT_BYTES) * TABLE_ALIGNMENT_BYTES
+    offsets.append(end)
+    arguments: list[int] = []
+    commands: list[Any] = []
+    for command in recording.commands:
+        if isinstance(command, CopyRecord):
+            arguments += [command.target, command.source]
+            commands.append(("copy", command.size_bytes))
+        else:
+            arguments += map(_word, command.args)
+            types = tuple(map(type, command.args))
+            commands.append(
+                (command.function, command.grid, command.block, types, command.shared_bytes)
+            )
+    content = np.zeros(end, np.uint8)
+    for offset, table in zip(offsets, recording.tables, strict=False):
+        content[offset : offset + table.content.nbytes] = without_padding(table.content)
+    words = np.concatenate([content.view(np.uint64), np.array(arguments, np.uint64)])
+    begins = [block.address for block in recording.blocks]
+    ends = [block.address + block.size_bytes for block in recording.blocks]
+    begins += [table.address for table in recording.tables]
+    ends += [table.address + table.content.nbytes for table in recording.tables]
+    known = np.array(begins, np.uint64)
+    positions, blocks = _addresses(words, known, np.array(ends, np.uint64))
+    words[positions] -= known[blocks]
+    return Template(words, known, positions, blocks, tuple(offsets), tuple(commands))
+
+
+def _addresses(
+    words: np.ndarray, begins: np.ndarray, ends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the words that are addresses in some memory, or of its end, and in which it is.
+
+    Where one piece ends and the next begins, it is the latter.
+    """
+    if not len(begins):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    order = np.argsort(begins, kind="stable")
+    found = np.searchsorted(begins[order], words, "right") - 1
+    known = found >= 0
+    block = order[np.maximum(found, 0)]
+    positions = np.flatnonzero(known & (words <= ends[block]))
+    return positions, block[positions]
+
+
+def without_padding(values: np.ndarray) -> np.ndarray:
+    """The bytes of an array, uint8; of records those between their fields are 0."""
+    content = np.frombuffer(values.tobytes(), np.uint8)
+    if values.dtype.names:
+        content = (content.reshape(-1, values.dtype.itemsize) * _field_bytes(values.dtype)).ravel()
+    return content
+
+
+@lru_cache
+def _field_bytes(dtype: np.dtype) -> np.ndarray:
+    """For each byte of a record 1 if it is part of a field, and 0 of what lies between them."""
+    found = np.zeros(dtype.itemsize, np.uint8)
+    for kind, offset, *_ in (dtype.fields or {}).values():
+        base = kind.base
+        if not base.itemsize:
+            continue
+        own = np.ones(base.itemsize, np.uint8) if base.names is None else _field_bytes(base)
+        count = kind.itemsize // base.itemsize
+        found[offset : offset + kind.itemsize] = np.tile(own, count)
+    return found
+
+
+def _word(value: Any) -> int:
+    """The 64-bit word whose first bytes are a number's."""
+    return int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
