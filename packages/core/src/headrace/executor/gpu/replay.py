@@ -14,6 +14,8 @@ from the host, a report of faults, the user's functions) spoils it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import is_
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,7 +72,8 @@ class _Root(NamedTuple):
     values: np.ndarray
 
 
-class _Plan(NamedTuple):
+@dataclass(slots=True)
+class _Plan:
     """An operator that plans in each iteration."""
 
     step: Step
@@ -80,14 +83,25 @@ class _Plan(NamedTuple):
     parts: tuple[np.ndarray, ...]
     """The arrays of its plan, which each iteration writes to anew."""
 
+    def is_like(self, shapes: tuple[np.ndarray, ...]) -> bool:
+        """Return True if these are the shapes of the outputs."""
+        if all(map(is_, self.shapes, shapes)):
+            return True
+        if not _are_equal(self.shapes, shapes):
+            return False
+        self.shapes = shapes  # where they are an input's, they are the same object next time
+        return True
+
 
 class _Filled(NamedTuple):
     """A table that is filled anew."""
 
     table: int
     values: np.ndarray
-    view: np.ndarray
-    """Where it lies among the words."""
+    content: np.ndarray
+    """Its bytes."""
+    target: np.ndarray
+    """Where they lie among the words."""
 
 
 class _Values(NamedTuple):
@@ -295,6 +309,8 @@ class StageReplays:
                 if isinstance(array, np.ndarray):
                     used.add(array)
         tables = [k for k, t in enumerate(recording.tables) if changed.has_any([t.values])]
+        if not all(recording.tables[k].values.flags.c_contiguous for k in tables):
+            return None
         for k in tables:
             used.add(recording.tables[k].values)
         if not all(used.has_any(arrays) for arrays in origins.values()):
@@ -367,10 +383,10 @@ class Replay:
         self._filled = []
         for number in values.tables:
             table = recording.tables[number]
-            shape, dtype = table.values.shape, table.values.dtype
-            offset = template.table_offsets[number]
-            view = np.ndarray(shape, dtype, self._words, offset)
-            self._filled.append(_Filled(number, table.values, view))
+            offset, size = template.table_offsets[number], table.values.nbytes
+            content = np.ndarray(size, np.uint8, table.values)
+            target = np.ndarray(size, np.uint8, self._words, offset)
+            self._filled.append(_Filled(number, table.values, content, target))
         self._spans = np.array(
             [
                 (template.table_offsets[k] // 8, template.table_offsets[k + 1] // 8)
@@ -452,7 +468,7 @@ class Replay:
             return ANOTHER
         self.is_sure = True
         for array, found in pairs:
-            if id(array) in self._steady and not np.array_equal(array, found):
+            if self._steady and id(array) in self._steady and not np.array_equal(array, found):
                 self._steady.remove(id(array))
                 self.is_sure = False
             if not _copied((array, found)):
@@ -470,7 +486,7 @@ class Replay:
         for k, plan in self._values.plans.items():
             planned = plan.step.op.plan(self._context(k, iteration, queue), *plan.inputs)
             parts = _parts(planned)
-            if not _are_equal(plan.shapes, planned.shapes) or len(parts) != len(plan.parts):
+            if not plan.is_like(planned.shapes) or len(parts) != len(plan.parts):
                 return None
             pairs += zip(plan.parts, parts, strict=True)
         for k, name, array in self._values.roots:
@@ -495,8 +511,8 @@ class Replay:
         for function, args, result in self._values.calls:
             if function(*args) != result:
                 return False
-        for _, values, view in self._filled:
-            view[...] = values
+        for filled in self._filled:
+            filled.target[:] = filled.content
         return True
 
     def foretells(self, other: Template) -> bool:
@@ -504,7 +520,7 @@ class Replay:
         mine = self._template
         words = self._words.copy()
         content = words.view(np.uint8)
-        for number, values, _ in self._filled:
+        for number, values, *_ in self._filled:
             begin = mine.table_offsets[number]
             content[begin : begin + values.nbytes] = without_padding(values)
         words[mine.positions] -= mine.begins[mine.blocks]

@@ -404,6 +404,8 @@ def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
     inputs
         Batches, which know the shapes of their samples; on the host, samples too.
     """
+    queue = getattr(c, "queue", None)
+    noted = 0 if queue is None else queue.arguments_noted
     if op.plans_by_shape and len(inputs) == 1:
         batch = inputs[0]
 
@@ -413,9 +415,8 @@ def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
         planned: Planned = op.batch_plans.of(batch, made)
     else:
         planned = _plan_batch(op, c, *inputs)
-    queue = getattr(c, "queue", None)
     if queue is not None:
-        queue.note_plan(op, planned, inputs)
+        queue.note_plan(op, planned, inputs, noted)
     return planned
 
 

@@ -181,8 +181,13 @@ class Queue:
         """Collect deferred work in `deferred` from now on; `None`: do it at once."""
         self._deferred = deferred
 
-    def note_plan(self, op: Any, planned: Any, inputs: tuple[Any, ...]) -> None:
-        """Do nothing: recordings note what operators plan."""
+    arguments_noted = 0
+    """How many arguments a recording has noted."""
+
+    def note_plan(self, op: Any, planned: Any, inputs: tuple[Any, ...], noted: int) -> None:
+        """Do nothing: recordings note what operators plan, and with it what they have planned with:
+        the arguments after the first `noted`.
+        """
 
     def argument(self, context: Any, name: str, values: np.ndarray) -> np.ndarray:
         """Return the values of an argument that is a tensor: recordings note them."""

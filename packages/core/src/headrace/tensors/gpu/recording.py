@@ -87,7 +87,7 @@ class RecordingQueue(Queue):
         runtime, staging = queue.runtime, queue._uploads.staging
         super().__init__(runtime, queue.stream, queue._pool, staging, queue.pinned)
         self.recording = Recording()
-        self.runtime = _WatchedRuntime(runtime, self)  # type: ignore[assignment]
+        self.runtime = _WatchedRuntime(runtime, self)
 
     def begin(self, inputs: Sequence[DeviceBatch]) -> None:
         """Begin a recording whose inputs are these dense batches."""
@@ -136,9 +136,16 @@ class RecordingQueue(Queue):
         record = LaunchRecord(self._functions[kernel], grid, block, args, shared_bytes)
         self.recording.commands.append(record)
 
-    def note_plan(self, op: Any, planned: Any, inputs: tuple[Any, ...]) -> None:
-        """Note what an operator has planned."""
+    @property
+    def arguments_noted(self) -> int:  # type: ignore[override]
+        """How many arguments were noted."""
+        return len(self.recording.arguments)
+
+    def note_plan(self, op: Any, planned: Any, inputs: tuple[Any, ...], noted: int) -> None:
+        """Note what an operator has planned; to plan anew is to ask for its arguments anew."""
         self.recording.plans.append((op, planned, inputs))
+        if not op.plans_by_shape:
+            del self.recording.arguments[noted:]
 
     def argument(self, context: Any, name: str, values: np.ndarray) -> np.ndarray:
         """Note the values of an argument; the recording has a copy of its own."""
