@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headrace import fn, types
-from headrace.executor.gpu import replay
+from headrace.executor.gpu import stage_replays
 from headrace.pipeline import Pipeline
 from tests.cases.files import write_files
 from tests.cases.table import all_cases
@@ -23,13 +23,13 @@ ITERATIONS = 12
 def made(monkeypatch):
     """The replays that are made, and `None` for each stage that could not be replayed."""
     found = []
-    make = replay.StageReplays._made
+    make = stage_replays.StageReplays._made
 
     def noted(*args):
         found.append(make(*args))
         return found[-1]
 
-    monkeypatch.setattr(replay.StageReplays, "_made", noted)
+    monkeypatch.setattr(stage_replays.StageReplays, "_made", noted)
     return found
 
 
@@ -58,7 +58,7 @@ def _images(*shapes):
 
 def _without(monkeypatch, *args, **kwargs):
     with monkeypatch.context() as patch:
-        patch.setattr(replay.StageReplays, "run", lambda *_: None)
+        patch.setattr(stage_replays.StageReplays, "run", lambda *_: None)
         return _outputs(*args, **kwargs)
 
 
@@ -195,7 +195,7 @@ def _run_again(case, root: Path):
 def test_a_wrong_replay_is_found_out(made, monkeypatch):
     """What compares replays with operators tells of one whose addresses are off by one."""
     monkeypatch.setenv("HEADRACE_CHECK", "1")
-    make = replay.StageReplays._made
+    make = stage_replays.StageReplays._made
 
     def spoiled(*args):
         found = make(*args)
@@ -203,6 +203,6 @@ def test_a_wrong_replay_is_found_out(made, monkeypatch):
             found._words[found._template.positions[0]] += np.uint64(1)
         return found
 
-    monkeypatch.setattr(replay.StageReplays, "_made", spoiled)
+    monkeypatch.setattr(stage_replays.StageReplays, "_made", spoiled)
     with pytest.raises(RuntimeError, match="not what was foretold"):
         _outputs(CHAINS["three"], _images(*[(12, 11, 3)] * ITERATIONS))

@@ -13,7 +13,7 @@ import numpy as np
 from headrace.errors import BadSamplesError, DataTypeError, OperatorError, ShapeError, located
 from headrace.executor.cpu.profile_labels import launch_labels
 from headrace.executor.gpu.frames import GpuFrames
-from headrace.executor.gpu.replay import StageReplays
+from headrace.executor.gpu.stage_replays import StageReplays
 from headrace.executor.guards import Selection
 from headrace.executor.step import Step, StepMaker, with_place
 from headrace.graph.nodes import OpNode

@@ -5,25 +5,19 @@ kernels, with the same tables and arguments but for addresses and for numbers th
 it is recorded (`headrace.tensors.gpu.recording`), and queued from then on by two compiled loops:
 one writes the addresses, one makes the driver's calls. Of the operators' Python only `plan` is
 left, of those whose arguments are tensors.
-
-Nothing is believed of an operator. A recording is used when it foretells, word by word, what two
-later iterations queue, in other memory and with other numbers; whatever cannot be repeated (a copy
-from the host, a report of faults, the user's functions) spoils it.
+When that may be done is for `headrace.executor.gpu.stage_replays` to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import is_
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
-from headrace.config import CHECK
-from headrace.errors import HeadraceError
 from headrace.kernels.gpu.replay_loop import COMMAND_WORDS, place, submit
 from headrace.operators.support.batch_context import BatchContext
 from headrace.operators.support.planning import SAMPLE_ERRORS, Planned, Samples
@@ -33,10 +27,9 @@ from headrace.tensors.gpu.recording import (
     CopyRecord,
     Recording,
     RecordingQueue,
-    template_of,
     without_padding,
 )
-from headrace.tensors.gpu.traced import TracedCall, tracing
+from headrace.tensors.gpu.traced import TracedCall
 from headrace.tensors.gpu.uploads import AT_ONCE_BYTES
 
 if TYPE_CHECKING:
@@ -45,26 +38,15 @@ if TYPE_CHECKING:
     from headrace.tensors.gpu.queue import Queue
     from headrace.tensors.gpu.recording import Template
 
-    Key = tuple[Any, ...]
     Found = dict[int, tuple[Any, list[str] | None, None]]
 
-_BEFORE = 3
-"""Iterations of the same shapes before one is recorded."""
-_RECORDED = 4
-"""Iterations that are recorded: what the first uploads once, the others find there."""
-_MOST_KEYS = 3
-_ALIGNMENT_BYTES = 256
+ALIGNMENT_BYTES = 256
 """Kernels are chosen by whether addresses are multiples of less than that."""
-_MOST_FAILURES = 2
 ALIKE, UNSEEN, ANOTHER = "alike", "unseen", "another"
 """What an iteration's plan is, beside those that were recorded."""
 
 
-class ReplayError(HeadraceError, RuntimeError):
-    """A recorded iteration is not what the operators queue: an error of Headrace."""
-
-
-class _Root(NamedTuple):
+class Root(NamedTuple):
     """An argument whose values other iterations have others of."""
 
     step: int
@@ -73,7 +55,7 @@ class _Root(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Plan:
+class StepPlan:
     """An operator that plans in each iteration."""
 
     step: Step
@@ -104,17 +86,17 @@ class _Filled(NamedTuple):
     """Where they lie among the words."""
 
 
-class _Values(NamedTuple):
+class PlannedValues(NamedTuple):
     """All that follows from the values of arguments."""
 
-    plans: dict[int, _Plan]
+    plans: dict[int, StepPlan]
     """By the number of the step."""
-    roots: list[_Root]
+    roots: list[Root]
     calls: list[TracedCall]
     tables: list[int]
 
 
-class _Leaving(NamedTuple):
+class Leaving(NamedTuple):
     """A batch that leaves the stage: where it lies in a block."""
 
     register: int
@@ -128,7 +110,7 @@ class _Leaving(NamedTuple):
     """The input whose files are those of its samples."""
 
 
-class _Run(NamedTuple):
+class RecordedRun(NamedTuple):
     """A recorded iteration."""
 
     recording: Recording
@@ -138,217 +120,16 @@ class _Run(NamedTuple):
     """Of each input, the files that its samples were read from."""
 
 
-class _Capture:
-    """Iterations of one kind while they are recorded."""
-
-    def __init__(self) -> None:
-        self.seen = 0
-        self.queue: RecordingQueue | None = None
-        self.runs: list[_Run] = []
-
-
-class StageReplays:
-    """What is recorded of one stage."""
-
-    def __init__(
-        self,
-        steps: Sequence[tuple[Step, SimpleNamespace]],
-        fed: Sequence[int],
-        outside: Sequence[int],
-        threads: int,
-        carry_out: Callable[[Iteration, Queue], Found],
-    ) -> None:
-        self._steps = steps
-        self._fed = fed
-        self._outside = outside
-        self._threads = threads
-        self._carry_out = carry_out
-        self._known: dict[Key, _Capture | Replay | None] = {}
-        self._failures = 0
-        self._checks = CHECK.value() == "1"
-
-    def run(self, iteration: Iteration, queue: Queue) -> Found | None:
-        """Queue an iteration as those before; `None` where its operators have to."""
-        buffers = self._buffers(iteration)
-        if buffers is None:
-            return None
-        inputs = [buffer.batch for buffer in buffers]
-        key = (queue.stream, iteration.size, *map(_kind, inputs))
-        known = self._known.get(key)
-        if isinstance(known, Replay):
-            plan = known.plan(iteration, queue)
-            if plan is ANOTHER:
-                return None
-            if plan is UNSEEN or self._checks or not known.covers(inputs):
-                return self._compared(key, known, iteration, queue, buffers)
-            return known.run(queue, buffers, len(self._fed))
-        if known is None:
-            if key in self._known or self._failures >= _MOST_FAILURES:
-                return None
-            if len(self._known) >= _MOST_KEYS:
-                del self._known[next(iter(self._known))]
-            known = self._known[key] = _Capture()
-        known.seen += 1
-        if known.seen <= _BEFORE:
-            return None
-        return self._record(key, known, iteration, queue, buffers)
-
-    def _buffers(self, iteration: Iteration) -> list[Any] | None:
-        """The inputs of an iteration, where they are dense batches on the device."""
-        if iteration.seeds is not None:
-            return None
-        found: list[Any] = [iteration.fed[r] for r in self._fed]
-        found += [iteration.buffers[r] for r in self._outside]
-        for buffer in found:
-            batch = getattr(buffer, "batch", None)
-            if type(batch) is not DeviceBatch or len(batch) != iteration.size:
-                return None
-            if not batch.is_dense or not iteration.size:
-                return None
-        if len(found) > 1:
-            begins = {int(buffer.batch.pointers[0]) for buffer in found}
-            if len(begins) < len(found):  # which of them an address is in would not show
-                return None
-        return found
-
-    def _record(
-        self,
-        key: Key,
-        capture: _Capture,
-        iteration: Iteration,
-        queue: Queue,
-        buffers: list[Any],
-    ) -> Found:
-        if capture.queue is None:
-            capture.queue = RecordingQueue(queue)
-        run = self._recorded(capture.queue, iteration, queue, buffers)
-        capture.runs.append(run)
-        if len(capture.runs) == _RECORDED:
-            replay = self._made(capture)
-            self._known[key] = replay
-            self._failures += replay is None
-        return run.found
-
-    def _recorded(
-        self,
-        recorder: RecordingQueue,
-        iteration: Iteration,
-        queue: Queue,
-        buffers: list[Any],
-    ) -> _Run:
-        recorder.begin([buffer.batch for buffer in buffers])
-        try:
-            with tracing(recorder.recording.calls):
-                found = self._carry_out(iteration, recorder)
-        finally:
-            queue.keep(recorder.finish())
-        for value, _, _ in found.values():
-            if type(value) is DeviceBatch:
-                value.runtime = queue.runtime
-        sources = [buffer.sources for buffer in buffers]
-        return _Run(recorder.recording, template_of(recorder.recording), found, sources)
-
-    def _made(self, capture: _Capture) -> Replay | None:
-        """A replay, if what was recorded foretells itself."""
-        queue, runs = capture.queue, capture.runs[1:]
-        assert queue is not None
-        if any(run.recording.spoiled for run in runs):
-            return None
-        last = runs[-1]
-        values, leaving = self._values(last.recording), _leaving(last)
-        if values is None or leaving is None:
-            return None
-        replay = Replay(queue, last, values, self._steps, leaving, self._threads)
-        if not replay.is_complete:
-            return None
-        for run in runs[:-1]:
-            given = self._values(run.recording)
-            if given is None or not replay.takes(given):
-                return None
-            if not replay.foretells(run.template) or not _moved(run, last):
-                return None
-        for run in runs:
-            replay.cover([block.address for block in run.recording.blocks])
-        return replay
-
-    def _values(self, recording: Recording) -> _Values | None:
-        """What follows from arguments; `None` where an operator's do not show anywhere."""
-        numbers = {id(step.node): k for k, (step, _) in enumerate(self._steps) if step.tensor_args}
-        roots = [
-            _Root(numbers[id(node)], name, values)
-            for node, name, values in recording.arguments
-            if id(node) in numbers
-        ]
-        plans = {}
-        for op, planned, inputs in recording.plans:
-            for k in numbers.values():
-                step, args = self._steps[k]
-                if step.op is op and not op.plans_by_shape:
-                    samples = tuple([Samples(shapes=np.array(each.shapes)) for each in inputs])
-                    plans[k] = _Plan(step, args, samples, planned.shapes, _parts(planned))
-        changed = _Memory()
-        origins: dict[int, list[np.ndarray]] = {k: [] for k in numbers.values()}
-        for k, plan in plans.items():
-            origins[k] += plan.parts
-        for root in roots:
-            origins[root.step].append(root.values)
-        for arrays in origins.values():
-            for array in arrays:
-                changed.add(array)
-        calls = []
-        for call in recording.calls:
-            arrays = [each for each in call.args if isinstance(each, np.ndarray)]
-            if changed.has_any(arrays):
-                calls.append(call)
-                for array in arrays:
-                    if array.flags.writeable:
-                        changed.add(array)
-        used = _Memory()
-        for call in calls:
-            for array in call.args:
-                if isinstance(array, np.ndarray):
-                    used.add(array)
-        tables = [k for k, t in enumerate(recording.tables) if changed.has_any([t.values])]
-        if not all(recording.tables[k].values.flags.c_contiguous for k in tables):
-            return None
-        for k in tables:
-            used.add(recording.tables[k].values)
-        if not all(used.has_any(arrays) for arrays in origins.values()):
-            return None
-        return _Values(plans, roots, calls, tables)
-
-    def _compared(
-        self,
-        key: Key,
-        replay: Replay,
-        iteration: Iteration,
-        queue: Queue,
-        buffers: list[Any],
-    ) -> Found:
-        """Let the operators queue an iteration, and compare it with what was foretold."""
-        run = self._recorded(replay.queue, iteration, queue, buffers)
-        if replay.foretells(run.template):
-            replay.cover([int(buffer.batch.pointers[0]) for buffer in buffers])
-        elif self._checks and replay.is_sure:
-            raise ReplayError(
-                "What the operators of this stage queue is not what was foretold from iterations "
-                "before; this is an error of Headrace, please report it."
-            )
-        else:
-            self._known[key] = None
-        return run.found
-
-
 class Replay:
     """An iteration that is queued again."""
 
     def __init__(
         self,
         queue: RecordingQueue,
-        run: _Run,
-        values: _Values,
+        run: RecordedRun,
+        values: PlannedValues,
         steps: Sequence[tuple[Step, SimpleNamespace]],
-        leaving: list[_Leaving],
+        leaving: list[Leaving],
         threads: int,
     ) -> None:
         self.queue = queue
@@ -434,7 +215,7 @@ class Replay:
             for known, batch in zip(self._covered, inputs, strict=True)
         )
 
-    def takes(self, given: _Values) -> bool:
+    def takes(self, given: PlannedValues) -> bool:
         """Write the values of another recording to the arrays of this one."""
         mine = self._values
         if mine.plans.keys() != given.plans.keys() or len(mine.roots) != len(given.roots):
@@ -485,7 +266,7 @@ class Replay:
         pairs: list[tuple[np.ndarray, np.ndarray]] = []
         for k, plan in self._values.plans.items():
             planned = plan.step.op.plan(self._context(k, iteration, queue), *plan.inputs)
-            parts = _parts(planned)
+            parts = parts_of(planned)
             if not plan.is_like(planned.shapes) or len(parts) != len(plan.parts):
                 return None
             pairs += zip(plan.parts, parts, strict=True)
@@ -533,7 +314,7 @@ class Replay:
         for number, size in self._fresh:
             memory = fresh[number] = queue._pool.take(size, stream)
             away[number] = moved = memory.address - begins[number]
-            if moved % _ALIGNMENT_BYTES:
+            if moved % ALIGNMENT_BYTES:
                 return None
         waited: Any = None
         for number, buffer in enumerate(buffers):
@@ -553,7 +334,7 @@ class Replay:
             each.register: (self._batch(each, buffers, fresh), None, None) for each in self._leaving
         }
 
-    def _batch(self, leaving: _Leaving, buffers: list[Any], fresh: dict[int, Any]) -> DeviceBatch:
+    def _batch(self, leaving: Leaving, buffers: list[Any], fresh: dict[int, Any]) -> DeviceBatch:
         number = leaving.block
         owners = (fresh[number],) if number in fresh else buffers[number].batch.owners
         runtime, dtype, count = self._runtime, leaving.dtype, len(leaving.offsets)
@@ -565,7 +346,7 @@ class Replay:
         return DeviceBatch(runtime, owners, pointers, leaving.shapes, dtype)
 
     @staticmethod
-    def _sources(leaving: _Leaving, buffers: list[Any]) -> list[str] | None:
+    def _sources(leaving: Leaving, buffers: list[Any]) -> list[str] | None:
         return None if leaving.sources is None else buffers[leaving.sources].sources
 
     def _compile(self) -> None:
@@ -627,12 +408,7 @@ class Replay:
             command.function(command.grid, command.block, args, command.shared_bytes, stream)
 
 
-def _kind(batch: DeviceBatch) -> tuple[Any, ...]:
-    """All of an input that operators may go by, but for its address."""
-    return batch.uniform_shape, batch.dtype, int(batch.pointers[0]) % _ALIGNMENT_BYTES
-
-
-def _parts(planned: Planned) -> tuple[np.ndarray, ...]:
+def parts_of(planned: Planned) -> tuple[np.ndarray, ...]:
     """The arrays of a plan."""
     table = planned.table
     parts = (table,) if isinstance(table, np.ndarray) else table
@@ -650,55 +426,3 @@ def _copied(pair: tuple[np.ndarray, np.ndarray]) -> bool:
 
 def _are_equal(mine: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
     return all(a is b or np.array_equal(a, b) for a, b in zip(mine, other, strict=True))
-
-
-class _Memory:
-    """Host memory of arrays."""
-
-    def __init__(self) -> None:
-        self._bounds: list[tuple[int, int]] = []
-
-    def add(self, array: np.ndarray) -> None:
-        """Take in the memory of an array."""
-        if array.size:
-            self._bounds.append(byte_bounds(array))
-
-    def has_any(self, arrays: Sequence[np.ndarray]) -> bool:
-        """Return True if one of these arrays has some of the memory."""
-        for array in arrays:
-            if array.size:
-                begin, end = byte_bounds(array)
-                if any(low < end and begin < high for low, high in self._bounds):
-                    return True
-        return False
-
-
-def _leaving(run: _Run) -> list[_Leaving] | None:
-    """Where the batches lie that leave the stage."""
-    blocks = run.recording.blocks
-    found = []
-    for register, (value, sources, places) in run.found.items():
-        if type(value) is not DeviceBatch or places is not None or not len(value):
-            return None
-        first, last = int(value.pointers.min()), int(value.pointers.max())
-        number = next(
-            (
-                k
-                for k, block in enumerate(blocks)
-                if block.address <= first and last < block.address + block.size_bytes
-            ),
-            None,
-        )
-        origin = next((k for k, known in enumerate(run.sources) if known is sources), None)
-        if number is None or (sources is not None and origin is None):
-            return None
-        offsets = value.pointers - np.uint64(blocks[number].address)
-        shape = value.uniform_shape if value.is_dense else None
-        found.append(_Leaving(register, number, offsets, value.shapes, shape, value.dtype, origin))
-    return found
-
-
-def _moved(run: _Run, last: _Run) -> bool:
-    """Return True if memory of an iteration was elsewhere, so that addresses showed as such."""
-    pairs = zip(run.recording.blocks, last.recording.blocks, strict=True)
-    return all(a.memory is None or a.address != b.address for a, b in pairs)
