@@ -162,7 +162,12 @@ def test_types_and_values_of_lance(tmp_path) -> None:
         assert (batch.dtype, batch.ndim()) == COLUMNS[name], name
         for k, row in enumerate(order):
             assert np.asarray(batch[k]).reshape(-1).tolist() == np.ravel(plain(name, row)).tolist()
-    pipe = pipeline("lance", {"path": str(tmp_path / "rows"), "version": 1}, ["index"])
+    where = {"path": str(tmp_path / "rows")}
+    pipe = pipeline("lance", where, ["index"], ROWS, bucket_by="list", buckets=[1, 2, 3])
+    meta = pipe.reader_meta("reader")
+    found = [pipe.run()[0].as_array() % 4 for _ in range(meta["batches"])]
+    assert [len(set(batch.tolist())) for batch in found] == [1] * 4
+    pipe = pipeline("lance", {**where, "version": 1}, ["index"])
     assert pipe.reader_meta("reader")["epoch_size"] == 9
 
 
@@ -355,6 +360,46 @@ def test_addresses_and_folders(tmp_path) -> None:
         pipe = pipeline("parquet", {"paths": paths}, ["index"])
         assert pipe.reader_meta("reader")["epoch_size"] == count
         assert drawn(pipe, 2) == list(range(10))
+
+
+def test_the_hub(tmp_path, monkeypatch) -> None:
+    """Addresses of Hugging Face's hub go to the file system that fsspec has for them."""
+    fsspec = pytest.importorskip("fsspec")
+    registry = pytest.importorskip("fsspec.registry")
+    folders = pytest.importorskip("fsspec.implementations.dirfs")
+
+    class Hub(folders.DirFileSystem):
+        protocol, cachable = "hf", False
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(path=str(tmp_path), fs=fsspec.filesystem("file"), **options)
+
+    monkeypatch.setitem(registry._registry, "hf", Hub)
+    root, folder = "hf://datasets/me/pets@main/data", tmp_path / "datasets/me/pets@main/data"
+    (folder / "images").mkdir(parents=True)
+    files = [encoded(20, 30, seed) for seed in range(4)]
+    for part in range(2):
+        own = [
+            {"bytes": None if k % 2 else bytes(files[k]), "path": f"images/{k}.jpg"}
+            for k in (2 * part, 2 * part + 1)
+        ]
+        rows = pa.table({"image": own, "ids": [[k] * (k + 1) for k in range(2)]})
+        pq.write_table(rows, folder / f"train-{part:05}-of-00002.parquet")
+        (folder / f"images/{2 * part + 1}.jpg").write_bytes(bytes(files[2 * part + 1]))
+    for paths in (f"{root}/train-*.parquet", root):
+        pipe = pipeline("parquet", {"paths": paths}, ["image", "ids"], 4)
+        image, ids = pipe.run()
+        assert [np.asarray(i).tolist() for i in image] == [f.tolist() for f in files]
+        assert [len(np.asarray(i)) for i in ids] == [1, 2, 1, 2]
+        last = f"{root}/train-00001-of-00002.parquet, row group 0, row 1"
+        assert image.source_info()[3] == last
+    names = [f"{root}/images/{k}.jpg" for k in (1, 3)]
+    reader = ndd.readers.File(files=names, bucket_by="pixels")
+    ((found, _),) = reader.next_epoch(batch_size=2)
+    assert [np.asarray(f).tolist() for f in found.tensors] == [files[k].tolist() for k in (1, 3)]
+    wrong = pipeline("parquet", {"paths": "hf://datasets/me/none/x.parquet"}, ["ids"])
+    with pytest.raises(errors.HeadraceError, match=r"hf://datasets/me/none"):
+        wrong.run()
 
 
 WRONG: list[tuple[str, Any, Any, type[Exception], str]] = [
