@@ -1,0 +1,1 @@
+"""Headrace beside other libraries on the same work, each in a process of its own."""

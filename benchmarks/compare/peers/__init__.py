@@ -1,0 +1,1 @@
+"""What a user of each library writes for the cases of the comparison."""
