@@ -1,4 +1,5 @@
-"""Write docs/support-matrix.md, docs/to-come.md and the README's table from the declarations.
+"""Write docs/support-matrix.md, docs/to-come.md and the README's table from the declarations, and
+the tables of docs/comparison.md from benchmarks/comparison.json.
 
 What DALI has and Headrace has not yet is read from tests/data/dali_operator_arguments.json, and
 written to a module, for error messages. The reference is made when the site is built (`website/`).
@@ -13,6 +14,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import comparison
 from generated import ROOT, write_or_check
 from headrace.operators.support.docs import devices_with_code
 from headrace.operators.support.registry import all_schemas
@@ -171,17 +173,16 @@ def _linked(text: str) -> str:
     return re.sub(rf"{re.escape(DOCUMENTS)}/([\w-]+\.md)", r"[\1](\1)", text)
 
 
-def readme() -> dict[Path, str]:
-    """The README, where there is one, with what is made for it renewed."""
-    if not README.exists():
+def renewed(path: Path, name: str, made: str) -> dict[Path, str]:
+    """A page, where there is one, with what is made for it between two marks."""
+    if not path.exists():
         return {}
-    text = README.read_text()
-    start, end = "<!-- support-matrix -->", "<!-- /support-matrix -->"
-    head, found, rest = text.partition(start)
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    head, found, rest = path.read_text().partition(start)
     _, closed, tail = rest.partition(end)
     if not found or not closed:
-        raise SystemExit(f"README.md has no pair of markers {start} ... {end}.")
-    return {README: f"{head}{start}\n{compact_matrix()}\n{end}{tail}"}
+        raise SystemExit(f"{path.name} has no pair of markers {start} ... {end}.")
+    return {path: f"{head}{start}\n{made}\n{end}{tail}"}
 
 
 def main() -> int:
@@ -193,7 +194,8 @@ def main() -> int:
         DOCS / "support-matrix.md": support_matrix(),
         DOCS / "to-come.md": to_come(),
         NAMES: dali_names(),
-        **readme(),
+        **renewed(README, "support-matrix", compact_matrix()),
+        **renewed(DOCS / "comparison.md", "comparison", comparison.tables()),
     }
     return write_or_check(files, check=check)
 

@@ -85,11 +85,15 @@ def run_case(case: str, folder: Path, args: argparse.Namespace) -> dict[str, Any
         for peer in peers:
             peer.close()
     return {
+        "work": work.CASES[case],
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": machine(),
         "rounds": args.rounds,
         "seconds": args.seconds,
-        "peers": {p.name: p.about | {"figures": p.figures[-args.rounds :]} for p in peers},
+        "peers": {
+            p.name: {"how": library(p.name).how, **p.about, "figures": p.figures[-args.rounds :]}
+            for p in peers
+        },
         "without": without,
     }
 
@@ -102,7 +106,8 @@ def machine() -> dict[str, Any]:
         "processor": model,
         "cores": len(os.sched_getaffinity(0)),
         "system": f"{platform.system()} {platform.machine()}",
-        "load": os.getloadavg()[2],
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "load": round(os.getloadavg()[2], 1),
     }
 
 

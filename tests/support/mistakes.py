@@ -132,6 +132,58 @@ def operator_outside_of_a_definition(lib: Library) -> None:
     np.asarray(lib.fn.resize(IMAGES[0], size=[8, 8]))
 
 
+def resized_by_opencv(lib: Library) -> None:
+    import cv2
+
+    lib.made(lambda: cv2.resize(lib.images(), (8, 8)))
+
+
+def tensor_of_pytorch(lib: Library) -> None:
+    import torch
+
+    lib.made(lambda: torch.from_numpy(lib.images()))
+
+
+def method_of_an_array(lib: Library) -> None:
+    lib.made(lambda: lib.images().mean())
+
+
+def type_by_a_method(lib: Library) -> None:
+    lib.made(lambda: lib.images().astype(np.float32))
+
+
+def shape_by_index(lib: Library) -> None:
+    lib.made(lambda: lib.images().shape[0])
+
+
+def number_of_data(lib: Library) -> None:
+    lib.made(lambda: lib.fn.rotate(lib.images(), angle=float(lib.fn.random.uniform())))
+
+
+def repeated_by_data(lib: Library) -> None:
+    def graph() -> Any:
+        images = lib.images()
+        for _ in range(lib.fn.random.uniform(range=[1, 3])):
+            images = lib.fn.flip(images)
+        return images
+
+    lib.made(graph)
+
+
+def path_for_data(lib: Library) -> None:
+    lib.made(lambda: lib.fn.decoders.image("cat.jpg"))
+
+
+def variable_of_one_branch(lib: Library) -> None:
+    @lib.pipeline_def(batch_size=4, num_threads=2, device_id=None, enable_conditionals=True)
+    def train() -> Any:
+        if lib.fn.random.coin_flip():
+            images = lib.images()
+        return images
+
+    train()
+
+
 def misspelt_plugin(lib: Library) -> None:
     lib._module(".plugin.torch")
 
@@ -152,6 +204,32 @@ def edge_of_another_pipeline(lib: Library) -> None:
     edges: list[Any] = []
     lib.made(lambda: edges.append(lib.images()) or edges[0])
     lib.made(lambda: lib.fn.flip(edges[0])).build()
+
+
+def misspelt_device(lib: Library) -> None:
+    lib.made(lambda: lib.fn.resize(lib.images(), size=[8, 8], device="cuda"))
+
+
+def definition_that_is_run(lib: Library) -> None:
+    @lib.pipeline_def(batch_size=4, num_threads=2, device_id=None)
+    def train() -> Any:
+        return lib.images()
+
+    train.run()
+
+
+def archives_that_are_not_there(lib: Library) -> None:
+    paths = [str(lib.folder / "train-*.tar")]
+    lib.made(lambda: tuple(lib.fn.readers.webdataset(paths=paths, ext=["jpg", "cls"]))).build()
+
+
+def annotations_that_are_not_there(lib: Library) -> None:
+    files = {"file_root": str(lib.folder), "annotations_file": str(lib.folder / "coco.json")}
+    lib.made(lambda: tuple(lib.fn.readers.coco(**files))).build()
+
+
+def names_for_labels(lib: Library) -> None:
+    lib.made(lambda: lib.fn.readers.file(files=["a.jpg"], labels=["cat"])[1])
 
 
 def no_data_set(lib: Library) -> None:
@@ -223,6 +301,21 @@ def more_samples_than_the_batch_size(lib: Library) -> None:
     lib.run(lambda: lib.fn.external_source(source=lambda: IMAGES * 2))
 
 
+def image_for_a_batch(lib: Library) -> None:
+    lib.run(lambda: lib.fn.external_source(source=lambda: IMAGES[0], layout="HWC"))
+
+
+def paths_from_a_source(lib: Library) -> None:
+    lib.run(lambda: lib.fn.external_source(source=lambda: ["cat.jpg"] * 4))
+
+
+def source_that_raises(lib: Library) -> None:
+    def batches() -> Any:
+        raise KeyError("label")
+
+    lib.run(lambda: lib.fn.external_source(source=batches))
+
+
 def sources_of_different_batch_sizes(lib: Library) -> None:
     lib.run(lambda: (lib.images(), lib.fn.external_source(source=lambda: IMAGES[:3])))
 
@@ -260,6 +353,49 @@ def corrupt_file(lib: Library) -> None:
     lib.run(lambda: lib.fn.decoders.image(lib.files()[0]))
 
 
+def file_that_is_gone(lib: Library) -> None:
+    lib.run(lambda: lib.fn.readers.file(files=[str(lib.folder / "9.jpg")] * 4)[0])
+
+
+def nothing_but_corrupt_files(lib: Library) -> None:
+    files = [str(lib.folder / "images/a/2.jpg")]
+    graph = lambda: lib.fn.decoders.image(lib.fn.readers.file(files=files)[0])  # noqa: E731
+    lib.run(graph, batch_size=1, on_bad_sample="skip")
+
+
+def function_without_a_result(lib: Library) -> None:
+    lib.run(lambda: lib.fn.python_function(lib.images(), function=lambda image: None))
+
+
+def size_in_two_ways(lib: Library) -> None:
+    lib.run(lambda: lib.fn.resize(lib.images(), size=[8, 8], resize_x=9))
+
+
+def window_of_even_length(lib: Library) -> None:
+    lib.run(lambda: lib.fn.gaussian_blur(lib.images(), window_size=4))
+
+
+def axis_that_is_not_there(lib: Library) -> None:
+    lib.run(lambda: lib.fn.slice(lib.images(), 0, 5, axis_names="X"))
+
+
+def layout_with_an_axis_for_the_batch(lib: Library) -> None:
+    lib.run(lambda: lib.fn.crop_mirror_normalize(lib.images(), output_layout="NCHW"))
+
+
+def images_of_different_sizes_stacked(lib: Library) -> None:
+    lib.run(lambda: lib.fn.stack(lib.images(), lib.fn.crop(lib.images(), crop=(4, 4))))
+
+
+def types_mixed(lib: Library) -> None:
+    floats = lambda: lib.fn.cast(lib.images(), dtype=lib.types.FLOAT)  # noqa: E731
+    lib.run(lambda: lib.fn.cat(lib.images(), floats()))
+
+
+def sizes_mixed(lib: Library) -> None:
+    lib.run(lambda: lib.images() + lib.fn.crop(lib.images(), crop=(4, 4)))
+
+
 def decoded_twice(lib: Library) -> None:
     lib.run(lambda: lib.fn.decoders.image(lib.images()))
 
@@ -283,6 +419,18 @@ def images_of_different_sizes_as_an_array(lib: Library) -> None:
     pipe = lib.made(lambda: lib.fn.external_source(source=lambda: ragged))
     pipe.build()
     pipe.run()[0].as_array()
+
+
+def batch_as_if_an_array(lib: Library) -> None:
+    pipe = lib.made(lib.images)
+    pipe.build()
+    pipe.run()[0].mean()
+
+
+def checkpoint_without_the_setting(lib: Library) -> None:
+    pipe = lib.made(lib.images)
+    pipe.build()
+    pipe.checkpoint()
 
 
 # -- iterators -----------------------------------------------------------------------------------
@@ -323,6 +471,18 @@ def names_for_other_outputs(lib: Library) -> None:
 def loop_over_a_pipeline(lib: Library) -> None:
     for _ in lib.made(lib.images):
         break
+
+
+def length_that_is_not_known(lib: Library) -> None:
+    len(lib.torch.DALIGenericIterator(lib.made(lib.images), ["x"]))
+
+
+def name_of_a_batch_of_several(lib: Library) -> None:
+    next(lib.torch.DALIGenericIterator(lib.made(lib.images), ["x"]))["x"]
+
+
+def one_name_twice(lib: Library) -> None:
+    lib.loop(lambda: (lib.images(), lib.images()), ["x", "x"])
 
 
 def run_beside_an_iterator(lib: Library) -> None:

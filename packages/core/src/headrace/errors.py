@@ -6,6 +6,8 @@ it came from, and the user's own line that created the operator.
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +26,20 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     }
     best = difflib.get_close_matches(name.lower(), alike, n=1, cutoff=0.6)
     return f' Did you mean "{alike[best[0]]}"?' if best else ""
+
+
+def did_you_mean_file(path: str) -> str:
+    """As `did_you_mean`, of the first part of a path that is not there."""
+    if os.path.exists(path):
+        return ""
+    folder, name = os.path.split(os.path.abspath(path))
+    while folder != os.path.dirname(folder) and not os.path.isdir(folder):
+        folder, name = os.path.split(folder)
+    try:
+        with os.scandir(folder) as entries:  # the first of folders with very many files
+            return did_you_mean(name, [e.name for e in itertools.islice(entries, 2000)])
+    except OSError:
+        return ""
 
 
 class HeadraceError(Exception):

@@ -220,7 +220,7 @@ def test_outputs_of_other_types_than_the_input():
     ("kwargs", "error", "match"),
     [
         ({}, UsageError, "exactly one way"),
-        ({"size": 5, "resize_x": 5}, UsageError, "size, separate"),
+        ({"size": 5, "resize_x": 5}, UsageError, "`size` and `resize_x`"),
         ({"resize_shorter": 5, "mode": "default"}, UsageError, "exclude"),
         ({"size": 5, "roi_end": (1, 1)}, UsageError, "roi_start"),
         ({"size": (5, 6, 7)}, ArgumentValueError, "2 axes"),

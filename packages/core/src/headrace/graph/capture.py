@@ -6,6 +6,7 @@ import itertools
 import numbers
 import warnings
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -379,6 +380,9 @@ def wanted_device(schema: OpSchema, device: str, position: int) -> str:
     return "cpu" if device == "mixed" else "gpu"
 
 
+_READ_FILES = " `fn.readers.file(files=[...])` reads files."
+
+
 def to_edge(value: Any, schema: OpSchema, position: int) -> DataNode:
     """An edge for positional input `value`: numbers, lists and arrays become constants."""
     if isinstance(value, DataNode):
@@ -391,6 +395,8 @@ def to_edge(value: Any, schema: OpSchema, position: int) -> DataNode:
         raise ArgumentTypeError(
             f"Input {position} of `fn.{schema.name}`, used at {user_line()}, should be a "
             f"`DataNode` or something that can be made a constant, got {type(value).__name__}."
+            + _READ_FILES
+            * isinstance(value, str | PathLike)
         )
     return edge
 

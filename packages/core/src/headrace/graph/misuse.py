@@ -13,18 +13,24 @@ from headrace.operators.support.registry import all_schemas
 _IN_NUMPY = {
     "absolute": "abs",
     "amax": "max",
+    "astype": "cast",
     "amin": "min",
     "concatenate": "cat",
+    "flatten": "reshape",
     "fliplr": "flip",
     "flipud": "flip",
     "maximum": "max",
     "minimum": "min",
     "moveaxis": "transpose",
+    "permute": "transpose",
     "power": "pow",
+    "ravel": "reshape",
     "rot90": "rotate",
     "std": "std_dev",
     "swapaxes": "transpose",
+    "unsqueeze": "expand_dims",
     "var": "variance",
+    "view": "reshape",
 }
 _CALLED_BY_ARRAYS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "add": (operator.add, "__radd__"),
@@ -50,7 +56,7 @@ _CALLED_BY_ARRAYS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
 does, and the method of one on the right."""
 _FOREIGN = ("cv2", "PIL", "torch", "torchvision", "numpy")
 _NO_VALUE = (
-    "has no value while the pipeline is being defined: use operators (`fn.*`, `math.*`), or let "
+    "has no value while the pipeline is being defined: use operators (`fn.*`, `math.*`{}), or let "
     "`fn.python_function` call a function of another library with the values of each sample."
 )
 
@@ -81,6 +87,8 @@ def explain(error: BaseException | None) -> None:
     if not isinstance(error, Exception) or isinstance(error, HeadraceError):
         return
     text = str(error)
+    if text == "'method' object is not subscriptable":
+        error.add_note("Of a DataNode, `shape` is called: `images.shape()[0]` is a node, too.")
     if "DataNode" not in text and type(error).__module__.partition(".")[0] not in _FOREIGN:
         return
     if "iterable" in text:
@@ -90,4 +98,6 @@ def explain(error: BaseException | None) -> None:
             "`images = fn.decoders.image(...)`; what is done to a node is done to each sample."
         )
     else:
-        error.add_note(f"A DataNode, which operators return, {_NO_VALUE}")
+        name = getattr(error, "name", None)
+        note = _NO_VALUE.format(instead_of(name) if isinstance(name, str) else "")
+        error.add_note(f"A DataNode, which operators return, {note}")

@@ -7,7 +7,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack
 
 from headrace.autograph.graph_branches import define
 from headrace.autograph.selection import MARK
@@ -143,7 +143,15 @@ def decorated(
         return pipeline
 
     make._is_pipeline_def = True  # type: ignore[attr-defined]
+    for method in ("build", "run"):
+        setattr(make, method, public(functools.partial(_refuse, name, method)))
     return make
+
+
+def _refuse(name: str, method: str, *_: Any, **__: Any) -> NoReturn:
+    raise ArgumentTypeError(
+        f"`{name}` is the definition of a pipeline; calling it makes one: `{name}(...).{method}()`."
+    )
 
 
 def _warn_of_shadowing(function: str, argument: str) -> None:

@@ -96,7 +96,8 @@ class GraphDefinition:
             if node.owner is not None and node.owner is not self.scope:
                 raise UsageError(
                     f'The operator "{node.name}", created at {node.user_line}, belongs to another '
-                    "pipeline. Operators cannot be shared by pipelines."
+                    "pipeline. Operators cannot be shared by pipelines: call it in the definition "
+                    "of each."
                 )
             if node.name in names:
                 raise UsageError(

@@ -275,7 +275,8 @@ class InputQueues:
                 if count > self._max_batch_size:
                     raise ShapeError(
                         f"Expected batch_size <= {self._max_batch_size}, actual: {count}, from the "
-                        f"external source {_place(node)}. Give the pipeline a larger `batch_size`."
+                        f"external source {_place(node)}. Give the pipeline a larger `batch_size`; "
+                        "or, if the source returns one sample at a time, give it `batch=False`."
                     )
                 if origin is node and count != size:
                     raise ShapeError(

@@ -68,6 +68,15 @@ class TypedData:
         self._set_dtype(wanted)
         self._dtype = wanted
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            way = " `np.asarray` makes a NumPy array of what is on the CPU."
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(
+                text if name.startswith("_") else f"{text}.{way}", name=name, obj=self
+            )
+
 
 class TensorBase(TypedData):
     """A tensor somewhere, with a layout. Sub-classes know the memory and its shape."""

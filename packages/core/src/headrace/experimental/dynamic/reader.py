@@ -249,7 +249,7 @@ class Reader:
         if size is not None and self._size is not None and size != self._size:
             raise MisusedArgumentError(
                 f"`{self._place.shown}` cannot change batch_size to {size}: it is {self._size} "
-                "since the epochs or metadata before."
+                "since the epochs or metadata before. Make another reader."
             )
         self._begin("samples" if size is None else "batches")
         self._captured = captured

@@ -111,7 +111,8 @@ class Join(SampleOperator):
                 allowed = "" if self.new_axes else f", but along axis {axis}"
                 raise ShapeError(
                     f"The samples of all inputs must be of one shape{allowed}: that of input 0 is "
-                    f"{one}, that of input {k} is {another}."
+                    f"{one}, that of input {k} is {another}. `fn.resize`, `fn.crop` and `fn.pad` "
+                    "change them."
                 )
         return axis, joined
 

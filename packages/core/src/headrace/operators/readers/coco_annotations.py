@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError, BadSampleError
+from headrace.errors import ArgumentValueError, BadSampleError, did_you_mean_file
 from headrace.operators.readers.index import RaggedColumn
 from headrace.operators.readers.storage import read_file
 from headrace.progress import Progress
@@ -49,7 +49,9 @@ def refusing(path: str) -> Iterator[None]:
     except ArgumentValueError:
         raise
     except BadSampleError as error:
-        raise ArgumentValueError(f"`annotations_file` cannot be opened: {error}") from error
+        raise ArgumentValueError(
+            f"`annotations_file` cannot be opened: {error}{did_you_mean_file(path)}"
+        ) from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         what = f"there is no {error}" if isinstance(error, KeyError) else error
         raise ArgumentValueError(

@@ -13,7 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from headrace.errors import ArgumentTypeError, ArgumentValueError, BadSampleError
+from headrace.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    BadSampleError,
+    did_you_mean_file,
+)
 from headrace.kernels.cpu import text_lists
 from headrace.kernels.cpu.packed_names import PackedNames
 from headrace.operators.readers.kept_index import kept_arrays
@@ -135,6 +140,7 @@ def list_classes(
         raise ArgumentValueError(
             f"`file_root`={root!r} cannot be listed: {error.strerror or error}"
             f"{f' ({error.filename!r})' if error.filename not in (None, root) else ''}."
+            f"{did_you_mean_file(root)}"
         ) from error
     if not names:
         raise ArgumentValueError(
@@ -199,7 +205,9 @@ def _read_text(argument: str, path: str) -> np.ndarray:
     try:
         read_file(path, with_one_more)
     except BadSampleError as error:
-        raise ArgumentValueError(f"`{argument}` cannot be opened: {error}") from error
+        raise ArgumentValueError(
+            f"`{argument}` cannot be opened: {error}{did_you_mean_file(path)}"
+        ) from error
     return whole[0]
 
 
@@ -274,6 +282,7 @@ def list_files(root: str, pattern: str) -> list[str]:
     except OSError as error:
         raise ArgumentValueError(
             f"`file_root`={root!r} cannot be listed: {error.strerror or error}."
+            f"{did_you_mean_file(root)}"
         ) from error
     if not names:
         raise ArgumentValueError(
@@ -300,7 +309,9 @@ def expanded(argument: str, patterns: Sequence[str]) -> list[str]:
                 continue
             matches = _glob(name)
             if not matches:
-                raise ArgumentValueError(f"No file matches {name!r} in `{argument}`.")
+                raise ArgumentValueError(
+                    f"No file matches {name!r} in `{argument}`.{did_you_mean_file(name)}"
+                )
             found += matches
     return found
 
@@ -353,7 +364,9 @@ def read_lines(argument: str, path: str) -> list[str]:
     try:
         content = bytes(read_file(path, np.empty))
     except BadSampleError as error:
-        raise ArgumentValueError(f"`{argument}` cannot be opened: {error}") from error
+        raise ArgumentValueError(
+            f"`{argument}` cannot be opened: {error}{did_you_mean_file(path)}"
+        ) from error
     return content.decode("utf-8", "surrogateescape").split("\n")
 
 
@@ -362,7 +375,9 @@ def container_size(path: str) -> int:
     try:
         return file_size(path)
     except BadSampleError as error:
-        raise ArgumentValueError(f"`path` cannot be opened: {error}") from error
+        raise ArgumentValueError(
+            f"`path` cannot be opened: {error}{did_you_mean_file(path)}"
+        ) from error
 
 
 def read_index(path: str, meaning: str) -> np.ndarray:

@@ -132,7 +132,10 @@ def _layout(value: Any) -> str:
 def _scalar_sample(convert: Callable[[Any], Any]) -> Callable[[np.ndarray], Any]:
     def from_sample(value: np.ndarray) -> Any:
         if value.size != 1:
-            raise ArgumentValueError(f"expected a scalar for each sample, got shape {value.shape}")
+            raise ArgumentValueError(
+                f"expected a scalar for each sample, got shape {value.shape}; `fn.random.*`, "
+                "`fn.reductions.*` and sources make such."
+            )
         return convert(value.item())
 
     return from_sample

@@ -40,7 +40,7 @@ def kind_of(source: Any, cycle: Any) -> str:
         return "iterable"
     if not callable(source):
         raise ArgumentTypeError(
-            f"`source` is a {type(source).__name__}; it must be callable, iterable or a "
+            f"`source` is {source!r}; it must be callable, iterable or a "
             "generator function without parameters."
         )
     if cycle is not None:

@@ -85,7 +85,8 @@ def _import(value: Any, wanted: DALIDataType | None) -> np.ndarray:
     raise DataTypeError(
         f"External data is a {type(value).__name__}; expected a NumPy array, something with "
         "`__array__`, `__array_interface__` or `__dlpack__`, a tensor, or numbers. Texts travel "
-        "beside tensors with `dtype=types.STRING`, other objects with `types.PYTHON_OBJECT`."
+        "beside tensors with `dtype=types.STRING`, other objects with `types.PYTHON_OBJECT`; "
+        "files are read by `fn.readers.file(files=[...])`."
     )
 
 

@@ -308,7 +308,8 @@ class InputQueue:
                 "dimensions."
                 + (
                     f' The layout "{declared.layout}" is to name the axes of one sample; a batch '
-                    "has no axis of its own in it."
+                    "has no axis of its own in it. A source that returns one sample at a time is "
+                    "given `batch=False`."
                     if declared.layout
                     else ""
                 )

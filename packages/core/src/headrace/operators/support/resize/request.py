@@ -129,18 +129,15 @@ class ResizeRequest:
         args = op.args
         self._ndim = spatial_ndim
         ways = [name for name in ("size", "resize_shorter", "resize_longer") if op.given(name)]
-        if any(op.given(name) for name in _SEPARATE):
-            ways.append("separate")
-        if len(ways) != 1:
+        separate = [name for name in _SEPARATE if op.given(name)]
+        if len(ways) + bool(separate) != 1:
             raise UsageError(
                 "Give the size in exactly one way: `size`, `resize_shorter`, `resize_longer`, or "
                 "any of `resize_x`, `resize_y` and `resize_z`; got "
-                f"{', '.join(ways) if ways else 'none'}."
+                f"{' and '.join(f'`{name}`' for name in ways + separate) or 'none'}."
             )
-        self._way = ways[0]
-        self._names = _SEPARATE[-spatial_ndim:]
-        if self._way != "separate":
-            self._names = (self._way,) * spatial_ndim
+        self._way = ways[0] if ways else "separate"
+        self._names = (self._way,) * spatial_ndim if ways else _SEPARATE[-spatial_ndim:]
         mode = args.mode
         if self._way in ("resize_shorter", "resize_longer"):
             if mode is not None:
