@@ -26,16 +26,16 @@ TABLE_ALIGNMENT_BYTES = 64
 _HARMLESS = frozenset(
     {"compute_capability", "device_id", "function", "multiprocessors", "name", "xp"}
 )
-"""What of a runtime may be used without queueing anything."""
+"""Members of a runtime that may be used without queueing anything."""
 
 
-class Block(NamedTuple):
+class KnownMemory(NamedTuple):
     """A piece of device memory that a recording knows."""
 
     address: int
     size_bytes: int
     memory: Any
-    """What keeps it; `None` for an input."""
+    """Its owner; `None` for an input."""
 
 
 class Table(NamedTuple):
@@ -66,9 +66,9 @@ class CopyRecord(NamedTuple):
 
 @dataclass(slots=True)
 class Recording:
-    """What was queued for one iteration of a stage."""
+    """All that was queued for one iteration of a stage."""
 
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[KnownMemory] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     commands: list[LaunchRecord | CopyRecord] = field(default_factory=list)
     plans: list[tuple[Any, Any, tuple[Any, ...]]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Recording:
     """Operators' nodes with the names and values of arguments that are tensors."""
     calls: list[TracedCall] = field(default_factory=list)
     spoiled: str = ""
-    """What was done that cannot be repeated."""
+    """Reason why it cannot be repeated; none if it can."""
 
 
 class RecordingQueue(Queue):
@@ -94,7 +94,7 @@ class RecordingQueue(Queue):
         self.recording = Recording()
         for batch in inputs:
             size = int(batch.sizes().sum()) * batch.dtype.itemsize
-            self.recording.blocks.append(Block(int(batch.pointers[0]), size, None))
+            self.recording.blocks.append(KnownMemory(int(batch.pointers[0]), size, None))
 
     def empty(self, *args: Any, **kwargs: Any) -> DeviceBatch:
         """Memory for a batch, as of `Queue.empty`."""
@@ -109,7 +109,7 @@ class RecordingQueue(Queue):
         return address
 
     def _note_memory(self, memory: Any) -> None:
-        self.recording.blocks.append(Block(memory.address, memory.size_bytes, memory))
+        self.recording.blocks.append(KnownMemory(memory.address, memory.size_bytes, memory))
 
     def records(self, dtype: np.dtype, count: int) -> np.ndarray:
         """An array for the recording alone."""
@@ -138,7 +138,7 @@ class RecordingQueue(Queue):
 
     @property
     def arguments_noted(self) -> int:  # type: ignore[override]
-        """How many arguments were noted."""
+        """Number of arguments that were noted."""
         return len(self.recording.arguments)
 
     def note_plan(self, op: Any, planned: Any, inputs: tuple[Any, ...], noted: int) -> None:
