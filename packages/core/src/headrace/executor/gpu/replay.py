@@ -83,7 +83,7 @@ class _Filled(NamedTuple):
     content: np.ndarray
     """Its bytes."""
     target: np.ndarray
-    """Where they lie among the words."""
+    """Their place among the words."""
 
 
 class PlannedValues(NamedTuple):

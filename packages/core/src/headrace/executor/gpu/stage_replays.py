@@ -64,7 +64,7 @@ class _Capture:
 
 
 class StageReplays:
-    """What is recorded of one stage."""
+    """Recordings of one stage, and its replays."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class StageReplays:
         return replay
 
     def _values(self, recording: Recording) -> PlannedValues | None:
-        """What follows from arguments; `None` where an operator's do not show anywhere."""
+        """All that follows from arguments; `None` where an operator's do not show anywhere."""
         numbers = {id(step.node): k for k, (step, _) in enumerate(self._steps) if step.tensor_args}
         roots = [
             Root(numbers[id(node)], name, values)
@@ -261,7 +261,7 @@ def _kind(batch: DeviceBatch) -> tuple[Any, ...]:
 
 
 def _leaving(run: RecordedRun) -> list[Leaving] | None:
-    """Where the batches lie that leave the stage."""
+    """The batches that leave the stage, and their places in known memory."""
     blocks = run.recording.blocks
     found = []
     for register, (value, sources, places) in run.found.items():

@@ -182,7 +182,7 @@ class Queue:
         self._deferred = deferred
 
     arguments_noted = 0
-    """How many arguments a recording has noted."""
+    """Number of arguments that a recording has noted."""
 
     def note_plan(self, op: Any, planned: Any, inputs: tuple[Any, ...], noted: int) -> None:
         """Do nothing: recordings note what operators plan, and with it what they have planned with:
