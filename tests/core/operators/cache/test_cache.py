@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -258,6 +259,50 @@ def test_wrong_arguments(files):
     for limits, words in (({"limit_bytes": -1}, "`limit_bytes` is -1"), ({"where": ""}, "`where`")):
         with pytest.raises(ArgumentValueError, match=words):
             taken(pipeline(files, "ram", lambda c, _, __, a=limits: (fn.cache(c, **a),)), 1)
+
+
+@pytest.mark.parametrize("color", [types.RGB, types.GRAY])
+def test_compressed(files, reads, tmp_path, color):
+    """Samples are kept as JPEG files, and come back alike in every epoch."""
+
+    def build(where: Any, how: dict[str, Any]) -> Any:
+        def graph(content, label, _):
+            images = fn.resize(fn.decoders.image(content, output_type=color), size=(60, 80))
+            if where is not None:
+                images = fn.cache(images, where=str(where), **how)
+            return (images,)
+
+        return pipeline(files, None, graph)
+
+    (plain,) = zip(*taken(build(None, {}), 7), strict=True)
+    sizes = {}
+    for how in ({}, {"format": "jpeg"}, {"format": "jpeg", "quality": 50}):
+        where = tmp_path / f"cache{len(sizes)}"
+        (first,) = zip(*taken(build(where, how), 7), strict=True)
+        reads.clear()
+        assert next(zip(*taken(build(where, how), 7), strict=True)) == first
+        assert not reads
+        sizes[str(how)] = sum(f.stat().st_size for f in where.rglob("data-*"))
+        errors = np.abs(np.array(first, int) - np.array(plain, int))
+        assert errors.mean() < (4 if how else 1e-9)
+    raw, jpeg, small = sizes.values()
+    assert small < jpeg < raw / 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x: fn.cast(x, dtype=types.FLOAT), "images of bytes"),
+        (lambda x: fn.cat(x, x, axis=2), "cannot be kept as JPEG"),
+    ],
+)
+def test_what_cannot_be_compressed(files, tmp_path, change, words):
+    def graph(content, label, _):
+        images = change(fn.decoders.image(content))
+        return (fn.cache(images, where=str(tmp_path / "c"), format="jpeg"),)
+
+    with pytest.raises(HeadraceError, match=words):
+        pipeline(files, None, graph).run()
 
 
 def test_a_key_of_the_users(files, tmp_path):

@@ -137,6 +137,8 @@ class _Expanded:
         caches.numbers.append(number)
         caches.groups.append(frozenset([number]))
         digest = _digest(before, node.inputs[0], args["key"])
+        if args["format"] is not None:
+            digest = f"{digest}-{args['format']}-{args['quality']}"
         caches.stores.append(Store(args["where"], digest, args["limit_bytes"], node.user_line))
 
     def _edge(self, edge: DataNode) -> DataNode:
@@ -183,7 +185,8 @@ class _Expanded:
         record = self._edges[id(reader), len(reader.outputs) + position]
         absent = self._absent(reader, frozenset([number]))
         data = self._edge(node.inputs[0])
-        store = {"store": caches.stores[position]}
+        how = {name: node.args[name] for name in ("format", "quality")}
+        store = {"store": caches.stores[position], **how}
 
         def make(name: str, inputs: list[DataNode], args: dict[str, Any], guard: Guard) -> DataNode:
             schema = find(name)

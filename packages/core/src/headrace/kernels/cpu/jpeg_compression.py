@@ -7,7 +7,7 @@ import numpy as np
 from headrace.errors import ShapeError
 from headrace.kernels.cpu.opencv import cv2
 
-_LARGEST = 65500
+LARGEST = 65500
 """Pixels along an axis, of libjpeg-turbo."""
 
 
@@ -18,12 +18,27 @@ def compress(image: np.ndarray, quality: int, out: np.ndarray) -> None:
     """
     if not image.size:
         return
-    if max(image.shape) > _LARGEST:
+    if max(image.shape) > LARGEST:
         raise ShapeError(
             f"An image of {image.shape[0]} x {image.shape[1]} pixels does not fit into a JPEG "
-            f"file, whose extents are at most {_LARGEST}. Resize or crop it first."
+            f"file, whose extents are at most {LARGEST}. Resize or crop it first."
         )
+    np.copyto(out, decoded(encoded(image, quality)))
+
+
+def encoded(image: np.ndarray, quality: int) -> np.ndarray:
+    """The JPEG file of an image of bytes, RGB ``(height, width, 3)`` or gray ``(.., .., 1)``."""
     cv = cv2()
-    bgr = cv.cvtColor(np.ascontiguousarray(image), cv.COLOR_RGB2BGR)
-    _, encoded = cv.imencode(".jpg", bgr, [cv.IMWRITE_JPEG_QUALITY, quality])
-    np.copyto(out, cv.imdecode(encoded, cv.IMREAD_COLOR_RGB))
+    pixels = np.ascontiguousarray(image)
+    if image.shape[2] == 3:
+        pixels = cv.cvtColor(pixels, cv.COLOR_RGB2BGR)
+    found: np.ndarray = cv.imencode(".jpg", pixels, [cv.IMWRITE_JPEG_QUALITY, quality])[1]
+    return found.reshape(-1)
+
+
+def decoded(file: np.ndarray, channels: int = 3) -> np.ndarray:
+    """The image in a JPEG file, RGB or gray ``(height, width, channels)``."""
+    cv = cv2()
+    kind = cv.IMREAD_COLOR_RGB if channels == 3 else cv.IMREAD_GRAYSCALE
+    found: np.ndarray = cv.imdecode(file, kind)
+    return found.reshape(*found.shape[:2], channels)
