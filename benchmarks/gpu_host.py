@@ -77,13 +77,6 @@ def _nothing(lib: Any, batches: Any) -> Any:
     return (graphs._resident(lib, batches),)
 
 
-def _cupy(lib: Any, batches: Any) -> Any:
-    images = lib.fn.crop(graphs._resident(lib, batches), crop=(200, 200))
-    images = lib.fn.rotate(images, angle=30.0, keep_size=True)
-    saturation = lib.fn.random.uniform(range=[0.5, 1.5])
-    return (lib.fn.color_twist(images, saturation=saturation),)
-
-
 def _plain(lib: Any, batches: Any) -> Any:
     images = lib.fn.normalize(graphs._resident(lib, batches), axes=[0, 1])
     return (lib.fn.cast(images, dtype=lib.types.FLOAT16),)
@@ -114,8 +107,8 @@ def _spectra(lib: Any, batches: Any) -> Any:
 
 CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "nothing": (_nothing, "uniform"),
-    "cupy": (_cupy, "uniform"),
-    "cupy_ragged": (_cupy, "ragged"),
+    "cupy": (graphs.three_operators, "uniform"),
+    "cupy_ragged": (graphs.three_operators, "ragged"),
     "light": (graphs.light, "uniform"),
     "light_ragged": (graphs.light, "ragged"),
     "rrc": (_rrc, "uniform"),
@@ -126,6 +119,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "views_ragged": (_views, "ragged"),
     "normalize_cast": (_plain, "uniform"),
     "upload": (_upload, "host"),
+    "numpy": (graphs.uploaded, "host"),
     "train": (lambda lib, batches: graphs.train(lib, batches[0]), "jpegs"),
     "train_crop": (lambda lib, batches: graphs.train_crop(lib, batches[0]), "jpegs"),
     "audio": (_audio, "files"),
