@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from headrace.executor.source_names import SourceNames
 from headrace.kernels.cpu import reading_threads
 from headrace.operators.readers.index import specs_of
 from headrace.operators.support.operator import SampleContext
@@ -26,8 +27,9 @@ class Loaded(NamedTuple):
     missing: list[int]
     """Positions of those that `Loader.fetch` has to see; the others are here, in their order."""
     columns: list[Any]
-    """The pieces, a list with one array for each entry, and then the columns of the index."""
-    sources: list[str]
+    """The pieces, `Rows` or a list with one array for each entry, and then the columns of the
+    index."""
+    sources: SourceNames
     """Files that the entries come from."""
 
 
@@ -68,6 +70,13 @@ class Loader:
         """The details and columns of entries: an array, or a list of arrays, for each."""
         return [column[entries] for column in self._columns]
 
+    def sources(self, entries: np.ndarray, piece: int | None = None) -> SourceNames:
+        """Files that entries come from, or those of a piece of them."""
+        index = self.index
+        if piece is None:
+            return SourceNames(len(entries), lambda: index.sources(entries.tolist()))
+        return SourceNames(len(entries), lambda: index.piece_sources(piece, entries.tolist()))
+
     def load(self, entries: np.ndarray, empty: Callable[..., np.ndarray]) -> Loaded:
         """Load entries, given by int64 indices; ``empty(shape, dtype)`` makes memory they share."""
         cached = self.index.cached
@@ -75,7 +84,7 @@ class Loader:
             return self._load(entries, empty)
         wanted, columns = cached.look_up(self.index, entries)
         places = np.flatnonzero(wanted)
-        read = self._load(entries[places], empty) if len(places) else Loaded([], [], [])
+        read = self._load(entries[places], empty) if len(places) else Loaded([], [], SourceNames(0))
         missing = places[read.missing].tolist()
         there = np.delete(np.arange(len(entries)), missing)
         place = {int(k): n for n, k in enumerate(np.delete(places, read.missing))}
@@ -85,7 +94,7 @@ class Loader:
         ]
         entries = entries[there]
         found = [*pieces, *self.columns(entries), *[each[there] for each in columns]]
-        return Loaded(missing, found, self.index.sources(entries.tolist()))
+        return Loaded(missing, found, self.sources(entries))
 
     def _load(self, entries: np.ndarray, empty: Callable[..., np.ndarray]) -> Loaded:
         index = self.index
@@ -94,9 +103,12 @@ class Loader:
         else:
             files = self.begin(None, entries, empty).wait()
             self.note_size(files)
-            rows = files.rows()
             all_there = not (files.unread or (files.empty and not index.allows_empty))
-        pieces = [rows[k :: self.pieces] for k in range(self.pieces)]
+            together = files.pieces(self.pieces) if all_there else None
+            if together is not None:
+                return Loaded([], [*together, *self.columns(entries)], self.sources(entries))
+            rows = files.rows()
+        pieces: list[Any] = [rows[k :: self.pieces] for k in range(self.pieces)]
         missing: list[int] = []
         if not all_there:
             empty_too = not index.allows_empty
@@ -104,8 +116,7 @@ class Loader:
             missing = sorted({k // self.pieces for k in bad})
             entries = np.delete(entries, missing)
             pieces = [[row for k, row in enumerate(p) if k not in missing] for p in pieces]
-        sources = index.sources(entries.tolist())
-        return Loaded(missing, [*pieces, *self.columns(entries)], sources)
+        return Loaded(missing, [*pieces, *self.columns(entries)], self.sources(entries))
 
     def begin(
         self,
@@ -118,10 +129,10 @@ class Loader:
         extents = self.index.local
         assert extents is not None
         numbers = self.index.numbers(entries)
-        guess = self.index.known_bytes(numbers)
-        if guess < 0:
-            guess = self._entry_bytes * len(entries)
-        return reading_threads.BeingRead(threads, extents, numbers, empty, guess, scans)
+        guess = self._entry_bytes * len(entries)
+        return reading_threads.BeingRead(
+            threads, extents, numbers, empty, guess, scans, self.pieces
+        )
 
     def note_size(self, files: reading_threads.FilesRead) -> None:
         """Note how much memory entries take, for the size of later blocks."""

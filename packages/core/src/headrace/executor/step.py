@@ -185,6 +185,8 @@ class StepMaker:
         parsed = len(outputs) - len(reader.index.columns) - known
         loaded = (*handed, *outputs[parsed:])
         parse = self.step(node, reader, specs[:parsed], reader.cpu, handed, outputs[:parsed])
+        if reader.chunks_light:
+            parse.light_function = reader.cpu_chunk
         if outputs[0] in self.plan.guards:  # of entries that are read; the others are in caches
             parse.guard = self.plan.guards[outputs[0]]
         return [self.step(node, loader, loader.specs, loader.fetch, (), loaded), parse]

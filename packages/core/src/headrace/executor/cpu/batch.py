@@ -12,7 +12,9 @@ import numpy as np
 
 from headrace.errors import DataTypeError, ShapeError
 from headrace.executor.cpu.packed_rows import PackedRows, PackedSegment
+from headrace.executor.source_names import SourceNames, some_of
 from headrace.kernels.cpu import copy_rows, strided
+from headrace.operators.support.planning import SMALL_ELEMENTS
 from headrace.operators.support.schema import Spec
 from headrace.tensors.gpu.runtime import Event
 from headrace.tensors.pool import HOST_POOL, HostPool
@@ -96,7 +98,7 @@ class BatchBuffer:
         """True if some rows are not arrays of their own yet; set after `_in_dense`."""
         self._unmade: list[tuple[Sequence[int], Rows, int]] = []
         """The `_PACKED` and `_SHARED` ones of these: positions, samples, and which they are."""
-        self.sources: list[str] | None = None
+        self.sources: Sequence[str] | None = None
         self.spec = spec
         self.event: Event | None = None
         """Event after which the samples are there, if they are copied from a GPU."""
@@ -274,10 +276,17 @@ class BatchBuffer:
         found = [] if self._dense is None else [self._dense]
         rows = enumerate(self._rows)
         found += [segment.memory for segment in self._segments]
+        found += [p.flat for _, p, place in self._unmade if place == _PACKED and p.flat is not None]
         return found + [row for k, row in rows if row is not None and places[k] == _OUTSIDE]
 
     def adopt_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
-        """Take `values` for these samples as they are."""
+        """Take `values` for these samples as they are; small ones of one size in one piece."""
+        if isinstance(values, Rows) and values.flat is not None:
+            if values.sizes.max(initial=0) <= SMALL_ELEMENTS:
+                self.put_rows(indices, values)
+            else:
+                self._note(indices, _PACKED, values)
+            return
         rows, inside = self.rows, self._in_dense
         for index, value in zip(indices, values, strict=True):
             rows[index] = value
@@ -308,13 +317,11 @@ class BatchBuffer:
 
     def set_sources(self, indices: Sequence[int], sources: Sequence[str]) -> None:
         """Note where these samples come from."""
-        if self.sources is None:
-            with self._lock:
-                if self.sources is None:
-                    self.sources = [""] * len(self)
-        known = self.sources
-        for index, source in zip(indices, sources, strict=True):
-            known[index] = source
+        with self._lock:
+            known = self.sources
+            if not isinstance(known, SourceNames):
+                known = self.sources = SourceNames(len(self), known)
+        known.put(indices, sources)
 
     @property
     def ndim(self) -> int | None:
@@ -478,7 +485,7 @@ class BatchBuffer:
         else:
             made.rows = [None if row is None else self._pool.copy_of(row) for row in rows]
         if self.sources is not None:
-            made.sources = [self.sources[index] for index in order]
+            made.sources = some_of(self.sources, order)
         return made
 
     def taken(self, places: np.ndarray) -> BatchBuffer:
@@ -490,7 +497,7 @@ class BatchBuffer:
         made.rows = [rows[index] for index in order]
         made.event = self.event
         if self.sources is not None:
-            made.sources = [self.sources[index] for index in order]
+            made.sources = some_of(self.sources, order)
         return made
 
     def _gather(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import located
+from headrace.executor.source_names import SourceNames, some_of
 from headrace.operators.support.planning import SMALL_ELEMENTS, Samples
 from headrace.tensors.rows import Rows
 
@@ -42,7 +43,7 @@ class Chunk:
     def __init__(self, indices: list[int], registers: int) -> None:
         self.indices = indices
         self.columns: list[Samples | None] = [None] * registers
-        self.sources: dict[int, list[str]] = {}
+        self.sources: dict[int, list[str] | SourceNames] = {}
         self.failures: list[tuple[int, BaseException]] = []
 
     def indices_at(self, positions: Sequence[int]) -> list[int]:
@@ -63,7 +64,7 @@ class Chunk:
             if known is not None:
                 self.columns[r] = Samples([known.rows[k] for k in positions])
         for r, sources in self.sources.items():
-            self.sources[r] = [sources[k] for k in positions]
+            self.sources[r] = some_of(sources, positions)
 
     def has_few_bytes(self) -> bool:
         """Return True if samples that are there have few bytes, judged by the first of them."""
@@ -192,6 +193,7 @@ class Group:
         rows = known.rows
         if isinstance(rows, Rows) and len(positions) == len(rows):
             return rows
+        rows = known.row_list
         return [rows[k] for k in positions]
 
     def put(self, register: int, values: Any) -> None:

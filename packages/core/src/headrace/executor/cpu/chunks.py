@@ -48,7 +48,8 @@ def chunk_size(iteration: Iteration, program: Program, threads: int, batches: in
     own = min(max(program.own_seconds, 1e-7), processor)
     if program.is_pass_through:
         quick = program.sample_seconds < _QUICK_READING_SECONDS
-        return max(_READ_QUICKLY if quick else _READ, -(-size // threads))
+        together = int(_WORTH_SHARING_SECONDS / max(program.sample_seconds, 1e-7))
+        return max(_READ_QUICKLY if quick else _READ, -(-size // threads), together)
     is_little = own < _LITTLE_WORK_SECONDS
     finely = own > _LONG_WORK_SECONDS
     if is_little and program.sample_seconds >= _WAIT_SECONDS:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headrace.executor.cpu.bound_step import stored
 from headrace.executor.loader import Loaded
+from headrace.executor.source_names import SourceNames
 from headrace.operators.support.planning import Samples
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def load(
     try:
         loaded = loader.load(entries, empty)
     except Exception:  # whatever it is, `fetch` meets it again and knows the sample
-        loaded = Loaded(list(range(len(indices))), [[] for _ in buffers], [])
+        nothing: list[Any] = [[] for _ in buffers]
+        loaded = Loaded(list(range(len(indices))), nothing, SourceNames(0))
     missing = loaded.missing
     if missing:
         indices = [index for k, index in enumerate(indices) if k not in missing]
@@ -58,8 +60,9 @@ def load(
                 buffer.put_rows(indices, column)
     chunk.sources[step.origin] = loaded.sources
     if loader.index.own_sources:
+        there = np.delete(entries, missing) if missing else entries
         for k, r in enumerate(step.outputs[1 : loader.pieces], 1):
-            chunk.sources[r] = loader.index.piece_sources(k, entries.tolist())
+            chunk.sources[r] = loader.sources(there, k)
     if missing:
         _fetch(step, context, chunk, missing, entries, materialise_views=materialise_views)
 
@@ -74,7 +77,8 @@ def _fetch(
     materialise_views: bool,
 ) -> None:
     """Load those samples of a chunk one by one that could not be loaded together."""
-    columns, sources = [], chunk.sources[step.origin]
+    columns, sources = [], list(chunk.sources[step.origin])
+    chunk.sources[step.origin] = sources
     for r in step.outputs:
         known = chunk.columns[r]
         assert known is not None

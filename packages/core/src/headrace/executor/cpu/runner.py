@@ -16,6 +16,7 @@ from headrace.executor.cpu.chunk import Chunk, Group, samples_of
 from headrace.executor.cpu.loading import load
 from headrace.executor.cpu.merging import join_ahead, merged
 from headrace.executor.guards import chosen, spread
+from headrace.executor.source_names import SourceNames, some_of
 from headrace.executor.step import check_count
 from headrace.executor.step import reads as reads_of
 from headrace.kernels.cpu import strided as _strided
@@ -148,7 +149,7 @@ class SampleRunner:
             batch = self._iteration.buffers[r]
             chunk.columns[r] = samples_of(batch, indices)
             if batch.sources is not None:
-                chunk.sources[r] = [batch.sources[k] for k in indices]
+                chunk.sources[r] = some_of(batch.sources, indices)
         for step, context in self._readers:
             load(
                 *(step, context, chunk, self._iteration, self._arena),
@@ -167,7 +168,7 @@ class SampleRunner:
         buffers = self._iteration.buffers
         for r, origin in self._program.written:
             sources = chunk.sources.get(origin)
-            if sources is not None and any(sources):
+            if sources is not None and (isinstance(sources, SourceNames) or any(sources)):
                 buffers[r].set_sources(chunk.indices, sources)
 
     def _carry(self, chunk: Chunk) -> None:
@@ -281,7 +282,7 @@ class SampleRunner:
                 return made[register]
             column = chunk.columns[register]
             assert column is not None
-            return column.rows
+            return column.row_list
 
         bound = []
         for step, context in steps:
@@ -354,7 +355,7 @@ class SampleRunner:
             inputs = [each.taken(places) for each in inputs]
             tensors = {n: (each.taken(places), convert) for n, (each, convert) in tensors.items()}
             indices = [indices[k] for k in places]
-            sources = None if sources is None else [sources[k] for k in places]
+            sources = None if sources is None else some_of(sources, places)
         try:
             return self._plans(step, context, inputs, tensors, indices, sources)
         except SAMPLE_ERRORS:  # one of them is bad: each is planned alone, and that one says so
@@ -431,7 +432,7 @@ class SampleRunner:
                     [_known(rows) for rows in inputs],
                     {n: (Samples(group.of(r)), convert) for n, r, convert in step.planned_args},
                     indices,
-                    None if sources is None else [sources[k] for k in positions],
+                    None if sources is None else some_of(sources, positions),
                 )
                 if plans.values is not None:
                     for buffer, values in zip(context.buffers, plans.values, strict=True):

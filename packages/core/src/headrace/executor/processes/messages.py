@@ -7,6 +7,7 @@ of everything else, arrays and their types included, which takes ten times as lo
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ class InputColumn(NamedTuple):
     shapes: np.ndarray | None
     """Int64 ``(samples, ndim)``."""
     dtype: np.dtype
-    sources: list[str] | None
+    sources: Sequence[str] | None
     process: int = 0
     """The process in whose memory they are, where they are in no file."""
 
@@ -120,7 +121,7 @@ class Column(NamedTuple):
     if all are in their places."""
     offsets: list[int]
     shapes: list[tuple[int, ...]]
-    sources: list[str] | None
+    sources: Sequence[str] | None
 
 
 class TaskResult(NamedTuple):

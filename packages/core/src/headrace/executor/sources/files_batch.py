@@ -1,10 +1,9 @@
-"""A batch of files that were read all at once: rows and names are made on demand."""
+"""A batch of files that were read all at once: rows are made on demand."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +14,6 @@ from headrace.tensors.pool import HOST_POOL, HostPool
 if TYPE_CHECKING:
     from headrace.kernels.cpu.decode.jpeg_scan import ScannedJpegs
     from headrace.kernels.cpu.reading_threads import FilesRead
-
-
-_finding = threading.Lock()
-"""Held while the rows of a batch are made, by the first thread that asks for them."""
 
 
 class FilesBatch(BatchBuffer):
@@ -56,35 +51,6 @@ class FilesBatch(BatchBuffer):
     def rows(self, rows: list[np.ndarray | None]) -> None:
         self._found = rows
 
-
-class FileNames(Sequence[str]):
-    """Files of samples, looked up on demand."""
-
-    __slots__ = ("_entries", "_find", "_found")
-
-    def __init__(self, find: Callable[[Any], list[str]], entries: np.ndarray) -> None:
-        self._find = find
-        self._entries = entries
-        self._found: list[str] | None = None
-
-    def _all(self) -> list[str]:
-        found = self._found
-        if found is None:
-            with _finding:  # two lists would not learn of one another's changes
-                found = self._found
-                if found is None:
-                    found = self._found = self._find(self._entries)
-        return found
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        return self._all()[index]
-
-    def __setitem__(self, index: int, source: str) -> None:
-        self._all()[index] = source
-
-    def __len__(self) -> int:
-        return len(self._entries)
+    def adopt_rows(self, indices: Sequence[int], values: Sequence[np.ndarray]) -> None:
+        """Take `values` for these samples as they are."""
+        super().adopt_rows(indices, list(values))

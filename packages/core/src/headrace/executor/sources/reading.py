@@ -12,7 +12,8 @@ import numpy as np
 
 from headrace.executor.cpu.batch import BatchBuffer
 from headrace.executor.plan import shares_streams
-from headrace.executor.sources.files_batch import FileNames, FilesBatch
+from headrace.executor.source_names import SourceNames
+from headrace.executor.sources.files_batch import FilesBatch
 
 if TYPE_CHECKING:
     from headrace.executor.affinity import Affinity
@@ -53,7 +54,7 @@ class BatchReading:
     __slots__ = ("_files", "_iteration", "_sources", "program")
 
     def __init__(
-        self, iteration: Iteration, program: Program, files: BeingRead, sources: FileNames
+        self, iteration: Iteration, program: Program, files: BeingRead, sources: SourceNames
     ) -> None:
         self._iteration = iteration
         self.program = program
@@ -74,7 +75,7 @@ class BatchReading:
         made = iteration.buffers[r]
         if made is not None:
             batch = FilesBatch(found, made.spec, self.program.plan.history[r], made.pool)
-            batch.sources = self._sources  # type: ignore[assignment]
+            batch.sources = self._sources
             iteration.buffers[r] = batch
         refused = 0 if step.op.index.allows_empty else found.empty
         if not found.unread + refused:
@@ -110,7 +111,7 @@ class BatchReader:
             return None
         entries = iteration.entries[id(step.node)].copy()  # bad samples are drawn anew in there
         try:
-            sources = FileNames(loader.index.sources, entries)
+            sources = loader.sources(entries)
             known = [
                 (r, _whole(values, buffer, program, r, sources))
                 for r, values in zip(step.outputs[1:], loader.columns(entries), strict=True)
@@ -147,12 +148,12 @@ class BatchReader:
 
 
 def _whole(
-    values: Any, buffer: BatchBuffer, program: Program, r: int, sources: FileNames
+    values: Any, buffer: BatchBuffer, program: Program, r: int, sources: SourceNames
 ) -> BatchBuffer:
     """The batch of an output of which all samples are known."""
     if isinstance(values, list):
         buffer.put_rows(range(len(values)), values)
-        buffer.sources = sources  # type: ignore[assignment]
+        buffer.sources = sources
         return buffer
     if (
         buffer.pool.is_page_locked
@@ -164,5 +165,5 @@ def _whole(
         dense = buffer.empty(values.shape, buffer.dtype)
         np.copyto(dense, values, casting="unsafe")
     made = BatchBuffer.of_values(dense, buffer.spec, program.plan.history[r], buffer.pool)
-    made.sources = sources  # type: ignore[assignment]
+    made.sources = sources
     return made

@@ -16,6 +16,7 @@ import numpy as np
 
 from headrace.errors import ErrorLocation, located
 from headrace.executor.loader import Loader
+from headrace.executor.source_names import SourceNames
 from headrace.experimental.dynamic import lifetime
 from headrace.experimental.dynamic.failures import described, raised_at
 from headrace.experimental.dynamic.operations import ConfiguredOperator
@@ -283,7 +284,7 @@ class _Loading:
             node = ConfiguredOperator(reader.schema, "cpu", vars(reader.args)).node()
             self._solo = SingleSampleRunner(node, reader, specs)
 
-    def load(self, entries: np.ndarray) -> tuple[list[Any], list[str]] | None:
+    def load(self, entries: np.ndarray) -> tuple[list[Any], SourceNames] | None:
         """The columns of samples, and where these come from; `None` where one is missing."""
         try:
             missing, columns, sources = self._loader.load(entries, HOST_POOL.empty)
@@ -295,13 +296,13 @@ class _Loading:
         self,
         reading: PendingRead,
         columns: list[Any] | None,
-        sources: list[str] | None,
+        sources: SourceNames | None,
         pool: ThreadPool | None,
     ) -> list[HostValue]:
         """The outputs of samples that were loaded, if any could be."""
         count = len(reading.entries)
         samples: list[Any] = [None] * count
-        found = [""] * count if sources is None else sources
+        found = SourceNames(count) if sources is None else sources
         handed = None if columns is None else columns[: self._handed]
 
         def work(k: int) -> None:
@@ -324,8 +325,7 @@ class _Loading:
                     work(k)
             made = [list(rows) for rows in zip(*samples, strict=True)]
             columns = made if columns is None else [*made, *columns[self._handed :]]
-        named = found if any(found) else None
-        return [_value(c, spec, named) for c, spec in zip(columns, self.specs, strict=True)]
+        return [_value(c, spec, found) for c, spec in zip(columns, self.specs, strict=True)]
 
     def _parsed(self, whole: tuple[Any, ...], source: str) -> tuple[Any, ...]:
         """The outputs of the parser, which replace the first of these values, and the others."""
@@ -339,7 +339,7 @@ class _Loading:
         return (*[value.rows[0] for value in made], *whole[self._handed :])
 
 
-def _value(column: Any, spec: Spec, sources: list[str] | None) -> HostValue:
+def _value(column: Any, spec: Spec, sources: SourceNames) -> HostValue:
     dtype = storage_dtype(spec.dtype)
     first = column[0]
     if first.nbytes <= _SMALL_BYTES and all(row.shape == first.shape for row in column):

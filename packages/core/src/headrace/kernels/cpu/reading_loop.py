@@ -47,8 +47,10 @@ them; a mutex; and the addresses of jobs, from the oldest on, 0 where there is n
     OFFSETS,
     SIZES,
     LARGEST,
+    OPENED,
     NUMBERS,
     COUNT,
+    PIECES,
     FOUND,
     FACTS,
     MEMORY,
@@ -58,18 +60,27 @@ them; a mutex; and the addresses of jobs, from the oldest on, 0 where there is n
     READERS,
     CALLED,
     DONE,
-) = range(20)
+) = range(22)
 """Fields of a job: addresses of the names of all files, each with a NUL after it, of the offset of
 each (int64), and of the folder of names that are not complete, and its length; largest length of a
 path; addresses of the file, offset and size of each extent (int64), or 0 where each extent is a
-whole file; the largest extent to read; addresses of the numbers of the extents to read (int64), how
-many these are, and of the results (int64 ``(extents, 2)``: the address where an extent begins, or
-one of the negative numbers below, and its size); 0, or the address of `scan_one`'s results (int64
-``(extents, 5)``); the address of the memory and its length; the next extent to read, bytes used of
-the memory, number of threads working on it, number of threads called, and a semaphore that tells
-when it is done.
+whole file; the largest extent to read; 0, or the address of `OpenFiles.table`; addresses of the
+numbers of the extents to read (int64), how many these are, how many that follow one another are
+pieces of one entry, and of the results (int64 ``(extents, 2)``: the address where an extent begins,
+or one of the negative numbers below, and its size); 0, or the address of `scan_one`'s results
+(int64 ``(extents, 5)``); the address of the memory and its length; the next extent to read, bytes
+used of the memory, number of threads working on it, number of threads called, and a semaphore that
+tells when it is done.
 """
 JOB_NUMBERS = DONE + SEMAPHORE_NUMBERS
+
+KEPT_FILES = 64
+"""Largest number of files that stay open for one reader."""
+KEPT_NUMBERS = 4
+_KEPT_LOCK, KEPT_FILE, _KEPT_USERS, KEPT_DESCRIPTOR = range(KEPT_NUMBERS)
+"""Of each place of a table of open files, the first number of which is how many there are: held
+while another file takes the place; its file, how many threads use that, and its descriptor, -1 for
+none."""
 
 UNREAD, TOO_LARGE = -1, -2
 """In place of a place in memory: the file was not, or cannot be, read to its end; or there was no
@@ -81,6 +92,9 @@ _NO_FILE = 1 << 62  # a directory has a larger size, on some file systems
 _ALIGNMENT = 64
 _MONOTONIC = 1  # CLOCK_MONOTONIC, of Linux
 _SLASH = ord("/")
+_GAP_BYTES, _GAP_SHARE = 2048, 8
+"""Pieces of one entry are read in one call with what is between them, if that is no more bytes, and
+a share of theirs: a call costs what it takes to copy 4 kB."""
 _LONG_NANOSECONDS = 1_000_000
 """Work that a thread takes on without help: a batch takes a GPU longer. Threads that are woken for
 less slow the others: eight shared 640 microseconds of an H200's host.
@@ -137,7 +151,12 @@ def read_now(job: np.ndarray) -> None:
 
 @njit()
 def fill_in(
-    job: np.ndarray, numbers: np.ndarray, found: np.ndarray, facts: np.ndarray, memory: np.ndarray
+    job: np.ndarray,
+    numbers: np.ndarray,
+    pieces: int,
+    found: np.ndarray,
+    facts: np.ndarray,
+    memory: np.ndarray,
 ) -> None:
     """Complete a job, which knows its files: the extents to read, and what for; see above.
 
@@ -145,7 +164,7 @@ def fill_in(
     """
     for k in range(len(found)):
         found[k, 0], found[k, 1] = UNREAD, 0
-    job[NUMBERS], job[COUNT] = numbers.ctypes.data, len(numbers)
+    job[NUMBERS], job[COUNT], job[PIECES] = numbers.ctypes.data, len(numbers), pieces
     job[FOUND] = found.ctypes.data
     job[FACTS] = facts.ctypes.data if len(facts) else 0
     job[MEMORY], job[ROOM] = memory.ctypes.data, memory.size
@@ -267,40 +286,140 @@ def _read_extents(address: int, job: np.ndarray, board: np.ndarray, clock: np.nd
     root = numba.carray(pointer(job[ROOT]), (root_bytes,), np.uint8)
     for k_root in range(root_bytes):  # a slice takes two seconds more to compile
         path[k_root] = root[k_root]
+    pieces = job[PIECES]
+    span = np.empty(2, np.int64)
     began = np.int64(0)
     done = 0
-    opened, descriptor = np.int64(-1), np.int32(-1)
+    opened, place, descriptor = np.int64(-1), np.int64(0), np.int64(-1)
     while True:
-        k = fetch_add(address + 8 * NEXT, np.int64(1))
-        if k >= count:
+        first = fetch_add(address + 8 * NEXT, np.int64(pieces))
+        if first >= count:
             break
-        number = _number(job[NUMBERS], k)
-        file = _number(job[FILES], number) if job[FILES] else number
-        if file != opened:
-            if descriptor >= 0:
-                _close(descriptor)
-            descriptor = _opened(job, file, path)
-            opened = file
-        if descriptor >= 0:
+        last = min(first + pieces, count)
+        together = pieces > 1 and _find_span(job, first, last, span)
+        begin = np.int64(UNREAD)
+        for k in range(first, last):
+            number = _number(job[NUMBERS], k)
+            file = _number(job[FILES], number) if job[FILES] else number
+            if file != opened:
+                _leave(place, descriptor)
+                place, descriptor = _enter(job, file, path)
+                opened = file
+            if descriptor < 0:
+                continue
             offset = _number(job[OFFSETS], number) if job[OFFSETS] else np.int64(0)
             wanted = _number(job[SIZES], number) if job[SIZES] else np.int64(-1)
-            place, size = _content(address, job, descriptor, offset, wanted)
-            if job[FACTS] and place >= 0:
-                data = numba.carray(pointer(place), (size,), np.uint8)
+            if not together:
+                begin, wanted = _content(address, job, descriptor, offset, wanted)
+            elif k == first:
+                begin, _ = _content(address, job, descriptor, span[0], span[1])
+                if begin < 0:  # each for itself, so that the others are read
+                    together = False
+                    begin, wanted = _content(address, job, descriptor, offset, wanted)
+            found[k, 0], found[k, 1] = begin, wanted
+            if together:
+                found[k, 0] += offset - span[0]
+            if job[FACTS] and begin >= 0:
+                data = numba.carray(pointer(begin), (wanted,), np.uint8)
                 scan_one(data, numba.carray(pointer(job[FACTS] + 40 * k), (5,), np.int64))
-            found[k, 0], found[k, 1] = place, size
-        done += 1
+        done += last - first
         left = count - job[NEXT]
         called = job[CALLED]
-        if done == 1:
+        if done == last - first:
             began = _now(clock)
         elif done > _FIRST and left > 0 and called < board[THREADS]:
             spent = _now(clock) - began
             long = left * spent > called * (done - 1) * _LONG_NANOSECONDS
             if long and fetch_add(address + 8 * CALLED, np.int64(1)) < board[THREADS]:
                 post(board.ctypes.data + 8 * WAKE)
-    if descriptor >= 0:
-        _close(descriptor)
+    _leave(place, descriptor)
+
+
+@njit(nogil=True)
+def _find_span(job: np.ndarray, first: int, last: int, span: np.ndarray) -> bool:
+    """Find the part of a file that has all pieces of an entry, and little besides; `span`: where
+    it begins, and its size.
+    """
+    if not (job[FILES] and job[OFFSETS] and job[SIZES]):
+        return False
+    begin, end, total = np.int64(_NO_FILE), np.int64(0), np.int64(0)
+    number = _number(job[NUMBERS], first)
+    file = _number(job[FILES], number)
+    least = _number(job[OFFSETS], number)
+    for k in range(first, last):
+        number = _number(job[NUMBERS], k)
+        offset, size = _number(job[OFFSETS], number), _number(job[SIZES], number)
+        away = (offset - least) % _ALIGNMENT != 0  # each is to begin where an array may
+        if size < 1 or away or _number(job[FILES], number) != file or size > job[LARGEST]:
+            return False
+        begin, end, total = min(begin, offset), max(end, offset + size), total + size
+    span[0], span[1] = begin, end - begin
+    return bool(end - begin - total <= _GAP_BYTES + total // _GAP_SHARE)
+
+
+@njit()
+def numbers_of(entries: np.ndarray, pieces: int) -> np.ndarray:
+    """The numbers of the extents that are pieces of entries, int64."""
+    found = np.empty(len(entries) * pieces, np.int64)
+    for k in range(found.size):
+        found[k] = entries[k // pieces] * pieces + k % pieces
+    return found
+
+
+@njit()
+def memory_for(job: np.ndarray, numbers: np.ndarray, pieces: int) -> Any:
+    """Bytes of memory that extents take; -1 if unknown. `job` knows its files."""
+    if not job[SIZES]:
+        return np.int64(-1)
+    job = job.copy()
+    job[NUMBERS], span, total = numbers.ctypes.data, np.empty(2, np.int64), np.int64(0)
+    for first in range(0, len(numbers), pieces):
+        last = min(first + pieces, len(numbers))
+        if pieces > 1 and _find_span(job, first, last, span):
+            total += (span[1] + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+            continue
+        for k in range(first, last):
+            size = _number(job[SIZES], numbers[k])
+            if size < 0:
+                return np.int64(-1)
+            total += (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+    return total
+
+
+@njit(nogil=True)
+def _enter(job: np.ndarray, file: int, path: np.ndarray) -> Any:
+    """A descriptor of a file, and its place among those that stay open; the place is 0 if it is to
+    be closed, the descriptor negative if the file cannot be opened.
+    """
+    table = job[OPENED]
+    if table:
+        place = table + 8 * (1 + KEPT_NUMBERS * (file % _number(table, 0)))
+        alone = fetch_add(place + 8 * _KEPT_LOCK, np.int64(1)) == 0
+        kept = numba.carray(pointer(place), (KEPT_NUMBERS,), np.int64)
+        if alone and (kept[KEPT_DESCRIPTOR] < 0 or kept[KEPT_FILE] != file):
+            alone = kept[_KEPT_USERS] == 0
+            if alone:
+                if kept[KEPT_DESCRIPTOR] >= 0:
+                    _close(np.int32(kept[KEPT_DESCRIPTOR]))
+                kept[KEPT_DESCRIPTOR], kept[KEPT_FILE] = _opened(job, file, path), file
+                alone = kept[KEPT_DESCRIPTOR] >= 0
+        descriptor = np.int64(-1)
+        if alone:
+            fetch_add(place + 8 * _KEPT_USERS, np.int64(1))
+            descriptor = kept[KEPT_DESCRIPTOR]
+        fetch_add(place + 8 * _KEPT_LOCK, np.int64(-1))
+        if alone:
+            return place, descriptor
+    return np.int64(0), np.int64(_opened(job, file, path))
+
+
+@njit(nogil=True)
+def _leave(place: int, descriptor: int) -> None:
+    """Have done with what `_enter` has returned."""
+    if place:
+        fetch_add(place + 8 * _KEPT_USERS, np.int64(-1))
+    elif descriptor >= 0:
+        _close(np.int32(descriptor))
 
 
 @njit(nogil=True)
@@ -328,9 +447,13 @@ def _opened(job: np.ndarray, file: int, path: np.ndarray) -> Any:
 @njit(nogil=True)
 def _content(address: int, job: np.ndarray, descriptor: int, offset: int, wanted: int) -> Any:
     """Read an extent of an open file, to the end if `wanted` is negative; what to note of it."""
-    end: Any = _seek(descriptor, 0, _END)
-    size = end - offset if wanted < 0 else wanted
-    if end < 0 or end > _NO_FILE or size < 0 or offset + size > end or size > job[LARGEST]:
+    size = np.int64(wanted)
+    if wanted <= 0:  # what ends before it is read to its end is found out below
+        end: Any = _seek(np.int32(descriptor), 0, _END)
+        size = end - offset if wanted < 0 else size
+        if end < 0 or end > _NO_FILE or offset + size > end:
+            return np.int64(UNREAD), np.int64(0)
+    if size < 0 or size > job[LARGEST]:
         return np.int64(UNREAD), np.int64(0)
     taken = (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
     begin = fetch_add(address + 8 * USED, np.int64(taken))
@@ -340,7 +463,7 @@ def _content(address: int, job: np.ndarray, descriptor: int, offset: int, wanted
     done = np.int64(0)
     while done < size:
         # If a signal interrupts, the file stays unread here, and Python reads it.
-        count = _read(descriptor, target + done, size - done, offset + done)
+        count = _read(np.int32(descriptor), target + done, size - done, offset + done)
         if count <= 0:
             return np.int64(UNREAD), np.int64(0)
         done += count

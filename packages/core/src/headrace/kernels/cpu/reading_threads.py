@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -16,6 +17,7 @@ from headrace.kernels.cpu import reading_loop as loop
 from headrace.kernels.cpu.decode.jpeg_scan import ScannedJpegs
 from headrace.kernels.cpu.packed_names import PackedNames
 from headrace.kernels.cpu.semaphores import semaphores
+from headrace.tensors.rows import Rows
 
 _TRIES = 4
 """Files may grow while they are looked at; not for ever."""
@@ -27,6 +29,32 @@ _NO_MEMORY = np.empty(0, np.uint8)
 
 
 _EVERYTHING = np.iinfo(np.int64).max
+
+
+class OpenFiles:
+    """Files with many extents, which stay open as long as this is there, at a bounded number of
+    places.
+
+    Attributes
+    ----------
+    table
+        int64: how many places there are, and `reading_loop.KEPT_NUMBERS` of each.
+    """
+
+    def __init__(self, files: int) -> None:
+        places = min(files, loop.KEPT_FILES)
+        self.table = np.zeros(1 + places * loop.KEPT_NUMBERS, np.int64)
+        self.table[0] = places
+        descriptors = self.table[1:].reshape(-1, loop.KEPT_NUMBERS)[:, loop.KEPT_DESCRIPTOR]
+        descriptors[:] = -1
+        weakref.finalize(self, _close_all, descriptors).atexit = False
+
+
+def _close_all(descriptors: np.ndarray) -> None:
+    for descriptor in descriptors.tolist():
+        if descriptor >= 0:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +87,23 @@ class FileExtents:
     offsets: np.ndarray | None = None
     sizes: np.ndarray | None = None
     largest: int = _EVERYTHING
+    opened: OpenFiles | None = field(init=False)
+    """The files, where they have many extents."""
     job: np.ndarray = field(init=False)
     """A job that is to be completed by `reading_loop.fill_in`."""
 
     def __post_init__(self) -> None:
+        opened = None if self.files is None else OpenFiles(len(self.begins))
+        object.__setattr__(self, "opened", opened)
         names = [part.ctypes.data for part in (self.text, self.begins, self.root)]
         places = [
             0 if part is None else part.ctypes.data
             for part in (self.files, self.offsets, self.sizes)
         ]
         job = np.zeros(loop.JOB_NUMBERS, np.int64)
-        job[: loop.NUMBERS] = (*names, len(self.root), self.longest, *places, self.largest)
+        job[: loop.OPENED] = (*names, len(self.root), self.longest, *places, self.largest)
+        if opened is not None:
+            job[loop.OPENED] = opened.table.ctypes.data
         object.__setattr__(self, "job", job)
 
     @classmethod
@@ -91,8 +125,8 @@ class FileExtents:
 class BeingRead:
     """Extents that are being read, one after the other, into memory that they share.
 
-    `numbers`: int64: which of them to read. `guess`: how much memory to take before their sizes are
-    known, in bytes.
+    `numbers`: int64: which of them to read; so many that follow one another are `pieces` of one
+    entry. `guess`: how much memory to take where their sizes are not known, in bytes.
     """
 
     def __init__(
@@ -103,23 +137,26 @@ class BeingRead:
         empty: Callable[[tuple[int], type], np.ndarray],
         guess: int,
         scans: bool = False,
+        pieces: int = 1,
     ) -> None:
         self._scans = scans
         self._threads = threads
         self._extents = extents
         self._numbers = numbers
         self._empty = empty
-        self._memory = empty((guess,), np.uint8) if guess else _NO_MEMORY
-        self._job, self._found, self._facts = self._begin(numbers, self._memory)
+        known: int = -1 if extents.sizes is None else loop.memory_for(extents.job, numbers, pieces)
+        size = guess if known < 0 else known
+        self._memory = empty((size,), np.uint8) if size else _NO_MEMORY
+        self._job, self._found, self._facts = self._begin(numbers, self._memory, pieces)
 
     def _begin(
-        self, numbers: np.ndarray, memory: np.ndarray
+        self, numbers: np.ndarray, memory: np.ndarray, pieces: int = 1
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         count = len(numbers)
         found = np.empty((count, 2), np.int64)
         facts = np.zeros((count if self._scans else 0, 5), np.int64)
         job = self._extents.job.copy()
-        loop.fill_in(job, numbers, found, facts, memory)
+        loop.fill_in(job, numbers, pieces, found, facts, memory)
         if self._threads is None:
             loop.read_now(job)
         else:
@@ -197,6 +234,17 @@ class FilesRead:
     empty: int
     size_bytes: int
     scanned: ScannedJpegs | None
+
+    def pieces(self, count: int) -> list[Rows] | None:
+        """The files as columns: the first of each `count`, the second, and so on; `None` where one
+        could not be read, or they are not in one memory.
+        """
+        if len(self.memories) > 1 or self.unread:
+            return None
+        (memory,) = self.memories
+        begins = self.addresses - memory.__array_interface__["data"][0]
+        shapes = self.sizes[:, np.newaxis]
+        return [Rows.of_memory(memory, begins[k::count], shapes[k::count]) for k in range(count)]
 
     def rows(self) -> list[np.ndarray | None]:
         """Each file as an array; `None` where it could not be read."""

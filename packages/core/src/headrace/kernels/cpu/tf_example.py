@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.crc32c import crc32c, eight_bytes
+from headrace.kernels.cpu.pointers import pointer
 from headrace.kernels.cpu.protobuf import FIXED32, LENGTH, VARINT, read_field, read_varint
 
 BYTES, FLOATS, INTEGERS = 1, 2, 3
@@ -236,3 +238,45 @@ def read_numbers(record: np.ndarray, row: np.ndarray) -> np.ndarray:
     floats = np.empty(count if is_float else 0, np.uint32)
     _read_entry(record, row, integers, floats)
     return floats.view(np.float32) if is_float else integers
+
+
+@njit(nogil=True)
+def find_in_all(
+    addresses: np.ndarray,
+    sizes: np.ndarray,
+    names: np.ndarray,
+    ends: np.ndarray,
+    found: np.ndarray,
+) -> bool:
+    """Do `find_features` for records at addresses; False if one of them is not whole.
+
+    `found`: int64 ``(records, names, 6)``.
+    """
+    for k in range(len(addresses)):
+        record = numba.carray(pointer(addresses[k]), (sizes[k],), np.uint8)
+        if find_features(record, names, ends, found[k]) != WHOLE:
+            return False
+    return True
+
+
+@njit(nogil=True)
+def read_all_numbers(
+    addresses: np.ndarray,
+    sizes: np.ndarray,
+    rows: np.ndarray,
+    begins: np.ndarray,
+    integers: np.ndarray,
+    floats: np.ndarray,
+) -> None:
+    """Read the lists of a feature of records at addresses, by their rows, int64 ``(records, 6)``.
+
+    The list of record `k` is written to elements from ``begins[k]`` on of the array of its type;
+    the other one is empty.
+    """
+    for k in range(len(addresses)):
+        count, begin = rows[k, COUNT], begins[k]
+        if count:
+            record = numba.carray(pointer(addresses[k]), (sizes[k],), np.uint8)
+            _read_entry(
+                record, rows[k], integers[begin : begin + count], floats[begin : begin + count]
+            )

@@ -22,8 +22,10 @@ from headrace.operators.readers.index import Index, specs_of
 from headrace.operators.readers.order import FIXED_SEED, ReadingOrder, check_order
 from headrace.operators.readers.samplers import Shuffled
 from headrace.operators.support.argument_types import BoolArg, FloatArg, IntArg, ObjectArg
+from headrace.operators.support.contexts import ChunkContext
 from headrace.operators.support.operator import Operator, SampleContext, operator
 from headrace.operators.support.schema import Arg, Spec, as_specs
+from headrace.tensors.rows import Rows
 
 READER_ARGS = (
     Arg("shard_id", IntArg, 0, "Index of the shard to read in the first epoch."),
@@ -213,6 +215,10 @@ class Reader(Operator):
     """True if `random_shuffle` begins with a list that is permuted once, as in DALI where the
     reader lists files; false where it reads an index.
     """
+    chunks_light: ClassVar[bool] = False
+    """True if there is a `cpu_chunk`, the parser of several entries that have few bytes; see
+    `SampleOperator.chunks_light`.
+    """
     index: Index
     _order: ReadingOrder
 
@@ -240,6 +246,12 @@ class Reader(Operator):
     def cpu(self, c: SampleContext, *data: np.ndarray) -> Any:
         """The parser: make outputs of the pieces of an entry, and of its details."""
         return data
+
+    def cpu_chunk(self, c: ChunkContext, *data: Rows) -> Any:
+        """The parser of several entries at once: return a `Rows` for each output, or `None` where
+        `cpu` is to parse each.
+        """
+        return None
 
     @property
     def parses(self) -> bool:

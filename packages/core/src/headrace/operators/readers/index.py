@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError
-from headrace.kernels.cpu import reading_threads
+from headrace.kernels.cpu import reading_loop, reading_threads
 from headrace.operators.readers.remote import ReadAhead
 from headrace.operators.readers.storage import (
     Allocate,
@@ -202,11 +202,8 @@ class Index:
         pieces = len(self.specs)
         if pieces == 1:
             return entries
-        return (entries[:, np.newaxis] * pieces + np.arange(pieces)).reshape(-1)
-
-    def known_bytes(self, numbers: np.ndarray) -> int:
-        """Bytes of memory that pieces take, each at a multiple of 64 bytes; -1 if unknown."""
-        return -1
+        found: np.ndarray = reading_loop.numbers_of(entries, pieces)
+        return found
 
     def expect(self, entries: Sequence[int]) -> None:
         """Take note that entries were drawn, and will be wanted soon."""
@@ -384,13 +381,6 @@ class FileIndex(Index):
         pieces = [(complete(path), offset, size) for path, offset, size in pieces]
         count = len(self.specs)
         return [tuple(pieces[k : k + count]) for k in range(0, len(pieces), count)]
-
-    def known_bytes(self, numbers: np.ndarray) -> int:
-        """Bytes of memory that pieces take, each at a multiple of 64 bytes; -1 if unknown."""
-        if "sizes" not in self._places:
-            return -1
-        sizes = self._places["sizes"][numbers]
-        return -1 if sizes.min(initial=0) < 0 else int((-(-sizes // 64) * 64).sum())
 
     @cached_property
     def local(self) -> FileExtents | None:  # type: ignore[override]

@@ -123,9 +123,9 @@ def fetched(
     if index.local is None:
         return index.fetch_together(entries, empty), 0
     numbers = index.numbers(entries)
-    guess = index.known_bytes(numbers)
-    guess = entry_bytes * len(entries) if guess < 0 else guess
-    files = reading_threads.BeingRead(None, index.local, numbers, empty, guess).wait()
+    guess, pieces = entry_bytes * len(entries), len(index.specs)
+    read = reading_threads.BeingRead(None, index.local, numbers, empty, guess, pieces=pieces)
+    files = read.wait()
     return files.rows(), files.size_bytes // max(len(entries), 1) * 9 // 8 + 64
 
 

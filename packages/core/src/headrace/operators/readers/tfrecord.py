@@ -15,8 +15,10 @@ from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import FileIndex, Index
 from headrace.operators.readers.listing import container_size, read_index
 from headrace.operators.support.argument_types import ArgType, BoolArg, PathListArg
+from headrace.operators.support.contexts import ChunkContext
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType
 
 _KINDS: dict[int, tuple[int, DALIDataType, np.dtype]] = {
@@ -25,6 +27,7 @@ _KINDS: dict[int, tuple[int, DALIDataType, np.dtype]] = {
     2: (FLOATS, DALIDataType.FLOAT, np.dtype(np.float32)),
 }
 """By the type of a `headrace.tfrecord.Feature`: list in a record, and elements."""
+_NO_INTEGERS, _NO_FLOATS = np.empty(0, np.int64), np.empty(0, np.uint32)
 _WRONG = {
     tf_example.OTHER_LENGTH: (
         "is damaged, or its index is not its own: the length it announces is not the one that the "
@@ -104,6 +107,7 @@ class TFRecordReader(Reader):
     """
 
     permutes = False
+    chunks_light = True
 
     _wanted: list[tuple[str, int, np.dtype, Any]]
     _names: np.ndarray
@@ -158,6 +162,55 @@ class TFRecordReader(Reader):
             )
         rows = zip(self._wanted, found, strict=True)
         return tuple([_element(record, *wanted, row) for wanted, row in rows])
+
+    def cpu_chunk(self, c: ChunkContext, *data: Rows) -> tuple[Rows, ...] | None:
+        """Read features of several records; `None` where one is bad, or lacks bytes."""
+        (records,) = data
+        addresses, sizes = records.addresses, records.sizes
+        found = np.empty((len(records), len(self._wanted), 6), np.int64)
+        if not tf_example.find_in_all(addresses, sizes, self._names, self._ends, found):
+            return None
+        shapes = []
+        for number, (_, kind, _, feature) in enumerate(self._wanted):
+            rows = found[:, number]
+            counts = rows[:, tf_example.COUNT]
+            given = _shapes(feature, counts)
+            if given is None or ((rows[:, tf_example.KIND] != kind) & (counts > 0)).any():
+                return None
+            shapes.append(given)
+        made = []
+        for number, (_, kind, dtype, feature) in enumerate(self._wanted):
+            rows = np.ascontiguousarray(found[:, number])
+            if kind == BYTES:
+                begins = rows[:, tf_example.BEGIN]
+                made.append(records.window(begins, rows[:, tf_example.END] - begins))
+                continue
+            out = c.empty(shapes[number], dtype, number)
+            assert out.flat is not None
+            assert out.begins is not None
+            if feature.has_shape:
+                for k in np.flatnonzero(rows[:, tf_example.COUNT] == 0).tolist():
+                    out[k][...] = feature.default_value
+            lists = out.flat, _NO_FLOATS
+            if kind == FLOATS:
+                lists = _NO_INTEGERS, out.flat.view(np.uint32)
+            tf_example.read_all_numbers(addresses, sizes, rows, out.begins, *lists)
+            made.append(out)
+        return tuple(made)
+
+
+def _shapes(feature: Any, counts: np.ndarray) -> np.ndarray | None:
+    """Shapes of a feature of records that have so many elements of it; `None` if one is wrong."""
+    shape = feature.shape
+    if _KINDS[feature.dtype][0] == BYTES:
+        return None if np.count_nonzero(counts) < len(counts) else counts
+    if feature.has_shape:
+        wrong = (counts != math.prod(shape)) & (counts != 0)
+        return None if wrong.any() else np.full((len(counts), len(shape)), shape, np.int64)
+    each = max(math.prod(shape), 1)
+    found = np.empty((len(counts), 1 + len(shape)), np.int64)
+    found[:, 0], found[:, 1:] = counts // each, shape
+    return None if (counts % each).any() else found
 
 
 def _element(

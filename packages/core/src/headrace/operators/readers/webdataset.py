@@ -278,6 +278,11 @@ class WebdatasetReader(Reader):
             np.array(begun, np.int64),
         )
 
+    @property
+    def parses(self) -> bool:
+        """True if components are more than bytes."""
+        return any(each != DALIDataType.UINT8 for each in self.args.dtypes or ())
+
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
         types = self.args.dtypes or (DALIDataType.UINT8,) * len(data)
         for each in types:

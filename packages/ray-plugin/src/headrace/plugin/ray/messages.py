@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ class PackedBatch(NamedTuple):
     """All samples of one shape, outermost axis first; or the elements of all, one after another."""
     shapes: np.ndarray | None = None
     """Shape of each sample, where they differ."""
-    sources: list[str] | None = None
+    sources: Sequence[str] | None = None
 
     @classmethod
     def of(cls, buffer: BatchBuffer) -> PackedBatch:
