@@ -103,6 +103,30 @@ def _write_tfrecord(root: Path, scale: float) -> None:
         (root / f"{number}.idx").write_text(places)
 
 
+def _write_mxnet(root: Path, scale: float) -> None:
+    """Records with 3 kB and a label, with an index."""
+    count, content = int(300_000 * scale), struct.pack("<IfQQ", 0, 5.0, 0, 0) + bytes(3000)
+    record = struct.pack("<II", 0xCED7230A, len(content)) + content
+    (root / "train.rec").write_bytes(record * count)
+    (root / "train.idx").write_text("".join(f"{k}\t{k * len(record)}\n" for k in range(count)))
+
+
+def _write_caffe(root: Path, scale: float) -> None:
+    """Records with 3 kB and a label in a data base of LMDB."""
+    import lmdb
+
+    def numbered(number: int) -> bytes:
+        found = b""
+        while number > 127:
+            found, number = found + bytes([number & 127 | 128]), number >> 7
+        return found + bytes([number])
+
+    datum = b"\x22" + numbered(3000) + bytes(3000) + b"\x28\x05\x38\x01"
+    with lmdb.open(str(root / "lmdb"), map_size=1 << 33) as base, base.begin(write=True) as writes:
+        for k in range(int(60_000 * scale) + 100):
+            writes.put(b"%08d" % k, datum)
+
+
 def _read_list(lib: Any, root: str) -> Any:
     return lib.fn.readers.file(file_list=f"{root}/list.txt", file_root="/", name="r")
 
@@ -141,12 +165,30 @@ def _read_tfrecord(lib: Any, root: str) -> Any:
     return list(found.values())
 
 
+def _read_mxnet(lib: Any, root: str) -> Any:
+    return lib.fn.readers.mxnet(
+        path=[f"{root}/train.rec"],
+        index_path=[f"{root}/train.idx"],
+        random_shuffle=True,
+        initial_fill=4096,
+        name="r",
+    )
+
+
+def _read_caffe(lib: Any, root: str) -> Any:
+    return lib.fn.readers.caffe(
+        path=f"{root}/lmdb", random_shuffle=True, initial_fill=4096, name="r"
+    )
+
+
 CASES: dict[str, tuple[Callable[[Path, float], None], Callable[[Any, str], Any], int]] = {
     "list": (_write_list, _read_list, 0),
     "tree": (_write_tree, _read_tree, 30_000),
     "tar": (_write_tar, _read_tar, 60_000),
     "coco": (_write_coco, _read_coco, 0),
     "tfrecord": (_write_tfrecord, _read_tfrecord, 60_000),
+    "mxnet": (_write_mxnet, _read_mxnet, 60_000),
+    "caffe": (_write_caffe, _read_caffe, 60_000),
 }
 """By name: what writes the data, what reads it, and how many samples are read."""
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError
+from headrace.kernels.cpu import datum
 from headrace.kernels.cpu.protobuf import Message
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import Index, first_of
 from headrace.operators.readers.lmdb import LmdbIndex
 from headrace.operators.support.argument_types import BoolArg, PathListArg
+from headrace.operators.support.contexts import ChunkContext
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType
-
-_CHANNELS, _HEIGHT, _WIDTH, _DATA, _LABEL, _ENCODED = 1, 2, 3, 4, 5, 7
-"""Numbers of the fields of a ``Datum``."""
 
 
 def _count_outputs(args: dict[str, Any]) -> int:
@@ -55,6 +55,7 @@ class CaffeReader(Reader):
     """
 
     permutes = False
+    chunks_light = True
 
     _rank: int
 
@@ -82,6 +83,20 @@ class CaffeReader(Reader):
             )
         return self._wanted(image, label)
 
+    def cpu_chunk(self, c: ChunkContext, *data: Rows) -> tuple[Rows, ...] | None:
+        (messages,) = data
+        found = np.empty((len(messages), 4), np.int64)
+        if self._rank != 1 or not datum.find_data(messages.addresses, messages.sizes, found):
+            return None
+        labels = None
+        if self.args.label_available:
+            labels = c.empty(found[:, 2:3].copy(), np.int32, int(self.args.image_available))
+            assert labels.flat is not None
+            assert labels.begins is not None
+            has = found[:, 2] > 0
+            labels.flat[labels.begins[has]] = found[has, 3].astype(np.int32)
+        return self._wanted(messages.window(found[:, 0], found[:, 1] - found[:, 0]), labels)
+
     def _wanted(self, image: Any, label: Any) -> tuple[Any, ...]:
         args = self.args
         given = ((image, args.image_available), (label, args.label_available))
@@ -96,16 +111,17 @@ def _parse(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise BadSampleError(
             "Error while parsing Caffe record: it is no `Datum` message, or damaged."
         ) from error
-    image = (message.parts(_DATA) or [np.zeros(0, np.uint8)])[-1]
-    if message.integer(_ENCODED) == 0:
-        shape = [_int32(message.integer(n) or 0) for n in (_HEIGHT, _WIDTH, _CHANNELS)]
+    image = (message.parts(datum.DATA) or [np.zeros(0, np.uint8)])[-1]
+    if message.integer(datum.ENCODED) == 0:
+        extents = datum.HEIGHT, datum.WIDTH, datum.CHANNELS
+        shape = [_int32(message.integer(n) or 0) for n in extents]
         if min(shape) < 0 or math.prod(shape) != image.size:
             raise BadSampleError(
                 f"The content size of the raw image, {image.size} bytes, does not match its "
                 f"height, width and channels, {tuple(shape)}."
             )
         image = image.reshape(shape)
-    label = message.integer(_LABEL)
+    label = message.integer(datum.LABEL)
     return image, np.array([] if label is None else [_int32(label)], np.int32)
 
 

@@ -7,16 +7,18 @@ import struct
 import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError
+from headrace.kernels.cpu import recordio
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import FileIndex, Index
 from headrace.operators.readers.listing import container_size, read_index
 from headrace.operators.support.argument_types import PathListArg
+from headrace.operators.support.contexts import ChunkContext
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType
 
-_MAGIC = b"\x0a\x23\xd7\xce"
-_PART = struct.Struct("<4sI")
+_PART = struct.Struct("<II")
 _CUT = "The file of records of MXNet is cut, or its index is not its own."
 _LABEL = struct.Struct("<IfQQ")
 """Header of a record: number of labels that follow, or 0 and a label; then two numbers of the
@@ -55,6 +57,7 @@ class MXNetReader(Reader):
     """
 
     permutes = False
+    chunks_light = True
 
     def list_entries(self) -> Index:
         args = self.args
@@ -113,6 +116,16 @@ class MXNetReader(Reader):
             raise BadSampleError(f"The record of MXNet announces {count} labels and is cut.")
         return record[end:], np.frombuffer(record[_LABEL.size : end].tobytes(), "<f4")
 
+    def cpu_chunk(self, c: ChunkContext, *data: Rows) -> tuple[Rows, Rows] | None:
+        records, found = data[0], np.empty((len(c.indices), 4), np.int64)
+        if any(part.sizes.any() for part in data[1:]):  # some begin in one file and end in the next
+            return None
+        if not recordio.find_parts(records.addresses, records.sizes, found):
+            return None
+        labels = c.empty(found[:, 1:2].copy(), np.float32, 1)
+        recordio.copy_labels(records.addresses, found, labels.addresses)
+        return records.window(found[:, 2], found[:, 3]), labels
+
 
 def _content(data: np.ndarray) -> np.ndarray:
     """The record that data begins with: in one part, or in several with the magic number between.
@@ -125,7 +138,7 @@ def _content(data: np.ndarray) -> np.ndarray:
         if data.size < at + _PART.size:
             raise BadSampleError(_CUT)
         magic, head = _PART.unpack(data[at : at + _PART.size].tobytes())
-        if magic != _MAGIC:
+        if magic != recordio.MAGIC:
             raise BadSampleError(
                 "The record of MXNet has a wrong magic number: the file is damaged, or its index "
                 "is not its own."
@@ -141,7 +154,7 @@ def _content(data: np.ndarray) -> np.ndarray:
         if data.size < at + size:
             raise BadSampleError(_CUT)
         if parts:
-            parts.append(np.frombuffer(_MAGIC, np.uint8))
+            parts.append(data[:4])
         parts.append(data[at : at + size])
         at += -(-size // 4) * 4
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
