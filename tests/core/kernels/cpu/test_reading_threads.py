@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 
 import numpy as np
 import pytest
 
-from headrace.kernels.cpu.reading_loop import SLOTS
+from headrace.kernels.cpu.reading_loop import KEPT_FILES, SLOTS
 from headrace.kernels.cpu.reading_threads import BeingRead, FileExtents, ReadingThreads
 
 COUNT = 40
@@ -123,6 +124,62 @@ def test_no_file_stays_open(folder):
     for _ in range(20):
         read_now(extents, range(len(names)))
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(("pieces", "bad"), [(1, 0), (2, 0), (3, 0), (2, 0.01)])
+def test_pieces_of_entries(folder, threads, pieces, bad):
+    """Those that are near one another come in one call; memory is taken once, and holds all."""
+    rng = np.random.default_rng(pieces)
+    count = KEPT_FILES + 9  # files share places where they stay open
+    whole = [rng.bytes(20_000) for _ in range(count)]
+    for number, content in enumerate(whole):
+        (folder / f"long {number}").write_bytes(content)
+    files = np.repeat(rng.integers(0, count, 300), pieces)
+    files[rng.random(files.size) < 0.1] = 0
+    offsets = rng.integers(0, 12, files.size) * 512 + rng.choice([0, 0, 0, 0, 7], files.size)
+    sizes = rng.choice([0, 1, 100, 3000, 20_001], files.size, p=[0.1, 0.3, 0.3, 0.3 - bad, bad])
+    extents = FileExtents.of(
+        [f"long {k}" for k in range(count)],
+        str(folder),
+        files=files,
+        offsets=offsets,
+        sizes=sizes,
+    )
+    want = [
+        whole[f][o : o + s] if o + s <= 20_000 else None
+        for f, o, s in zip(files, offsets, sizes, strict=True)
+    ]
+    before = len(os.listdir("/proc/self/fd"))
+    for helpers in (None, threads):
+        read = BeingRead(helpers, extents, np.arange(files.size), np.empty, 0, pieces=pieces).wait()
+        assert contents(read) == want
+        assert len(read.memories) == 1 or None in want
+        bases = np.array([memory.ctypes.data for memory in read.memories])[read.of_memory]
+        there = read.addresses >= 0
+        assert not ((read.addresses - bases)[there] % 64).any()
+    assert KEPT_FILES // 2 < len(os.listdir("/proc/self/fd")) - before <= KEPT_FILES
+    del extents, read
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_that_is_replaced_or_cut(folder):
+    """What was opened before is read on; what is not there any more is not made up."""
+    path = folder / "long"
+    path.write_bytes(b"old" * 500)
+    zeros = np.zeros(2, np.int64)
+    extents = FileExtents.of(
+        ["long"], str(folder), files=zeros, offsets=zeros + np.array([0, 600]), sizes=zeros + 600
+    )
+    assert contents(read_now(extents, [0, 1])) == [b"old" * 200] * 2
+    path.with_name("new").write_bytes(b"new" * 500)
+    path.with_name("new").rename(path)
+    assert contents(read_now(extents, [0, 1])) == [b"old" * 200] * 2
+    os.truncate(path, 900)
+    other = FileExtents.of(
+        ["long"], str(folder), files=zeros, offsets=zeros + np.array([0, 600]), sizes=zeros + 600
+    )
+    assert contents(read_now(other, [0, 1], 2000)) == [b"new" * 200, None]
 
 
 def test_files_that_grow_while_they_are_read(folder):

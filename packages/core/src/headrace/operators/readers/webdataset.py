@@ -33,8 +33,10 @@ from headrace.operators.support.argument_types import (
     StringArg,
     StringListArg,
 )
+from headrace.operators.support.contexts import ChunkContext
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType, to_numpy_type
 
 _SUPPORTED = tuple(t for t in DALIDataType if t.name.startswith(("UINT", "INT", "FLOAT", "BOOL")))
@@ -152,6 +154,7 @@ class WebdatasetReader(Reader):
     """
 
     permutes = False
+    chunks_light = True
 
     def list_entries(self) -> Index:
         args = self.args
@@ -304,4 +307,14 @@ class WebdatasetReader(Reader):
                     f"{dtype} (`dtypes`)."
                 )
             found.append(component.view(dtype))
+        return tuple(found)
+
+    def cpu_chunk(self, c: ChunkContext, *data: Rows) -> tuple[Rows, ...] | None:
+        found = []
+        for rows, dtype in zip(data, self._types, strict=True):
+            size, flat, begins = dtype.itemsize, rows.flat, rows.begins
+            if flat is None or begins is None or (begins % size).any() or (rows.sizes % size).any():
+                return None
+            flat = flat[: len(flat) // size * size].view(dtype)
+            found.append(Rows.of_memory(flat, begins // size, rows.shapes // size))
         return tuple(found)
