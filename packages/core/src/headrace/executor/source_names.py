@@ -30,7 +30,7 @@ class SourceNames(Sequence[str]):
         self._known = known
         self._found: list[str] | None = None
         self._changes: list[tuple[Sequence[int], Sequence[str]]] = []
-        """What was `put` before they were found."""
+        """Those that were `put` before the others were found."""
 
     def put(self, indices: Sequence[int], names: Sequence[str]) -> None:
         """Change those of some samples."""
