@@ -20,6 +20,7 @@ from tests.support.chunks import set_chunks
 from tests.support.messages import RandomWire
 
 BATCH = 16
+ONE_BY_ONE = {"prefetch_queue_depth": 1, "on_bad_sample": "skip"}
 NAMES = [b"image", b"label", b"box"]
 FEATURES = {
     "image": tfrecord.FixedLenFeature((), tfrecord.string, "none"),
@@ -100,7 +101,7 @@ FORMATS = {
 def samples(made, batches):
     """What is read, with its source; and the bad samples."""
     reader, args = made
-    pipe = Pipeline(BATCH, 1, None, prefetch_queue_depth=1, on_bad_sample="skip")
+    pipe = Pipeline(BATCH, 1, None, workers="threads", **ONE_BY_ONE)
     with pipe:
         found = reader(**args, random_shuffle=True, initial_fill=50, seed=1)
         pipe.set_outputs(*(found.values() if isinstance(found, dict) else found))
@@ -134,7 +135,7 @@ def test_good_ones_need_no_call_for_each(tmp_path, monkeypatch, name):
     only = {"mxnet": [*range(5), *range(10, 80)], "webdataset": range(60)}.get(name)
     if only is None:  # those that are good when read alone
         reader, args = make(tmp_path, RandomWire(3))
-        pipe = Pipeline(1, 1, None, prefetch_queue_depth=1, on_bad_sample="skip")
+        pipe = Pipeline(1, 1, None, workers="threads", **ONE_BY_ONE)
         with pipe:
             found = reader(**args, name="r")
             pipe.set_outputs(*(found.values() if isinstance(found, dict) else found))
