@@ -468,6 +468,16 @@ def test_invariants_as_arguments(root):
     assert ndd.cast(x, dtype=dtype).dtype == ndd.float32
 
 
+def test_work_with_invariants_is_done_ahead(root, steps_ahead):
+    four, sizes, angle, none = map(ndd.capture.invariant, (4, [2, 3], 0.0, None))
+    for data, _ in made(root).next_epoch(batch_size=SIZE, capture=True):
+        data = ndd.reshape(data, shape=sizes)
+        data = ndd.cast(data, dtype=ndd.capture.invariant(ndd.float32))
+        data = ndd.resize(ndd.expand_dims(data, axes=[2]), size=[four, four])
+        ndd.rotate(data, angle=angle, fill_value=none)
+    assert len(steps_ahead) == 5 * (-(-COUNT // SIZE) - 2)
+
+
 def test_steps_leave_nothing_behind(root, monkeypatch):
     alive = weakref.WeakSet()
     begin = LoopStep.__init__

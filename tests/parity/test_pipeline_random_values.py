@@ -48,6 +48,14 @@ def numbers(lib):
     ]
 
 
+def choices_of_many(lib):
+    """More numbers than one word can tell apart."""
+    counts = [2**31 + 5, 2**32 - 1, 2**32, 2**32 + 1, 3 << 32, 2**40, 2**62 + 3, 2**63 - 1]
+    samples = [[np.array(n)] * BATCH for n in counts]
+    nodes = lib.fn.external_source(lambda: samples, num_outputs=len(counts))
+    return [lib.fn.random.choice(node, shape=(9,)) for node in nodes]
+
+
 def windows(lib):
     f = lib.fn
     crops = {"size": (9, 9), "antialias": False}
@@ -99,7 +107,7 @@ def assert_alike(ours, theirs):
             assert not wrong.any(), (number, a[wrong], b[wrong])
 
 
-@pytest.mark.parametrize("graph", [numbers, windows, noises])
+@pytest.mark.parametrize("graph", [numbers, choices_of_many, windows, noises])
 def test_same_numbers(graph):
     theirs = batches(built(LIBRARIES["dali"], graph))
     lib = LIBRARIES["headrace"]

@@ -97,6 +97,45 @@ def rewritten_functions(lib: Library) -> Any:
     return seen, pipe.run()
 
 
+@names
+def invariants(lib: Library) -> Any:
+    mark = importlib.import_module(f"{lib.module.__name__}.experimental.dynamic").capture.invariant
+    is_invariant, one, inside = (
+        found(lib, "experimental.dynamic.capture._invariant", name)
+        for name in ("is_invariant", "unwrap_invariant", "unwrap_invariants")
+    )
+    values = (3, [3], None, "text", mark(3), mark([3]), mark(None), [mark(3)], {"a": (mark(3), 4)})
+    kept = [3, (4, 5)]
+    return (
+        [is_invariant(each) for each in values],
+        [type(one(each)).__name__ for each in values],
+        [repr(inside(each)) for each in values],
+        [type(inside(each)).__name__ for each in values],
+        inside(kept) is kept,
+    )
+
+
+def test_batches_of_captured_loops(tmp_path):
+    for k in range(12):
+        np.save(tmp_path / f"{k:02d}.npy", np.full((4, 5, 3), k, np.uint8))
+    told = {}
+    for name in ("headrace", "nvidia.dali"):
+        ndd = importlib.import_module(f"{name}.experimental.dynamic")
+        captured = importlib.import_module(f"{name}.experimental.dynamic._capture").CapturedBatch
+        reader = ndd.readers.Numpy(file_root=str(tmp_path))
+        assert reader._op_backend is None
+        seen = told[name] = []
+        before = ndd.batch([np.zeros((4, 5, 3), np.uint8)] * 2)
+        for (data,) in reader.next_epoch(batch_size=2, capture=True):
+            made = ndd.flip(data, horizontal=1)
+            seen.append([isinstance(x, captured) for x in (data, made, before, 3)])
+            np.asarray(made.cpu().tensors[0])
+        reader = ndd.readers.Numpy(file_root=str(tmp_path))
+        next(iter(reader.next_epoch(batch_size=2)))
+        seen.append(reader._op_backend.GetReaderMeta()["epoch_size"])
+    assert told["headrace"] == told["nvidia.dali"]
+
+
 @pytest.mark.parametrize("name", names)
 def test_private_name(name):
     assert_same(names[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from itertools import repeat
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.parity.support import LIBRARIES, assert_parity
 IMAGE = np.zeros((8, 9, 3), np.uint8)
 SIGNAL = np.ones(400, np.float32)
 SPECTRUM = np.ones((20, 5), np.float32)
+TAR = str(Path(__file__).with_name("none.tar"))
 BOXES, LABELS = np.float32([[0.1, 0.1, 0.5, 0.5]]), np.int32([1])
 
 CASES = [
@@ -86,6 +88,7 @@ CASES = [
     ("rotate", [IMAGE], {}),
     ("cast", [IMAGE], {}),
     ("readers.numpy", [], {"files": ["a.npy"], "roi_start": [0], "rel_roi_start": [0.1]}),
+    ("readers.webdataset", [], {"paths": [TAR], "ext": ["jpg"], "dtypes": "BOOL"}),
 ]
 LATE = [
     ("one_hot", [LABELS], {"dtype": "BOOL"}),

@@ -98,12 +98,14 @@ PRIVATE = frozenset(
         *("ops._docs", "ops._names", "ops._operators", "ops._operator_utils"),
         *("ops._python_def_op_utils", "ops._registry", "ops._signatures"),
         *(f"experimental.dynamic.{module}" for module in _DYNAMIC),
+        "experimental.dynamic.capture._invariant",
     )
 )
 """Modules that are private in DALI. Programs import some beside what they need, so importing one
 works, and only what is looked up in it is an error."""
 
 _RETURNED = "headrace.operators.support.external.returned"
+_INVARIANTS = "headrace.experimental.dynamic.invariants"
 PRIVATE_NAMES = {
     "headrace._autograph": {
         "is_autograph_artifact": "headrace.graph.rewritten:is_rewritten",
@@ -124,6 +126,14 @@ PRIVATE_NAMES = {
             name: f"headrace.experimental.dynamic:{name}" for name in names
         }
         for module, names in _DYNAMIC.items()
+    },
+    "headrace.experimental.dynamic._capture": {
+        "CapturedBatch": "headrace.experimental.dynamic.capture.loops:CapturedBatch",
+    },
+    "headrace.experimental.dynamic.capture._invariant": {
+        "is_invariant": f"{_INVARIANTS}:is_invariant",
+        "unwrap_invariant": f"{_INVARIANTS}:plain",
+        "unwrap_invariants": f"{_INVARIANTS}:plain_inside",
     },
 }
 """The names in such modules that have a counterpart: ``module:name`` of it, by module and name."""

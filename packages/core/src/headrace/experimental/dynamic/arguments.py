@@ -35,6 +35,7 @@ _NEVER_CHANGE = (np.generic, np.dtype, type)
 
 def key_of(value: Any) -> Any:
     """`value` such that values which operators could tell apart are not equal."""
+    value = plain(value)
     kind = type(value)
     if kind is float:
         return (float, value) if value else (float, str(value))  # 0.0 == -0.0

@@ -132,7 +132,7 @@ def invariant(value: T) -> T:
     Loops compare what they are given with what was noted, so that nothing depends on the promise:
     a value that changes all the same only costs the work that was done ahead.
     """
-    if issubclass(type(value), _Invariant):
+    if is_invariant(value):
         return value
     kind = type(value)
     found = _classes.get(kind)
@@ -141,6 +141,23 @@ def invariant(value: T) -> T:
     return found(value)  # type: ignore[no-any-return]
 
 
+def is_invariant(value: Any) -> bool:
+    """True if `value` was declared not to change."""
+    return issubclass(type(value), _Invariant)
+
+
 def plain(value: Any) -> Any:
     """Value that an invariant `value` wraps; other values as they are."""
-    return value._value if issubclass(type(value), _Invariant) else value
+    return value._value if is_invariant(value) else value
+
+
+def plain_inside(value: Any) -> Any:
+    """The same in lists, tuples and dictionaries, which are as they are where none is in them."""
+    value = plain(value)
+    kind = type(value)
+    if kind in (list, tuple):
+        found = kind(plain_inside(each) for each in value)
+        return found if any(a is not b for a, b in zip(found, value, strict=True)) else value
+    if kind is dict:
+        return {plain(k): plain_inside(v) for k, v in value.items()}
+    return value

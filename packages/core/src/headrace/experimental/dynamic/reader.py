@@ -7,7 +7,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterator
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 from headrace.errors import (
@@ -125,6 +125,12 @@ class Reader:
                 f"{', '.join(self._schema.devices)}. `.gpu()` moves what it has read."
             )
         self._device = found
+
+    @property
+    def _op_backend(self) -> Any:
+        """Object with the metadata, by the name it has in DALI; `None` before it is opened."""
+        source = self._source
+        return None if source is None else SimpleNamespace(GetReaderMeta=source.meta)
 
     @property
     def _num_outputs(self) -> int:

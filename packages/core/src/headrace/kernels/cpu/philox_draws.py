@@ -157,6 +157,21 @@ def integer_below(
             return np.int64(product >> HALF), number
 
 
+@njit(nogil=True)
+def _long_below(
+    bound: np.uint64, key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64
+) -> tuple[np.int64, np.uint64]:
+    """`integer_below` for a `bound` above 2**32, at most 2**63: its upper half, then a word."""
+    last = np.int64(bound - _ONE)
+    highest = np.uint64((last >> 32) + 1)
+    while True:
+        high, number = integer_below(highest, key, sequence, offset, number)
+        found = (high << 32) | np.int64(word(key, sequence, offset, number))
+        number += _ONE
+        if found <= last:
+            return found, number
+
+
 @njit(inline="always")
 def _single(word: int) -> float:
     """A float32 of [0, 1], as a float64."""
@@ -321,12 +336,19 @@ def below(out: np.ndarray, bounds: np.ndarray, place: DrawState) -> None:
 
 @njit(nogil=True)
 def index(out: np.ndarray, choices: np.uint64, packed: bool, place: DrawState) -> None:
-    """Fill int64 (samples, elements) from 0 ... choices - 1, of which there are at most 2**32.
+    """Fill int64 (samples, elements) from 0 ... choices - 1, of which there are at most 2**63.
 
     `packed` draws an element after the other, without a gap.
     """
     first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
+    if choices > _ONE << HALF:
+        for s in range(samples):
+            stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
+            for e in range(count):
+                number = phase + np.uint64(e) * ELEMENT_STRIDE
+                out[s, e], _ = _long_below(choices, key, stream, offset, number)
+        return
     rejected = (_ONE << HALF) % choices
     words = np.empty(min(count, _TILE), np.uint32)
     for s in range(samples):

@@ -117,7 +117,7 @@ def fill_index(
 ) -> None:
     """Fill a C-contiguous int64 array (samples, elements) with indices, uniformly from [0, count).
 
-    `count` is below 2**32. For `packed` see `sample_uniforms`.
+    `count` is at most 2**63. For `packed`, where it is below 2**32, see `sample_uniforms`.
     """
     place = _place(seed, iteration, first_sample)
     _kernels(out).index(out, np.uint64(count), packed, place)

@@ -16,6 +16,7 @@ from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.types import DALIDataType
 
 _SUM_TOLERANCE = 1e-4
+_MOST = 2**63 - 1
 _COUNTS = tuple(DALIDataType[f"{sign}INT{bits}"] for sign in ("U", "") for bits in (8, 16, 32, 64))
 
 
@@ -70,6 +71,8 @@ class Choice(ShapedDraw):
                 f"Expected positive number of elements for sampling, got: {count} for sample: "
                 f"{c.index}. There is nothing to choose from."
             )
+        if count > _MOST:
+            raise ShapeError(f"At most {_MOST} elements can be chosen from, got: {count}.")
         if c.args.p is None:
             indices = c.temp((1, math.prod(shape)), np.int64)
             fill_index(indices, c.seed, c.iteration, c.index, count, packed=a.ndim > 1)

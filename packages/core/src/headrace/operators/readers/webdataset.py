@@ -171,6 +171,12 @@ class WebdatasetReader(Reader):
                 "The number of index files, if any, must match the number of archives in the "
                 f"dataset: there are {len(indices)} `index_paths` for {len(paths)} `paths`."
             )
+        for each in args.dtypes or ():
+            if each not in _SUPPORTED:
+                raise ArgumentValueError(
+                    f"Unsupported output dtype {each.name}. Supported types are "
+                    f"{', '.join(known.name for known in _SUPPORTED)}."
+                )
         if args.dtypes is not None and len(args.dtypes) != len(args.ext):
             raise ArgumentValueError(
                 "Number of extensions does not match the number of provided types: there are "
@@ -288,12 +294,6 @@ class WebdatasetReader(Reader):
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
         types = self.args.dtypes or (DALIDataType.UINT8,) * len(data)
-        for each in types:
-            if each not in _SUPPORTED:
-                raise ArgumentValueError(
-                    f"Unsupported output dtype {each.name}. Supported types are "
-                    f"{', '.join(known.name for known in _SUPPORTED)}."
-                )
         self._types = [np.dtype(to_numpy_type(each)) for each in types]
         return tuple([Spec(each, 1) for each in types])
 

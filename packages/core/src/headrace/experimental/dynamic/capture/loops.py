@@ -290,6 +290,25 @@ class Recorder:
             return None
         return reference
 
+    def knows(self, reference: ValueReference) -> bool:
+        """True if a value is of the step that the loop is in: what it begins with, or made of it by
+        calls that are captured, or noted to be.
+        """
+        if self._step is not None:
+            return self._step.knows(reference)
+        return self._calls is not None and id(reference) in self._origins
+
+
+class _OfThisStep(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        reference = getattr(value, "_reference", None)
+        loop = THREAD.capture
+        return reference is not None and loop is not None and bool(loop.knows(reference))
+
+
+class CapturedBatch(metaclass=_OfThisStep):
+    """Class of batches of the step that a captured loop is in: ``isinstance`` tells, as in DALI."""
+
 
 def _place(call: RecordedCall) -> str:
     return f"{call.code.co_filename}:{line_of(call.code, call.instruction)}"

@@ -129,6 +129,10 @@ class LoopStep:
             found.append(handle_of(handed))
         return found[0] if len(found) == 1 else tuple(found)
 
+    def knows(self, reference: ValueReference) -> bool:
+        """True if the step began with a value, or handed it out."""
+        return id(reference) in self._origins
+
     def leave(self) -> None:
         """Release what was handed out: the program has begun another step."""
         self._handed.clear()
