@@ -224,6 +224,8 @@ def test_bad_samples():
         (lambda i, n: fn.mixup(i, n, num_classes=0), "`num_classes` is 0"),
         (lambda i, n: fn.mixup(i, alpha=0), "`alpha` is 0"),
         (lambda i, n: fn.mixup(i, alfa=1), "alfa"),
+        (lambda i, n: fn.mixup(i, n, num_classes=9, device="gpu"), 'device "cpu"'),
+        (lambda i, n: fn.cutmix(i, n, num_classes=9, device="gpu"), "gpu"),
         (lambda i, n: fn.mosaic(i), "`output_size` is missing"),
         (lambda i, n: fn.mosaic(i, output_size=(3, 0)), "height and width"),
         (

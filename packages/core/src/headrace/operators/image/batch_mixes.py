@@ -217,7 +217,6 @@ class Mixup(_Mix):
         regions: dict[str, Any],
         **more: Any,
     ) -> Any:
-        more.pop("device")  # it is the images'
         return do("cast_like", _blended(do, images, numbers, shares), images, **more)
 
 
