@@ -124,7 +124,7 @@ def to_come() -> str:
         "",
         "# Modules of DALI, and where they are",
         "",
-        "[Support matrix](support-matrix.md): operators, and their arguments, that are to come.",
+        "[Support matrix](support-matrix.md): operators, all of which are there.",
         "",
         "Using them raises `headrace.errors.NotYetSupportedError`, a `NotImplementedError`.",
         "For modules of operators it is `ModuleNotReleasedError`, a `ModuleNotFoundError` as well.",

@@ -57,6 +57,15 @@ def test_pytorch(program, options, title, photographs):
     ]
 
 
+def test_video(tmp_path):
+    pytest.importorskip("av")
+    folder = ["--folder", str(tmp_path / "clips")]
+    shown = run_python("-m", "examples.video.clips", *folder, "--each", "4").stdout
+    assert shown.startswith("Wrote 20 videos")
+    shown = run_python("-m", "examples.video.train", *folder, "--epochs", "2").stdout
+    assert len(re.findall(r"epoch \d/2  loss \d\.\d+  validation \d+\.\d%", shown)) == 2
+
+
 class TestJax:
     """On eight devices, which the tests' own settings ask for."""
 

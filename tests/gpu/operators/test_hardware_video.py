@@ -31,11 +31,12 @@ FILES = {
         "options": {"x265-params": "log-level=none"},
         "pix_fmt": "yuv420p10le",
     },
-    "odd.webm": {"codec": "libvpx-vp9", "container": "webm", "size": (47, 61)},
+    "vp9.webm": {"codec": "libvpx-vp9", "container": "webm"},
     "vp8.webm": {"codec": "libvpx", "container": "webm"},
     "h264.ts": {"container": "mpegts", "options": OPEN_GOP},
 }
 ON_CPU = {
+    "odd.webm": {"codec": "libvpx-vp9", "container": "webm", "size": (47, 61)},
     "mpeg4.mp4": {"codec": "mpeg4"},
     "wide.mp4": {"pix_fmt": "yuv444p"},
     "mjpeg.avi": {"codec": "mjpeg", "container": "avi", "pix_fmt": "yuvj420p"},

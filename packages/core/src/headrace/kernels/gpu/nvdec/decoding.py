@@ -42,7 +42,9 @@ class HardwareVideo(Video):
         self._filter: Any = None
         super().__init__(source, index)
         context = self._stream.codec_context
-        self.config = config_of(context)
+        # Of an odd height a row of chroma is not handed over.
+        is_odd = self.height % 2 or self.width % 2
+        self.config = None if is_odd else config_of(context)
         self.is_full = context.color_range == _FULL or str(context.pix_fmt).startswith("yuvj")
         self.colorspace = int(context.colorspace or 2)
 
@@ -54,11 +56,17 @@ class HardwareVideo(Video):
         self._filter = name and pyav().bitstream.BitStreamFilterContext(name, self._stream)
 
     def _decode(self, packet: Any) -> Iterable[Any]:
-        if packet is None:
-            return list(self.session.decode(b"", 0))
-        number = packet.pts
-        parts = [packet] if not self._filter else self._filter.filter(packet)
-        return list(self.session.decode(b"".join(map(bytes, parts)), number))
+        order = self.index.order
+        data, number = b"", 0
+        if packet is not None:
+            # Times of frames that do not rise as they are shown are replaced by the parser.
+            number = self.index.numbers.get(packet.pts, 0)
+            parts = [packet] if not self._filter else self._filter.filter(packet)
+            data = b"".join(map(bytes, parts))
+        frames = list(self.session.decode(data, number))
+        for frame in frames:
+            frame.pts = int(order[frame.pts]) if 0 <= frame.pts < len(order) else -1
+        return frames
 
     def _flush(self) -> None:
         self.session.flush()
@@ -170,13 +178,13 @@ class HardwareDecoders:
         if count == 1:
             codec, depth = config
             warnings.warn(
-                f"The GPU's decoder cannot decode {codec} of {depth} bits ({_first_line(error)}); "
+                f"The GPU's decoder cannot decode {codec} of {depth} bits ({_reason(error)}); "
                 "the CPU decodes it.",
                 UserWarning,
                 stacklevel=2,
             )
 
 
-def _first_line(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0].rstrip(".")
+def _reason(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return next((line for line in lines if "not supported" in line), lines[0]).strip(" .:")

@@ -1,0 +1,1 @@
+"""A classifier of clips: what moves which way."""
