@@ -71,6 +71,11 @@ def test_advice_names_numbers_and_operators():
     assert "used 1.8 of 4" in said["busy-machine"]
 
 
+def test_no_more_threads_where_others_have_the_processors():
+    figures = replace(LIMIT, **CASES["more-threads"], processor_waits=0.2)
+    assert [a.kind for a in advice_for(figures)] == ["busy-machine"]
+
+
 BY_PROCESSES = sorted(set(KINDS) - {"worker-processes"})
 
 

@@ -14,6 +14,7 @@ _BUSY = 0.8
 """Threads that work for more of their time have hardly any to spare."""
 _MOST = 0.5
 _MUCH = 0.3
+_SOME = 0.15
 
 
 class Advice(NamedTuple):
@@ -133,6 +134,10 @@ def _others(f: Figures) -> Advice | None:
     waits = f.processor_waits or 0.0
     if waits < _MUCH or f.processors_used > _MOST * f.processors:
         return None
+    return _busy_machine(f, waits)
+
+
+def _busy_machine(f: Figures, waits: float) -> Advice:
     return Advice(
         "busy-machine",
         "Other programs have the processors",
@@ -201,6 +206,8 @@ def _threads(f: Figures) -> Advice | None:
             f"Pipeline(num_threads={f.processors}).",
         )
     if f.working > _BUSY and f.processors_used < 0.75 * f.processors:
+        if waits > _SOME:  # the processors that seem to be left are not
+            return _busy_machine(f, waits)
         used = max(f.processors_used / max(f.threads, 1), 0.05)
         more = max(min(math.ceil(f.processors / used), 4 * f.threads), f.threads + 1)
         return Advice(

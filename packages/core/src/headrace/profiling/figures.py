@@ -124,9 +124,10 @@ class Figures:
         waits = min(self.consumer_waits + self.consumer_asks, 0.999)
         if not self.batches:
             return ""
+        times = 1 / (1 - waits)
         return (
             f"A perfect loader would save {100 * waits:.0f} % of the time of a step: "
-            f"{1 / (1 - waits):.2f} times as fast as now."
+            f"{times:.{0 if times >= 10 else 2}f} times as fast as now."
         )
 
     @property

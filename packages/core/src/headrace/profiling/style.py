@@ -40,6 +40,7 @@ font-size:.9rem}
 .table{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:.6rem}
 table{border-collapse:collapse;width:100%;font-size:.93rem}
 caption{text-align:left;padding:.6rem .85rem;color:var(--soft)}
+@media(max-width:40rem){caption{position:sticky;left:0;max-width:calc(100vw - 4.3rem)}}
 th,td{padding:.42rem .85rem;border-top:1px solid var(--line);text-align:left;vertical-align:top}
 thead th{font-weight:600;color:var(--soft);font-size:.83rem;white-space:nowrap}
 tbody th{font-weight:600}
