@@ -191,13 +191,14 @@ def test_several_outputs_and_long_sequences(tmp_path):
     for k, size in enumerate(SIZES[:20]):
         names.append(str(tmp_path / f"{k:02}"))
         (tmp_path / f"{k:02}").write_bytes(bytes([k + 1]) * int(size))
-    pipe = Pipeline(99, device_id=None, num_threads=2)
-    with pipe:  # and content of files
-        content, _ = fn.readers.file(files=names)
-        pipe.set_outputs(*fn.readers.pack(content, LENGTH, name="r"))
-    rows = pipe.reader_meta("r")["epoch_size"]
-    found = pipe.run()[0].as_array()[:rows]
-    assert np.bincount(found.reshape(-1), minlength=21)[1:].tolist() == SIZES[:20].tolist()
+    for workers in ("threads", "processes"):
+        pipe = Pipeline(99, device_id=None, num_threads=2, workers=workers)
+        with pipe:  # and content of files
+            content, _ = fn.readers.file(files=names)
+            pipe.set_outputs(*fn.readers.pack(content, LENGTH, name="r"))
+        rows = pipe.reader_meta("r")["epoch_size"]
+        found = pipe.run()[0].as_array()[:rows]
+        assert np.bincount(found.reshape(-1), minlength=21)[1:].tolist() == SIZES[:20].tolist()
 
 
 def test_mixed_and_bad_samples():
