@@ -62,7 +62,7 @@ def _counting(self: Any, *args: Any) -> None:
     _by_cpu(self, *args)
 
 
-VideosToDevice._by_cpu = _counting  # type: ignore[method-assign]
+VideosToDevice._by_cpu = _counting  # type: ignore[method-assign,assignment]
 
 
 def write(
@@ -173,7 +173,7 @@ def batches(paths: list[str], threads: int, resize: bool) -> Iterator[Any]:
 
     @pipeline_def(batch_size=8, num_threads=threads, device_id=0, prefetch_queue_depth=2)
     def p() -> Any:
-        args = {"filenames": paths, "sequence_length": 16, "random_shuffle": True}
+        args: dict[str, Any] = {"filenames": paths, "sequence_length": 16, "random_shuffle": True}
         args["initial_fill"] = 64
         if resize:
             video = fn.readers.video_resize(device="gpu", size=[224, 224], **args)

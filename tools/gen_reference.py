@@ -71,13 +71,13 @@ def support_matrix() -> str:
         "",
         "# What works where",
         "",
-        f"{on_cpu} operators run on the CPU, {on_gpu} on the GPU. *To come*: DALI 2.4 has it and",
-        "Headrace not yet. *mixed*: encoded data on the CPU in, results on the GPU out, with",
+        f"{on_cpu} operators run on the CPU, {on_gpu} on the GPU: all that DALI 2.4 has, and more.",
+        "*mixed*: encoded data on the CPU in, results on the GPU out, with",
         '`device="mixed"`.',
-        "A dash: DALI does not have it on this device either. What is to come raises an error that",
-        "says so; an argument of the last column does when given any value but its default.",
+        "A dash: DALI does not have it on this device either. Arguments of the last column have no",
+        "effect in DALI, and raise an error when given any value but their default.",
         "",
-        "| operator | CPU | GPU | arguments to come |",
+        "| operator | CPU | GPU | arguments without effect |",
         "|---|---|---|---|",
     ]
     for name in names:
