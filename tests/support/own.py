@@ -8,7 +8,7 @@ OPERATORS = {
 INTERNAL = {"_cache__Load", "_cache__Store", "_mix__Boxes", "_mix__Regions", "_mix__Soft"}
 ARGUMENTS = {
     *("color_space", "extensions", "fps", "label_transform", "max_pixels", "sampler"),
-    *("bucket_by", "buckets", "max_batch"),
+    *("bucket_by", "buckets", "max_batch", "side_data"),
     *(
         "audio_downmix",
         "audio_rate",

@@ -95,7 +95,8 @@ def compose(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> 
 def _results(node: OpNode) -> Any:
     schema = node.schema
     if schema.output_names is not None:
-        return dict(zip(schema.output_names(node.args), node.outputs, strict=True))
+        names = [*schema.output_names(node.args), *(node.args.get("side_data") or ())]
+        return dict(zip(names, node.outputs, strict=True))
     return node.outputs[0] if len(node.outputs) == 1 else list(node.outputs)
 
 
@@ -156,7 +157,7 @@ def make_node(
         guard=_guard(schema, edges, tensors),
         first_set=first_set,
     )
-    count = schema.num_outputs if isinstance(schema.num_outputs, int) else schema.num_outputs(args)
+    count = schema.count_outputs(args)
     if schema.optional_adds_output:
         count += len(edges) - schema.min_inputs
     node.outputs = [DataNode.of(node, index, count) for index in range(count)]

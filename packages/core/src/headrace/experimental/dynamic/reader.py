@@ -135,8 +135,7 @@ class Reader:
     @property
     def _num_outputs(self) -> int:
         """Number of outputs of each step."""
-        count = self._schema.num_outputs
-        return count(self._args) if callable(count) else count
+        return self._schema.count_outputs(self._args)
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -233,7 +232,10 @@ class Reader:
         if self._device is not None and self._device.device_type == "gpu":
             found = [each.to_device(self._device) for each in found]
         names = self._schema.output_names
-        return tuple(found) if names is None else dict(zip(names(self._args), found, strict=True))
+        if names is None:
+            return tuple(found)
+        side = self._args.get("side_data") or ()
+        return dict(zip([*names(self._args), *side], found, strict=True))
 
     def _depth(self, size: int | None) -> int:
         wanted = int(self._args["prefetch_queue_depth"])

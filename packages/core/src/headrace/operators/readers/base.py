@@ -21,6 +21,7 @@ from headrace.operators.readers.given_orders import SamplerArg, identity_of, ord
 from headrace.operators.readers.index import Index, specs_of
 from headrace.operators.readers.order import FIXED_SEED, ReadingOrder, check_order
 from headrace.operators.readers.samplers import Shuffled
+from headrace.operators.readers.side_columns import SIDE_DATA_ARG, check_side_data, side_columns
 from headrace.operators.support.argument_types import BoolArg, FloatArg, IntArg, ObjectArg
 from headrace.operators.support.contexts import ChunkContext
 from headrace.operators.support.operator import Operator, SampleContext, operator
@@ -89,6 +90,7 @@ READER_ARGS = (
         "With `bucket_by`: how much a batch may have after padding, its number of samples times "
         "the longest of them, in units of the lengths: seconds, tokens, pixels, bytes.",
     ),
+    SIDE_DATA_ARG,
     Arg(
         "prefetch_queue_depth",
         IntArg,
@@ -301,6 +303,7 @@ class Reader(Operator):
                 "`sampler` says in which order samples come, as do `random_shuffle` and "
                 "`shuffle_after_epoch`: give one of them. `sampler=samplers.Shuffled()` shuffles."
             )
+        check_side_data(getattr(args, "side_data", None) or ())
         if getattr(args, "bucket_by", None) is not None:
             check_alone(("sampler", "pad_last_batch", "stick_to_shard"), vars(args))
             if args.max_batch is not None and not args.max_batch > 0:
@@ -339,6 +342,10 @@ class Reader(Operator):
         """
         self.check()
         self.index = self.list_entries()
+        side = getattr(self.args, "side_data", None)
+        if side:
+            columns = side_columns(self.index, side, self.schema.name)
+            self.index.columns = (*self.index.columns, *columns)
         self._batch_size = batch_size
         self._order = self.make_order(len(self.index), seed)
 

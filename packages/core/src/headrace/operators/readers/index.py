@@ -194,6 +194,15 @@ class Index:
         """
         return None
 
+    def paths_of(self, entries: np.ndarray) -> list[str] | None:
+        """The file that each of these entries is in, or begins in; `None` if that is unknown."""
+        found = self.extents(entries)
+        return None if found is None else [pieces[0][0] for pieces in found]
+
+    def keys_of(self, entries: np.ndarray) -> list[str] | None:
+        """The name of each of these entries in the data set; `None` if there is none."""
+        return None
+
     def numbers(self, entries: np.ndarray) -> np.ndarray:
         """The pieces of entries, int64: those of the first one, then those of the next.
 
@@ -368,6 +377,12 @@ class FileIndex(Index):
             f'`bucket_by`="pixels": {self.source(entry)!r} cannot be looked into: {problem}'
         ) from problem
 
+    def keys_of(self, entries: np.ndarray) -> list[str] | None:
+        """The names of files, where each has an entry."""
+        if self._places:
+            return None
+        return [self.paths[entry].removeprefix("./") for entry in entries.tolist()]
+
     def containers(self) -> np.ndarray:
         """The first entry of each run of entries that are in one file."""
         if "files" not in self._places:
@@ -428,7 +443,14 @@ class FileIndex(Index):
 def specs_of(columns: Sequence[Column]) -> tuple[Spec, ...]:
     """Types of the values of columns."""
     return tuple(
-        [Spec(to_dali_type(c.dtype), c.ndim - 1, getattr(c, "layout", "")) for c in columns]
+        [
+            Spec(
+                getattr(c, "dali_type", None) or to_dali_type(c.dtype),
+                c.ndim - 1,
+                getattr(c, "layout", ""),
+            )
+            for c in columns
+        ]
     )
 
 

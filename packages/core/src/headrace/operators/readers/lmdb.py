@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,6 +43,10 @@ class LmdbIndex(FileIndex):
             raise ArgumentValueError(f"`path`={self._folders!r} has no entries.")
         places = [np.concatenate(each) for each in (files, offsets, sizes)]
         super().__init__(paths, files=places[0], offsets=places[1], sizes=places[2])
+
+    def keys_of(self, entries: np.ndarray) -> list[str]:
+        """The keys of entries."""
+        return [os.fsdecode(self._keys[entry]) for entry in entries.tolist()]
 
     def source(self, entry: int) -> str:
         """The data base and the key of an entry."""

@@ -72,7 +72,11 @@ _ORDER = (
             (0.0,),
             "What follows after the last sequence of a row: a number, or one for each output.",
         ),
-        *(a for a in READER_ARGS if a.name not in ("bucket_by", "buckets", "max_batch")),
+        *(
+            a
+            for a in READER_ARGS
+            if a.name not in ("bucket_by", "buckets", "max_batch", "side_data")
+        ),
         *EPOCH_SHUFFLE_ARGS,
     ),
     num_outputs=lambda args: len(args["reader"]["outputs"]) + 2 if args["reader"] else 3,

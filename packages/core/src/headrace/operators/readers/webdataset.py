@@ -62,6 +62,15 @@ class _TarIndex(FileIndex):
         self._names = names
         self._members = members
 
+    def keys_of(self, entries: np.ndarray) -> list[str]:
+        """Names of samples: all before the first dot of the name of a component."""
+        found = []
+        for entry in entries.tolist():
+            has = self._members[entry]
+            folder, slash, file = self._names[int(has[has >= 0][0])].rpartition("/")
+            found.append(folder + slash + file.partition(".")[0])
+        return found
+
     def source(self, entry: int) -> str:
         has = np.flatnonzero(self._members[entry] >= 0)
         return self._named(entry, int(has[0]) if len(has) else 0)

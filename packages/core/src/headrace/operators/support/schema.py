@@ -213,6 +213,12 @@ class OpSchema:
     devices: tuple[str, ...] = ("cpu", "gpu")
     """Devices the operator has in DALI; those without an implementation raise by themselves."""
 
+    def count_outputs(self, args: dict[str, Any]) -> int:
+        """Number of outputs with these arguments."""
+        count = self.num_outputs(args) if callable(self.num_outputs) else self.num_outputs
+        side = args.get("side_data") if self.reader else None
+        return count + (1 if isinstance(side, str) else len(side or ()))
+
     @property
     def min_inputs(self) -> int:
         """Number of inputs that must be given."""

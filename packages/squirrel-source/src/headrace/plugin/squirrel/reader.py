@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from headrace.plugin.squirrel.dataset import ShardFolder
     from headrace.plugin.squirrel.read_ahead import SegmentReader
 
-_OWN = ("random_shuffle", "initial_fill", "sampler")
+_OWN = ("random_shuffle", "initial_fill", "sampler", "side_data")
 _SHUFFLE = (
     Arg(
         "random_shuffle",
