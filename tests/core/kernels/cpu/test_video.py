@@ -104,6 +104,18 @@ def test_frames_in_any_order(tmp_path, name, on_disk):
     video.close()
 
 
+@pytest.mark.parametrize("name", ["h264.mp4", "h264-open.mkv", "mpeg4.mp4"])
+def test_what_is_read_on_is_decoded_once(monkeypatch, name):
+    """Pictures behind a sequence are not left out, since the next one begins there."""
+    video = Video(np.frombuffer(write_video(**{"frames": 40, **FILES[name]}), np.uint8))
+    handed = []
+    decode = Video._decode
+    monkeypatch.setattr(Video, "_decode", lambda self, p: handed.append(p) or decode(self, p))
+    for first in range(0, 40, 5):
+        read(video, range(first, first + 5))
+    assert len(handed) <= 41
+
+
 def test_times(tmp_path):
     video = Video(np.frombuffer(write_video(**FILES["varying.mp4"]), np.uint8))
     np.testing.assert_allclose(video.index.seconds * 1000, FILES["varying.mp4"]["times"])

@@ -48,6 +48,16 @@ class Packets:
     def __len__(self) -> int:
         return len(self.keys)
 
+    @cached_property
+    def places(self) -> dict[tuple[int | None, int | None, int], int]:
+        """The packets by what tells them apart; -1 for those that nothing does."""
+        found: dict[tuple[int | None, int | None, int], int] = {}
+        columns = [column.tolist() for column in (self.pts, self.dts, self.sizes)]
+        for number, (pts, dts, size) in enumerate(zip(*columns, strict=True)):
+            facts = None if pts == NO_TIME else pts, None if dts == NO_TIME else dts, size
+            found[facts] = -1 if facts in found else number
+        return found
+
     @property
     def are_timed(self) -> bool:
         """True if all packets that are shown have presentation times of their own."""

@@ -369,7 +369,7 @@ class Video:
     def _seek(self, begin: int) -> None:
         """Stand at packet `begin` or a little before it."""
         packets = self._all
-        places = _places(packets)
+        places = packets.places
         keys: list[int] = np.flatnonzero(packets.keys[: begin + 1]).tolist() or [0]
         for back in (0, 1, 8):
             target = keys[max(len(keys) - 1 - back, 0)]
@@ -403,6 +403,8 @@ class Video:
         context = self._stream.codec_context
         leaves_out = self._leaves_out and context.name in _REFERENCES and bool(wanted)
         last = max(wanted, default=-1)
+        numbers = self.index.numbers if wanted else {}
+        end = max((numbers.get(packet, -1) for packet in wanted), default=-1)
         first_key = int(self._all.keys.argmax()) if len(self._all) else 0
         pending = self._pending
         while True:
@@ -417,6 +419,7 @@ class Video:
                 self._next += 1
             if leaves_out:
                 spare = packet is not None and number not in wanted and number < last
+                spare = spare and numbers.get(number, -1) < end  # what follows is wanted next
                 context.skip_frame = "NONREF" if spare else "DEFAULT"
                 if spare:
                     self._left_out.add(number)
@@ -447,16 +450,6 @@ class _OutlinedVideo(Video):
 def _chained(packet: Any, packets: Iterator[Any]) -> Iterator[Any]:
     yield packet
     yield from packets
-
-
-def _places(packets: Packets) -> dict[Any, int]:
-    """The packets by what tells them apart, those that nothing does left out."""
-    found: dict[Any, int] = {}
-    columns = [column.tolist() for column in (packets.pts, packets.dts, packets.sizes)]
-    for number, (pts, dts, size) in enumerate(zip(*columns, strict=True)):
-        facts = None if pts == NO_TIME else pts, None if dts == NO_TIME else dts, size
-        found[facts] = -1 if facts in found else number
-    return found
 
 
 def _is_shown(codec: str, packet: Any) -> bool:
