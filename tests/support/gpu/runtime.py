@@ -247,6 +247,12 @@ class EmulatedRuntime:
         """Take host memory back, which no queued work may name any more."""
         self._free(address, "pinned")
 
+    def is_page_locked(self, address: int) -> bool:
+        """Whether host memory is page-locked."""
+        with LOCK:
+            piece = self._memory.piece(address)
+        return piece is not None and piece.kind != "device"
+
     def register_pinned(self, address: int, size_bytes: int) -> None:
         """Know host memory of somebody else."""
         if address % 4096 or size_bytes % 4096:

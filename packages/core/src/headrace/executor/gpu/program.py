@@ -369,7 +369,7 @@ class GpuProgram:
             batch = buffer.batch
             if batch is None:
                 rows: list[np.ndarray] = buffer.rows
-                run.values[r] = to_device(run.queue, rows, buffer.dense)
+                run.values[r] = to_device(run.queue, rows, buffer.dense, self._threads)
             else:
                 if buffer.event is not None:
                     run.wait(buffer.event)

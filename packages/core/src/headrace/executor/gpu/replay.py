@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 ALIGNMENT_BYTES = 256
 """Kernels are chosen by whether addresses are multiples of less than that."""
 ALIKE, UNSEEN, ANOTHER = "alike", "unseen", "another"
-"""What an iteration's plan is, beside those that were recorded."""
+"""Kinds of an iteration's plan, beside those that were recorded."""
 
 
 class Root(NamedTuple):

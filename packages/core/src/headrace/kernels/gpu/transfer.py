@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from headrace.kernels.gpu.staging import LEAST_BYTES, copy_staged
 from headrace.kernels.gpu.strided_copy import gather
 from headrace.tensors.addresses import addresses_of
 from headrace.tensors.gpu.batch import DeviceBatch, in_one_piece
@@ -46,18 +47,22 @@ class HostCopy(NamedTuple):
 
 
 def to_device(
-    queue: Queue, rows: Sequence[np.ndarray], dense: np.ndarray | None = None
+    queue: Queue, rows: Sequence[np.ndarray], dense: np.ndarray | None = None, threads: int = 1
 ) -> DeviceBatch:
     """Queue the copy of a batch of at least one sample to the device; the rows are kept until then.
 
     Samples in page-locked memory are read from where they are; others go through such memory.
     `dense` are all samples as one array, where they lie in one piece; `rows` may be empty then.
+    With several `threads` it is copied to page-locked memory by these, if it is large.
     """
     if dense is not None and not rows:
         dense = np.ascontiguousarray(dense)
     if dense is not None and dense.flags.c_contiguous:
         batch = queue.empty(dense.shape[1:], dense.dtype, len(dense))
-        if dense.nbytes:
+        is_large = threads > 1 and dense.nbytes >= LEAST_BYTES
+        if is_large and not queue.runtime.is_page_locked(dense.ctypes.data):
+            copy_staged(queue, int(batch.pointers[0]), dense, threads)
+        elif dense.nbytes:
             queue.keep(dense)
             queue.runtime.copy(
                 int(batch.pointers[0]), dense.ctypes.data, dense.nbytes, queue.stream

@@ -24,7 +24,9 @@ class CopyToGpu(SampleOperator):
         segments = None if dense is not None else data.segments
         batch = None if segments is None else _transfer.segments_to_device(c.queue, segments)
         if batch is None:  # rows may have to be made, which is not worth it for nothing
-            batch = _transfer.to_device(c.queue, data.rows if dense is None else (), dense)
+            batch = _transfer.to_device(
+                c.queue, data.rows if dense is None else (), dense, c.threads
+            )
         data.note_upload()
         return batch
 

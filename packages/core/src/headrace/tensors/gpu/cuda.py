@@ -23,6 +23,7 @@ from headrace.tensors.gpu.runtime import WITHOUT_GPU, forked_error, get_runtime
 
 _INSTALL = "headrace[cuda13]"
 _SMALL_BYTES = 1 << 16
+_HOST_MEMORY = 1  # cudaMemoryTypeHost; of ordinary memory it is 0
 """Copies of so little return at once, even from memory that is not page-locked. To such memory no
 copy does.
 """
@@ -220,6 +221,10 @@ class CudaRuntime:
         """Give page-locked memory back."""
         if not (self.driver.is_closed or self._is_ending()):
             self.api.freeHost(address)
+
+    def is_page_locked(self, address: int) -> bool:
+        """Return True if host memory is page-locked."""
+        return int(self.api.pointerGetAttributes(address).type) == _HOST_MEMORY
 
     def register_pinned(self, address: int, size_bytes: int) -> None:
         """Page-lock memory of another owner."""

@@ -101,6 +101,9 @@ class Runtime(Protocol):
         interpreter ends, when the driver may have gone.
         """
 
+    def is_page_locked(self, address: int) -> bool:
+        """Return True if host memory is page-locked, whoever has done it."""
+
     def register_pinned(self, address: int, size_bytes: int) -> None:
         """Page-lock memory of another owner; it begins and ends with a page."""
 
