@@ -199,9 +199,8 @@ def test_only_so_many_samples(image):
         (lambda: contact_sheet(np.zeros((4, 4)), layout="HWC"), errors.LayoutError, '"HWC"'),
         (lambda: contact_sheet(np.zeros((4, 4)), size=0), errors.ArgumentValueError, "`size` is 0"),
         (lambda: headrace.show(np.zeros((4, 4)), "a.gif"), errors.ArgumentValueError, ".png"),
-        (lambda: headrace.show(np.zeros((4, 4))), errors.UsageError, "give `filename`"),
     ],
-    ids=["empty", "no picture", "encoded", "text", "layout", "size", "file name", "no notebook"],
+    ids=["empty", "no picture", "encoded", "text", "layout", "size", "file name"],
 )
 def test_mistakes(call, error, match):
     with pytest.raises(error, match=match):
@@ -214,7 +213,7 @@ def test_a_file_is_written(image, tmp_path):
     np.testing.assert_array_equal(cv2.imread(str(path))[..., ::-1], contact_sheet([image], size=16))
 
 
-def test_notebooks_show_it(image, monkeypatch):
+def test_notebooks_show_it_and_programs_write_it(image, monkeypatch, tmp_path, capsys):
     shown = []
     display = python_types.SimpleNamespace(display=shown.append, Image=lambda png: png)
     shell = python_types.SimpleNamespace(kernel=object())
@@ -224,5 +223,9 @@ def test_notebooks_show_it(image, monkeypatch):
     pixels = cv2.imdecode(np.frombuffer(shown[0], np.uint8), cv2.IMREAD_COLOR)
     np.testing.assert_array_equal(pixels[..., ::-1], contact_sheet([image], size=16))
     del shell.kernel  # IPython in a terminal
-    with pytest.raises(errors.UsageError, match="no notebook"):
-        headrace.show([image])
+    monkeypatch.chdir(tmp_path)
+    for number in (1, 2):
+        headrace.show([image], size=16)
+        assert f"wrote batch-{number}.png" in capsys.readouterr().out
+        written = cv2.imread(f"batch-{number}.png")
+        np.testing.assert_array_equal(written[..., ::-1], contact_sheet([image], size=16))

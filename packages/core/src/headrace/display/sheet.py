@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +23,7 @@ from headrace.display.pictures import (
     signal,
     spectrogram,
 )
-from headrace.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from headrace.errors import ArgumentTypeError, ArgumentValueError
 from headrace.kernels.cpu.opencv import cv2
 from headrace.tensors._repr import shape_range
 
@@ -71,7 +74,9 @@ def show(
         or a step of an iterator gave, or a dictionary. What is on a GPU is copied. Of a pipeline,
         an iterator or a generator, the next batch is taken.
     filename
-        A file to write: ``*.png``, ``*.jpg`` or ``*.svg``. It may be left out in a notebook.
+        A file to write: ``*.png``, ``*.jpg`` or ``*.svg``. In a notebook, it is shown where this is
+        left out; elsewhere it is written then to the first of ``batch-1.png``, ``batch-2.png``, ...
+        that is free, and its name is printed.
     layout
         Layout of a sample, such as ``"CHW"``, for data that has none. Without it, it is guessed
         from the shape.
@@ -104,8 +109,6 @@ def show(
 
     Raises
     ------
-    UsageError
-        If there is neither a notebook nor a `filename`.
     ArgumentTypeError, ArgumentValueError, LayoutError, ShapeError
         If there is nothing to see in `data`, or other arguments make no sense.
 
@@ -117,11 +120,6 @@ def show(
     """
     path = None if filename is None else checked_path(filename)
     kernel = _notebook()
-    if path is None and kernel is None:
-        raise UsageError(
-            "There is no notebook to show a picture in: give `filename`, such as "
-            'show(batch, "batch.png").'
-        )
     pixels = contact_sheet(
         data,
         layout=layout,
@@ -137,9 +135,20 @@ def show(
     )
     if path is not None:
         path.write_bytes(encoded(pixels, path.suffix))
-    else:
-        assert kernel is not None
+    elif kernel is not None:
         kernel.display.display(kernel.display.Image(encoded(pixels, ".png")))
+    else:
+        _write_free(encoded(pixels, ".png"))
+
+
+def _write_free(png: bytes) -> None:
+    """Write a picture that no notebook shows, so that cells of one run as a program, too."""
+    for number in itertools.count(1):
+        path = Path(f"batch-{number}.png")
+        with contextlib.suppress(FileExistsError), path.open("xb") as file:
+            file.write(png)
+            sys.stdout.write(f"headrace.show: no notebook to show it in; wrote {path}.\n")
+            return
 
 
 def contact_sheet(
