@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -17,6 +18,8 @@ WHOLE = [np.int32([1, 2])] * 2
 TRUTHS = [np.array([True, False])] * 2
 ROWS_OF_5 = [np.zeros((5, 1), np.int64)] * 2
 BOX = [np.zeros((10, 20, 30), np.uint8)]
+PNG = cv2.imencode(".png", IMAGES[0])[1].ravel()
+OUT = "out of bounds"
 RAGGED = [np.uint8([1, 2, 3]), np.uint8([1, 2])]
 
 
@@ -261,6 +264,22 @@ GENERIC: Rows = [
         "crop shape can't be negative",
     ),
     (of(lambda lib: region(lib, in_shape=[-4, 4])), "input shape can't be negative"),
+    *(
+        (of(lambda lib, a=args: region(lib, in_shape=[4, 4], **a)), f"roi can't be {OUT}.")
+        for args in ({"roi_start": [-1, -1]}, {"roi_start": [2, 4]}, {"roi_shape": [1, 4]})
+    ),
+    (
+        of(lambda lib: region(lib, in_shape=[4, 4], crop_shape=[9, 9])),
+        "cropping shape can't be bigger than the input shape.",
+    ),
+    *(
+        (on([PNG], lambda lib, x, f=f, a=a: getattr(lib.fn.decoders, f)(x, **a)), words)
+        for f, a in (
+            ("image_crop", {"crop": (90, 100)}),
+            ("image_slice", {"start": [3, 4], "shape": [90, 80], "axes": [0, 1]}),
+        )
+        for words in ("cropping window ", "is not valid for image dimensions")
+    ),
     (
         on(shaped((4, 4)), lambda lib, x: region(lib, x, in_shape=[4, 4])),
         "``in_shape`` argument is incompatible with providing an input.",

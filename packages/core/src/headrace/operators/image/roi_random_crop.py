@@ -91,14 +91,14 @@ class ROIRandomCrop(SampleOperator):
             if len(wrong):
                 k, d = wrong[0]
                 raise ArgumentValueError(
-                    "Cropping shape can't be bigger than the input shape: `crop_shape` is "
+                    "Cropping shape can't be bigger than the input shape. `crop_shape` is "
                     f"{crop[k, d]} along axis {d}, and the input {shapes[k, d]}."
                 )
             wrong = np.argwhere((start < 0) | (end > shapes))
             if len(wrong):
                 k, d = wrong[0]
                 raise OutOfRangeError(
-                    f"ROI can't be out of bounds: it is from {start[k, d]} to {end[k, d]} along "
+                    f"ROI can't be out of bounds. It is from {start[k, d]} to {end[k, d]} along "
                     f"axis {d}, and the input's extent is {shapes[k, d]}."
                 )
             low, high = np.maximum(low, 0), np.minimum(high, shapes - crop)

@@ -31,9 +31,9 @@ class WindowDecoder(ImageDecoder):
             k = int(outside.argmax())
             (y, x), (rows, columns), (height, width) = (a[k] for a in (anchors, shapes, extents))
             raise OutOfRangeError(
-                f"The window of {rows} x {columns} pixels at row {y}, column {x} leaves the image "
-                f"of {height} x {width} pixels. Make it smaller, or decode the whole image and cut "
-                'it with an `out_of_bounds_policy` ("pad", "trim_to_shape", ...).'
+                f"The cropping window {y}..{y + rows}, {x}..{x + columns} is not valid for image "
+                f"dimensions [{height} x {width}]. Make it smaller, or decode the whole image and "
+                'cut it with an `out_of_bounds_policy` ("pad", "trim_to_shape", ...).'
             )
         empty = (shapes <= 0).any(axis=1)
         if empty.any():
