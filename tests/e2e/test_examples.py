@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import difflib
 import re
 
 import cv2
 import pytest
 
 from examples.demo.photographs import write_dataset
-from tests.e2e.support import run_python
+from tests.e2e.support import REPOSITORY, run_python
 
 pytest.importorskip("skimage")
 pytest.importorskip("sklearn")
@@ -64,6 +66,41 @@ def test_video(tmp_path):
     assert shown.startswith("Wrote 20 videos")
     shown = run_python("-m", "examples.video.train", *folder, "--epochs", "2").stdout
     assert len(re.findall(r"epoch \d/2  loss \d\.\d+  validation \d+\.\d%", shown)) == 2
+
+
+def test_torchvision(tmp_path):
+    """Two imports, and the loader's line: the rest of the program is as it was."""
+    sources = [REPOSITORY / f"examples/torchvision/{name}.py" for name in ("before", "after")]
+    lines = [ast.unparse(ast.parse(path.read_text()).body[1:]).splitlines() for path in sources]
+    changed = [
+        line.strip("+- ")
+        for line in difflib.unified_diff(*lines, n=0, lineterm="")
+        if line[:3] not in ("---", "+++") and line[:2] != "@@"
+    ]
+    assert changed == [
+        "from torch.utils.data import DataLoader",
+        "from torchvision.transforms import v2",
+        "from headrace.experimental.torchvision import to_loader, v2",
+        "return DataLoader(ImageFolder(root, transform), **more)",
+        "return to_loader(ImageFolder(root), transform, **more)",
+    ]
+    readme = (REPOSITORY / "examples/torchvision/README.md").read_text()
+    assert all(line in readme for line in changed)
+    reached = []
+    for name in ("before", "after"):
+        start = (
+            "import runpy\nfrom tests.support.torchvision_beside_cpu import import_torchvision\n"
+            "import_torchvision()\n"
+            f"runpy.run_module('examples.torchvision.{name}', run_name='__main__')"
+        )
+        options = ["--images", "128", "--epochs", "3", "--size", "32", "--workers", "1"]
+        shown = run_python("-c", start, "--folder", str(tmp_path), *options).stdout
+        pattern = r"epoch \d: loss \d\.\d+, \d+\.\d+ s, .* for images, validation (\d+\.\d)%"
+        found = [float(percent) for percent in re.findall(pattern, shown)]
+        assert len(found) == 3
+        reached.append(max(found))
+    assert min(reached) > 25, "of eight classes"
+    assert abs(reached[0] - reached[1]) < 40, "thirty-two images are few"
 
 
 class TestJax:

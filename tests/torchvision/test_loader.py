@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import io
+import pickle
 import random
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ from tests.support.torchvision_inputs import differences, pixels
 from tests.support.torchvision_loading import CONTEXTS, Photographs, Told, alone, recipe, tell
 
 import headrace.experimental.torchvision as ours  # isort: skip
+from headrace.experimental.torchvision._encoded import open_rgb  # isort: skip
 from torchvision.datasets import ImageFolder  # isort: skip
 from torchvision.transforms import v2 as theirs  # isort: skip
 
@@ -309,6 +312,19 @@ def test_files_are_decoded_as_far_as_is_needed_to_the_same_pixels(folder):
         both = ConcatDataset([Subset(data, range(3)), Subset(data, range(3, 8))])
         same(want, ours.to_loader(both, each, 3, generator=generator()))
     assert data.loader.__name__ == "default_loader"
+    for path, _ in data.samples:
+        image, wanted = open_rgb(path), PIL.Image.open(path).convert("RGB")
+        assert (image.size, image.mode) == (wanted.size, wanted.mode)
+        assert image.info.keys() == wanted.info.keys()
+        assert dict(open_rgb(path).getexif()) == dict(wanted.getexif())
+        for change in (np.asarray, lambda x: np.asarray(x.rotate(9)), pickle.dumps, copy.copy):
+            found, expected = change(open_rgb(path)), change(wanted)
+            if isinstance(found, np.ndarray):
+                assert np.array_equal(found, expected)
+            elif isinstance(found, bytes):
+                assert np.array_equal(np.asarray(pickle.loads(found)), np.asarray(wanted))
+            else:
+                assert np.array_equal(np.asarray(found), np.asarray(wanted))
     for name in ("a/420.jpg", "b/grey.jpg", "b/turned.jpg"):
         for each in steps[1:]:
             results = []

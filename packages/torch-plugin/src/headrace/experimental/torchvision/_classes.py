@@ -103,10 +103,11 @@ class Transform(THEIRS.Transform):  # type: ignore[misc, name-defined]
         if self._is_quick and (cls in IMAGES or (kind_of(cls) == "pil" and sample.mode != "CMYK")):
             if self._device != "cpu":
                 sample = on_device(sample, self._device)
-            self.check_inputs([sample])
-            if isinstance(self, _RandomApply) and torch.rand(1) >= self.p:
+            if self._checks:
+                self.check_inputs([sample])
+            if self._by_chance and torch.rand(1) >= self.p:
                 return sample
-            return self.transform(sample, self._params([sample]))
+            return self.transform(sample, self._params([sample]) if self._draws else {})
         spec = None
         if cls in IMAGES or kind_of(cls) == "pil":
             flat = [sample]
@@ -139,7 +140,7 @@ class Transform(THEIRS.Transform):  # type: ignore[misc, name-defined]
 
     def _plain(self, flat: list[Any]) -> list[Any] | None:
         self.check_inputs(flat)
-        if isinstance(self, _RandomApply) and torch.rand(1) >= self.p:
+        if self._by_chance and torch.rand(1) >= self.p:
             return None
         needs = self._needs_transform_list(flat)
         wanted = [value for value, need in zip(flat, needs, strict=True) if need]
@@ -193,8 +194,12 @@ class Transform(THEIRS.Transform):  # type: ignore[misc, name-defined]
             and cls._transformed_types is THEIRS.Transform._transformed_types
             and cls._needs_transform_list is THEIRS.Transform._needs_transform_list
         )
+        cls._checks = cls.check_inputs is not THEIRS.Transform.check_inputs
+        cls._draws = cls.make_params is not THEIRS.Transform.make_params
+        cls._by_chance = issubclass(cls, _RandomApply)
 
-    _is_quick = True
+    _is_quick = _checks = _draws = True
+    _by_chance = False
     _contains = False
     _has_plain_forward = True
     _mode_matters = True

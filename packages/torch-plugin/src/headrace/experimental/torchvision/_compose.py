@@ -27,13 +27,11 @@ from headrace.experimental.torchvision._fusion import MAKES_TENSORS, STEPS
 from headrace.experimental.torchvision._inputs import (
     as_array,
     as_tensor,
-    check_mode,
     is_array_image,
     tv_tensors,
 )
 from headrace.experimental.torchvision._program import ImageProgram, Spread, one_by_one
 
-_RandomApply = THEIRS._transform._RandomApplyTransform
 _CONTAINERS = ("Compose", "RandomApply", "RandomChoice", "RandomOrder")
 _LONGEST = 200
 Place = Callable[[ImageProgram], torch.Tensor | None]
@@ -303,10 +301,9 @@ class Run:
         return self._array is None or name not in ("ToImage", "ToTensor")
 
     def _take(self, program: ImageProgram, step: Any, name: str) -> None:
-        if isinstance(step, _RandomApply) and torch.rand(1) >= step.p:
+        if step._by_chance and torch.rand(1) >= step.p:
             return
-        check_mode(program.stand_in)
-        params = step.make_params([program.stand_in])
+        params = step.make_params([program.stand_in]) if step._draws else {}
         if STEPS[name](program, step, params):
             return
         array = self._array

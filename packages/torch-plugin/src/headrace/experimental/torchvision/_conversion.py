@@ -58,7 +58,8 @@ def to_pil_image(pic: Any, mode: str | None = None, input_layout: str = "CHW") -
     if isinstance(pic, torch.Tensor):
         if input_layout == "HWC":
             pic = pic.movedim(-1, -3)
-        if pic.ndim == 3 and is_plain(pic, torch.uint8) and pic.shape[0] == RGB and mode is None:
+        is_rgb = pic.ndim == 3 and is_plain(pic, torch.uint8) and pic.shape[0] == RGB
+        if is_rgb and mode is None and pic.stride(0) != 1:  # else pixels are as Pillow's
             made = new_pil_image("RGB", pic.shape[2], pic.shape[1])
             if made is not None:
                 planes = pic.as_subclass(torch.Tensor).numpy()

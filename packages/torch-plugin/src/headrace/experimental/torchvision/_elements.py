@@ -34,6 +34,8 @@ def normalize(image: torch.Tensor, mean: Any, std: Any, inplace: bool = False) -
 @kernel("to_dtype", "tensor")
 def to_dtype(image: torch.Tensor, dtype: torch.dtype = torch.float32, scale: bool = False) -> Any:
     """Bytes as numbers from 0 to 1."""
+    if image.dtype == dtype:
+        return image
     wanted = scale and dtype == torch.float32
     if not wanted or not is_plain(image, torch.uint8) or not image.is_contiguous():
         return NotImplemented
@@ -43,22 +45,12 @@ def to_dtype(image: torch.Tensor, dtype: torch.dtype = torch.float32, scale: boo
     return made
 
 
-def _flipped(image: Any, code: int) -> Any:
+@kernel("horizontal_flip", "pil")
+def horizontal_flip_pil(image: Any) -> Any:
+    """Turn columns around; Pillow is faster at rows."""
     pair = pil_pair(image)
     if pair is None:
         return NotImplemented
     source, made, out = pair
-    cv2().flip(source, code, out)
+    cv2().flip(source, 1, out)
     return made
-
-
-@kernel("horizontal_flip", "pil")
-def horizontal_flip_pil(image: Any) -> Any:
-    """Turn columns around."""
-    return _flipped(image, 1)
-
-
-@kernel("vertical_flip", "pil")
-def vertical_flip_pil(image: Any) -> Any:
-    """Turn rows around."""
-    return _flipped(image, 0)

@@ -13,8 +13,9 @@ import PIL.Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from headrace.errors import BadSampleError
+from headrace.experimental.torchvision._planes import RGB
 from headrace.experimental.torchvision._resize import Window
-from headrace.kernels.cpu.decode import header, pixels
+from headrace.kernels.cpu.decode import header, jpeg_scan, pixels
 from headrace.kernels.cpu.decode.image_header import U8, ImageHeader
 
 _COLOURS = {"RGB": "RGB", "L": "GRAY"}
@@ -39,8 +40,47 @@ class Encoded(NamedTuple):
             return None
 
 
+class UndecodedImage(PIL.Image.Image):
+    """The RGB image of a JPEG file, which is decoded when Pillow first asks for its pixels."""
+
+    encoded: Encoded | None = None
+
+    @classmethod
+    def of(cls, data: np.ndarray, found: ImageHeader) -> UndecodedImage:
+        """Begin with the bytes of a file."""
+        image = cls()
+        image._mode, image._size = "RGB", (found.width, found.height)
+        image.encoded = _encoded(data, found, "RGB")
+        return image
+
+    def load(self) -> Any:
+        """Decode by Pillow."""
+        if self.encoded is not None:
+            image: Any = PIL.Image.open(io.BytesIO(self.encoded.data.tobytes()))
+            image.load()
+            self.encoded, self._im, self._info = None, image._im, image.info
+        return super().load()
+
+    @property
+    def info(self) -> Any:
+        """Entries of the file besides pixels."""
+        self.load()
+        return self._info
+
+    @info.setter
+    def info(self, info: dict[Any, Any]) -> None:
+        self._info = info
+
+
+def _encoded(data: np.ndarray, found: ImageHeader, mode: str) -> Encoded:
+    wanted = pixels.PixelFormat(_COLOURS[mode], U8, adjust_orientation=False)
+    return Encoded(data, found, wanted)
+
+
 def encoded(image: Any) -> Encoded | None:
     """The file of an image, if it is not decoded yet and is complete."""
+    if type(image) is UndecodedImage:
+        return image.encoded
     if type(image) is not JpegImageFile or not image.tile or image.decoderconfig:
         return None
     data = _bytes_of(image)
@@ -52,8 +92,7 @@ def encoded(image: Any) -> Encoded | None:
         return None
     if (found.width, found.height) != image.size or found.variant == "cmyk" or found.unsupported:
         return None
-    wanted = pixels.PixelFormat(_COLOURS[image.mode], U8, adjust_orientation=False)
-    return Encoded(np.frombuffer(data, np.uint8), found, wanted)
+    return _encoded(np.frombuffer(data, np.uint8), found, image.mode)
 
 
 def _bytes_of(image: Any) -> bytes:
@@ -73,6 +112,9 @@ def _bytes_of(image: Any) -> bytes:
 
 def open_rgb(path: Any) -> Any:
     """Open an image as torchvision's `default_loader`; a JPEG in colours is not decoded yet."""
-    with open(path, "rb") as file:
-        image = PIL.Image.open(io.BytesIO(file.read()))
+    data = np.fromfile(path, np.uint8)
+    found = jpeg_scan.plain_header(data)
+    if found is not None and found.channels == RGB:
+        return UndecodedImage.of(data, found)
+    image = PIL.Image.open(io.BytesIO(data.tobytes()))
     return image if type(image) is JpegImageFile and image.mode == "RGB" else image.convert("RGB")

@@ -9,6 +9,7 @@ in between.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,12 +206,8 @@ class ImageProgram:
         """Want ``(value - mean) / std`` of each channel."""
         if not self._scaled or self._normalization is not None:
             return False
-        means, stds = (np.asarray(n, np.float32).reshape(-1) for n in (mean, std))
-        if {means.size, stds.size} - {1, self.channels} or not stds.all():
-            return False
-        full = np.ones(self.channels, np.float32)
-        self._normalization = (means * 255 * full, full / (stds * 255))
-        return True
+        self._normalization = _of_levels(tuple(mean), tuple(std), self.channels)
+        return self._normalization is not None
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -352,6 +349,18 @@ class ImageProgram:
         self._fill(self._source[0], planes, taps, None)
         pixels = planes[0] if mode == "L" else np.ascontiguousarray(planes.transpose(1, 2, 0))
         return PIL.Image.fromarray(pixels, mode)
+
+
+@lru_cache
+def _of_levels(
+    mean: tuple[float, ...], std: tuple[float, ...], channels: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Numbers to be taken from levels, and factors of the rest."""
+    means, stds = np.array(mean, np.float32), np.array(std, np.float32)
+    if {means.size, stds.size} - {1, channels} or not stds.all():
+        return None
+    full = np.ones(channels, np.float32)
+    return means * 255 * full, full / (stds * 255)
 
 
 def _change(source: np.ndarray, out: np.ndarray, name: str, number: Any, pil: bool) -> None:

@@ -1,0 +1,1 @@
+"""A training with torchvision's transforms, before and after."""
