@@ -17,7 +17,8 @@ from headrace.pipeline import Pipeline
 def test_each_batch_arrives(threads, no_copy, monkeypatch):
     """Also where the source writes to the same array again, and the last piece is a short one."""
     calls = []
-    monkeypatch.setattr(staging, "_PIECE_BYTES", 1 << 20)
+    monkeypatch.setattr(staging, "_LEAST_PIECE_BYTES", 1 << 20)
+    monkeypatch.setattr("headrace.kernels.gpu.transfer.LEAST_BYTES", 1 << 20)
     copy = staging.copy_staged
     monkeypatch.setattr(
         "headrace.kernels.gpu.transfer.copy_staged", lambda *a: (calls.append(a), copy(*a))
