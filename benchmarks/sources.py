@@ -11,8 +11,12 @@ processors.
 from __future__ import annotations
 
 import argparse
+import json
+import tarfile
 import tempfile
+import wave
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +25,12 @@ import numpy as np
 import headrace as hr
 from benchmarks.support import graphs
 from benchmarks.support.harness import Peer, checked_cases, measure, print_table
+from benchmarks.support.instead import Instead
 from examples.demo.photographs import write_dataset
 
 BATCH_SIZE = 64
 ROW_GROUP = 100
 """Rows in a row group, as Hugging Face's library writes images."""
-
-
-class _Instead:
-    """The library with another reader in place of `readers.file`, for `graphs`."""
-
-    def __init__(self, read: Callable[[], tuple[Any, Any]]) -> None:
-        class Readers:
-            def file(self, **_: Any) -> tuple[Any, Any]:
-                return read()
-
-        class Fn:
-            readers = Readers()
-
-            def __getattr__(self, name: str) -> Any:
-                return getattr(hr.fn, name)
-
-        self.fn, self.types = Fn(), hr.types
 
 
 def _peer(name: str, graph: Callable[[], Any], args: argparse.Namespace) -> Peer:
@@ -101,7 +89,7 @@ def _parquet(root: Path, args: argparse.Namespace) -> dict[str, Sequence[Peer]]:
         ]
         rows[f"train, {codec}"] = [
             _peer("files", lambda: graphs.train(hr, str(root)), args),
-            _peer("here", lambda read=read: graphs.train(_Instead(read), ""), args),
+            _peer("here", lambda read=read: graphs.train(Instead(read), ""), args),
         ]
     return rows
 
@@ -124,15 +112,164 @@ def _mix(root: Path, args: argparse.Namespace) -> dict[str, Sequence[Peer]]:
     return {
         "read": [_peer("files", one, args), _peer("here", mixed, args)],
         "train": [
-            _peer("files", lambda: graphs.train(_Instead(one), ""), args),
-            _peer("here", lambda: graphs.train(_Instead(mixed), ""), args),
+            _peer("files", lambda: graphs.train(Instead(one), ""), args),
+            _peer("here", lambda: graphs.train(Instead(mixed), ""), args),
         ],
     }
+
+
+def _cached(root: Path, args: argparse.Namespace) -> dict[str, Sequence[Peer]]:
+    """Training whose decoded and resized photographs come out of a cache, in memory or mapped."""
+
+    def train(where: str | None) -> Any:
+        fn = hr.fn
+        jpegs, labels = fn.readers.file(file_root=str(root), random_shuffle=True)
+        images = fn.resize(fn.decoders.image(jpegs), resize_shorter=256)
+        if where is not None:
+            images = fn.cache(images, where=where, limit_bytes=8 << 30)
+        images = fn.random_resized_crop(images, size=224)
+        images = fn.crop_mirror_normalize(
+            images,
+            dtype=hr.types.FLOAT,
+            output_layout="CHW",
+            mean=graphs.MEAN,
+            std=graphs.STD,
+            mirror=fn.random.coin_flip(),
+        )
+        return images, labels
+
+    peers = [
+        _peer("files", lambda: train(None), args),
+        _peer("RAM", lambda: train("ram"), args),
+        _peer("mapped", lambda: train(str(root / "cache")), args),
+    ]
+    for peer in peers[1:]:
+        for _ in range(-(-args.files // BATCH_SIZE) + 1):  # the first epoch fills it
+            peer.step()
+    return {"train": peers}
+
+
+def _buckets(root: Path, args: argparse.Namespace) -> dict[str, Sequence[Peer]]:
+    """Clips of 1 to 20 s, padded in batches: plain ones, and batches of one length; prints the
+    share of padding.
+    """
+    rng, lines, count = np.random.default_rng(1), [], max(args.files, 4000)
+    for k, seconds in enumerate(rng.uniform(1, 20, count)):
+        path = root / f"{k}.wav"
+        with wave.open(str(path), "wb") as file:
+            file.setparams((1, 2, 1000, 0, "NONE", ""))
+            file.writeframes(rng.integers(-9, 9, int(1000 * seconds), np.int16).tobytes())
+        lines.append(json.dumps({"audio_filepath": str(path), "duration": seconds}))
+    (root / "speech.json").write_text("\n".join(lines))
+
+    def graph(**how: Any) -> Any:
+        found = hr.fn.readers.nemo_asr(
+            manifest_filepaths=str(root / "speech.json"), read_text=False, name="r", **how
+        )
+        return found[0] if isinstance(found, (list, tuple)) else found
+
+    plain: dict[str, Any] = {"random_shuffle": True}
+    for name, how in (
+        ("plain", plain),
+        ("buckets", {"bucket_by": "duration", "shuffle_after_epoch": True}),
+    ):
+        pipe = hr.Pipeline(32, num_threads=args.threads, device_id=None, seed=1)
+        with pipe:
+            pipe.set_outputs(graph(**how))
+        pipe.build()
+        used = padded = 0
+        for _ in range(count // 32):
+            lengths = [shape[0] for shape in pipe.run()[0].shape()]
+            used, padded = used + sum(lengths), padded + len(lengths) * max(lengths)
+        print(f"buckets: {name}: {1 - used / padded:.1%} of batches of 32 are padding")
+    return {
+        "clips": [
+            _peer("files", lambda: graph(**plain), args),
+            _peer("here", lambda: graph(bucket_by="duration", shuffle_after_epoch=True), args),
+        ]
+    }
+
+
+def _libraries(root: Path, args: argparse.Namespace) -> dict[str, Sequence[Peer]]:
+    """The same files read beside other libraries, as far as these are installed."""
+    files, _ = _files(root)
+    rows: dict[str, Sequence[Peer]] = {}
+
+    def peer(name: str, batches: Callable[[], Any]) -> Peer:
+        def forever() -> Any:
+            while True:
+                yield from batches()
+
+        made = forever()
+        return Peer(name, lambda: len(next(made)), by_processor=args.by_processor)
+
+    if find_spec("webdataset"):
+        import webdataset
+
+        archive = root / "train.tar"
+        with tarfile.open(archive, "w") as tar:
+            for k, file in enumerate(files):
+                tar.add(file, f"{k:06}.jpg")
+
+        def by_webdataset() -> Any:
+            found = webdataset.WebDataset(str(archive), shardshuffle=False, empty_check=False)
+            yield from found.shuffle(1000).to_tuple("jpg").batched(BATCH_SIZE)
+
+        rows["webdataset"] = [
+            _peer(
+                "files",
+                lambda: hr.fn.readers.webdataset(
+                    paths=str(archive), ext=["jpg"], random_shuffle=True
+                ),
+                args,
+            ),
+            peer("library", lambda: (batch[0] for batch in by_webdataset())),
+        ]
+    if find_spec("datasets"):
+        import datasets
+
+        table = datasets.Dataset.from_dict({"image": [file.read_bytes() for file in files]})
+
+        def by_datasets() -> Any:
+            order = np.random.default_rng(1).permutation(len(table))
+            for k in range(0, len(order), BATCH_SIZE):
+                yield table[order[k : k + BATCH_SIZE]]["image"]
+
+        rows["datasets"] = [
+            _peer(
+                "files",
+                lambda: hr.fn.readers.hf_dataset(
+                    dataset=table, columns=["image"], random_shuffle=True
+                ),
+                args,
+            ),
+            peer("library", by_datasets),
+        ]
+    if find_spec("grain"):
+        import grain.python as grain
+
+        def by_grain() -> Any:
+            found = grain.MapDataset.source(files).shuffle(1).map(lambda file: file.read_bytes())
+            return iter(found.batch(BATCH_SIZE, batch_fn=list))
+
+        rows["grain"] = [
+            _peer(
+                "files", lambda: hr.fn.readers.file(file_root=str(root), random_shuffle=True), args
+            ),
+            peer("library", by_grain),
+        ]
+    for name in ("webdataset", "datasets", "grain"):
+        if name not in rows:
+            print(f"libraries: {name} is not installed, and left out")
+    return rows
 
 
 CASES: dict[str, Callable[[Path, argparse.Namespace], dict[str, Sequence[Peer]]]] = {
     "parquet": _parquet,
     "mix": _mix,
+    "cached": _cached,
+    "buckets": _buckets,
+    "libraries": _libraries,
 }
 
 
@@ -150,9 +287,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.5, help="of one round of one peer")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        write_dataset(root, args.files)
         for case in checked_cases(args.case, list(CASES)):
+            root = Path(folder) / case
+            root.mkdir()
+            if case != "buckets":
+                write_dataset(root, args.files)
             rows = CASES[case](root, args)
             for peers in rows.values():
                 measure(peers, rounds=args.rounds, seconds=args.seconds, swapped=True)
