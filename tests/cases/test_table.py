@@ -22,6 +22,7 @@ def test_every_operator_has_a_case_wherever_it_runs():
             names |= {case.name for case in VIDEO}
     on["gpu"].add("dl_tensor_python_function")  # takes no memory of the emulated GPU for one
     on["gpu"].add("optical_flow")  # warns there: tests/gpu/operators has it
+    on["gpu"].add("_described_frames")  # of readers: tests/gpu/operators/test_hardware_video.py
     on["gpu"].add("_validate_merge")  # tests/gpu/test_conditionals.py has it
     on["cpu"] |= {"cache", "_cache.store", "_cache.load"}  # tests/property/test_cache.py
     on["gpu"].add("cache")  # tests/gpu/test_caches.py
