@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from headrace.graph.data_node import DataNode
 from headrace.graph.nodes import OpNode
-from headrace.kernels.gpu.nvdec.session import is_wanted
 from headrace.operators.readers.video_description import DESCRIBES
 from headrace.operators.support.registry import find
 
@@ -16,7 +15,11 @@ def decodes(node: OpNode, wanted: set[str]) -> bool:
 
     `wanted` are the devices that read the output.
     """
-    return node.schema.decodes_video and wanted == {"gpu"} and is_wanted()
+    if not node.schema.decodes_video or wanted != {"gpu"}:
+        return False
+    from headrace.kernels.gpu.nvdec.session import is_wanted  # which needs Numba
+
+    return is_wanted()
 
 
 def describing(node: OpNode) -> OpNode:
