@@ -11,6 +11,7 @@ import pytest
 from headrace import fn, types
 from headrace.executor.gpu import stage_replays
 from headrace.pipeline import Pipeline
+from headrace.tensors.gpu.device import trim_devices
 from tests.cases.files import write_files
 from tests.cases.table import all_cases
 from tests.golden.running import as_array, member
@@ -190,6 +191,24 @@ def _run_again(case, root: Path):
         pipe.set_outputs(*(found if isinstance(found, (list, tuple)) else [found]))
     for _ in range(ITERATIONS):
         pipe.run()
+
+
+def test_a_device_that_is_full(made, emulated_gpu, monkeypatch):
+    """Recordings need memory for several iterations; without it, operators do as before."""
+    feed = _images(*[(64, 64, 3)] * 20)
+    expected = _without(monkeypatch, CHAINS["adjusted"], feed, 20)
+    trim_devices()
+    emulated_gpu.memory_bytes = emulated_gpu._memory.device_bytes + 900_000
+    pipe = Pipeline(SIZE, 2, 0, seed=5, workers="threads", prefetch_queue_depth=1)
+    with pipe:
+        turn = iter(feed)
+        images = fn.external_source(source=lambda: next(turn), layout="HWC")
+        pipe.set_outputs(CHAINS["adjusted"](images.gpu()))
+    for k in range(20):
+        (out,) = pipe.run()
+        for x, y in zip(out.as_cpu(), expected[k][0], strict=True):
+            np.testing.assert_array_equal(np.array(x), y)
+    assert made == []
 
 
 def test_a_wrong_replay_is_found_out(made, monkeypatch):

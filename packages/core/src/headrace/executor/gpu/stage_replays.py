@@ -96,7 +96,7 @@ class StageReplays:
             if plan is ANOTHER:
                 return None
             if plan is UNSEEN or self._checks or not known.covers(inputs):
-                return self._compared(key, known, iteration, queue, buffers)
+                return self._unless_full(key, self._compared, known, iteration, queue, buffers)
             return known.run(queue, buffers, len(self._fed))
         if known is None:
             if key in self._known or self._failures >= _MOST_FAILURES:
@@ -107,7 +107,26 @@ class StageReplays:
         known.seen += 1
         if known.seen <= _BEFORE:
             return None
-        return self._record(key, known, iteration, queue, buffers)
+        return self._unless_full(key, self._record, known, iteration, queue, buffers)
+
+    def _unless_full(
+        self,
+        key: Key,
+        record: Callable[..., Found],
+        known: _Capture | Replay,
+        iteration: Iteration,
+        queue: Queue,
+        buffers: list[Any],
+    ) -> Found:
+        """Record an iteration; without that, where the device has no memory for several."""
+        try:
+            return record(key, known, iteration, queue, buffers)
+        except MemoryError:
+            self._known[key] = None
+            self._failures += 1
+            if isinstance(known, _Capture):
+                known.queue, known.runs = None, []
+        return self._carry_out(iteration, queue)
 
     def _buffers(self, iteration: Iteration) -> list[Any] | None:
         """The inputs of an iteration, where they are dense batches on the device."""
