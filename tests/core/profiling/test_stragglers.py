@@ -33,6 +33,15 @@ def test_slow_operators_of_a_rank_are_found(tmp_path):
     assert found.ranks[0]["rank"] == 5
     assert "rank 5 on node5: fn.decoders.image takes 480 microseconds a sample, 2.4" in str(found)
     assert headrace.stragglers(reports, factor=4).slow == []
+    # Slow, and yet too little of all to matter.
+    small = [
+        {**r, "operators": {**r["operators"], "fn.flip": 2 + 38 * (r["rank"] == 5)}}
+        for r in reports
+    ]
+    assert [s.operator for s in headrace.stragglers(small).slow] == [
+        "fn.decoders.image",
+        "fn.resize",
+    ]
     for each in reports:
         (tmp_path / f"rank-{each['rank']}.json").write_text(json.dumps(each))
     assert str(headrace.stragglers(tmp_path)) == str(found)

@@ -118,8 +118,8 @@ def stragglers(
     reports
         The reports, or a folder with one in each ``*.json``.
     factor
-        An operator is slow where it takes this many times as long as on the median rank, and at
-        least 10 microseconds a sample longer.
+        An operator is slow where it takes this many times as long as on the median rank, and
+        longer by at least 10 microseconds a sample and a twentieth of what all operators take.
 
     Raises
     ------
@@ -155,7 +155,8 @@ def stragglers(
         slow += [
             Straggler(r["rank"], r["host"], name, r["operators"][name], median)
             for r in given
-            if r["operators"].get(name, 0) >= max(factor * median, median + 10)
+            if r["operators"].get(name, 0)
+            >= max(factor * median, median + max(10, sum(r["operators"].values()) / 20))
         ]
     slow.sort(key=lambda s: s.median - s.microseconds)
     return Stragglers([dict(report) for report in given], slow)
