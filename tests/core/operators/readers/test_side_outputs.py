@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import headrace.experimental.dynamic as ndd
-from headrace import Pipeline, errors, fn, pipeline_def, tfrecord, types
+from headrace import Pipeline, errors, fn, pipeline_def, samplers, tfrecord, types
 from tests.support import caffe_records, tf_records
 from tests.support.messages import MESSAGES
 
@@ -84,7 +86,7 @@ READERS = {
 }
 
 
-def settings(root, name):
+def settings_of(root, name):
     args, key, path = READERS[name](root)
     known = {"index": lambda k: k, "key": key, "path": path and (lambda k: str(path(k)))}
     side = [each for each in NAMES if known[each] is not None]
@@ -103,7 +105,7 @@ def checked(outputs, side, known):
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("workers", ["threads", "processes"])
 def test_every_reader(root, name, workers):
-    args, side, known = settings(root, name)
+    args, side, known = settings_of(root, name)
 
     def made(**more):
         pipe = Pipeline(5, 2, None, workers=workers, enable_checkpointing=True, **more)
@@ -122,8 +124,39 @@ def test_every_reader(root, name, workers):
 
 
 @pytest.mark.parametrize("name", READERS)
+@settings(max_examples=4)
+@given(data=st.data())
+def test_other_shards_go_on_with_an_epoch(root, name, data):
+    """Whatever their number, threads and the point at which they stopped: each sample once."""
+    args, side, known = settings_of(root, name)
+    args = args | {"random_shuffle": False, "sampler": samplers.Shuffled(seed=3)}
+    before, after = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+    steps = data.draw(st.integers(0, COUNT // before - 1))
+
+    def pipes(count, **more):
+        for k in range(count):
+            pipe = Pipeline(
+                1, data.draw(st.integers(1, 3)), None, enable_checkpointing=True, **more
+            )
+            with pipe:
+                shard = {"num_shards": count, "shard_id": k, "stick_to_shard": True}
+                found = getattr(fn.readers, name)(**args, **shard)
+                pipe.set_outputs(*(found.values() if isinstance(found, dict) else found))
+            yield pipe
+
+    olds = list(pipes(before))
+    taken = [n for old in olds for _ in range(steps) for n in checked(old.run(), side, known)]
+    left = COUNT - len(taken)
+    checkpoint = data.draw(st.sampled_from(olds)).checkpoint()
+    for k, new in enumerate(pipes(after, checkpoint=checkpoint)):
+        for _ in range((k + 1) * left // after - k * left // after):
+            taken += checked(new.run(), side, known)
+    assert sorted(taken) == list(range(COUNT))
+
+
+@pytest.mark.parametrize("name", READERS)
 def test_in_dynamic_mode(root, name):
-    args, side, known = settings(root, name)
+    args, side, known = settings_of(root, name)
     reader = getattr(ndd.readers, {"tfrecord": "TFRecord"}.get(name, name.title()))(**args)
     seen = []
     for outputs in reader.next_epoch(batch_size=6):
@@ -137,7 +170,7 @@ def test_in_dynamic_mode(root, name):
 
 
 def test_branches_bad_samples_and_caches(root):
-    args, side, known = settings(root, "webdataset")
+    args, side, known = settings_of(root, "webdataset")
     args["ext"] = ["bin", "txt"]
 
     @pipeline_def(
@@ -170,8 +203,8 @@ def test_branches_bad_samples_and_caches(root):
 
 
 def test_mixed_and_cached(root, tmp_path):
-    webdataset, side, known = settings(root, "webdataset")
-    files, _, known_of_files = settings(root, "numpy")
+    webdataset, side, known = settings_of(root, "webdataset")
+    files, _, known_of_files = settings_of(root, "numpy")
     pipe = Pipeline(6, 2, None)
     with pipe:
         mixed = fn.readers.mix(
@@ -191,7 +224,7 @@ def test_what_there_is_not(root):
         ("parquet", ["key"], "have no key. Take 'path' or 'index'"),
         ("numpy", ["name"], "`side_data` has 'name'; known are 'path', 'key', 'index'"),
     ):
-        args, _, _ = settings(root, name)
+        args, _, _ = settings_of(root, name)
         pipe = Pipeline(2, 1, None)
         with pipe:
             found = getattr(fn.readers, name)(**(args | {"side_data": side}))
