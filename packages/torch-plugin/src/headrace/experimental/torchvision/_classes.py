@@ -19,7 +19,12 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from headrace.experimental.torchvision import _conversion
 from headrace.experimental.torchvision import _kernels as _kernels  # fills the table
-from headrace.experimental.torchvision._dispatch import check_values, kernel_of_dali, own_kernel
+from headrace.experimental.torchvision._dispatch import (
+    attempt,
+    check_values,
+    kernel_of_dali,
+    own_kernel,
+)
 from headrace.experimental.torchvision._functions import OURS
 from headrace.experimental.torchvision._inputs import (
     IMAGES,
@@ -176,7 +181,7 @@ class Transform(THEIRS.Transform):  # type: ignore[misc, name-defined]
                 return run(inpt, *args, **kwargs)
         run = own_kernel(functional.__name__, type(inpt))
         if run is not None and not torch.compiler.is_compiling():
-            output = run(inpt, *args, **kwargs)
+            output = attempt(run, inpt, *args, **kwargs)
             if output is not NotImplemented:
                 return output
         return super()._call_kernel(functional, inpt, *args, **kwargs)

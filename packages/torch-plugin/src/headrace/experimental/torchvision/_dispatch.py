@@ -12,6 +12,7 @@ from inspect import Parameter, Signature, signature
 from typing import Any
 
 import torch
+from numba.core.errors import NumbaError
 
 from headrace.errors import ArgumentValueError
 from headrace.experimental.torchvision._inputs import (
@@ -82,6 +83,17 @@ own_kernel: Callable[[str, Any], Kernel | None] = cache(_own_kernel)
 """Our kernel of a function for inputs of a class."""
 
 
+def attempt(run: Kernel, *args: Any, **kwargs: Any) -> Any:
+    """Run a kernel of ours; `NotImplemented`, too, for arguments that it cannot work with.
+
+    torchvision's then takes them, such as a factor that is a tensor, or says what is wrong.
+    """
+    try:
+        return run(*args, **kwargs)
+    except (TypeError, ValueError, AttributeError, NumbaError):
+        return NotImplemented
+
+
 def _dispatched(original: Kernel, name: str, inpt: Any, args: Any, kwargs: Any, values: str) -> Any:
     if name not in _TAKES_ANY_MODE:
         check_mode(inpt)
@@ -91,7 +103,7 @@ def _dispatched(original: Kernel, name: str, inpt: Any, args: Any, kwargs: Any, 
             return run(inpt, *args, **kwargs)
     run = own_kernel(name, type(inpt))
     if run is not None and not torch.compiler.is_compiling():
-        output = run(inpt, *args, **kwargs)
+        output = attempt(run, inpt, *args, **kwargs)
         if output is not NotImplemented:
             return output
     return original(inpt, *args, **kwargs)
@@ -152,7 +164,7 @@ def kernel_function_of(original: Kernel, name: str) -> Kernel:
     def function(image: Any, *args: Any, **kwargs: Any) -> Any:
         run = KERNELS[name]["tensor"]
         if type(image) is torch.Tensor and not torch.compiler.is_compiling():
-            output = run(image, *args, **kwargs)
+            output = attempt(run, image, *args, **kwargs)
             if output is not NotImplemented:
                 return output
         return original(image, *args, **kwargs)

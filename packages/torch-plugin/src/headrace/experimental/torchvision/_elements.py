@@ -21,6 +21,8 @@ def normalize(image: torch.Tensor, mean: Any, std: Any, inplace: bool = False) -
     """``(value - mean) / std`` of each channel."""
     if inplace or not is_plain(image, torch.float32) or not image.is_contiguous():
         return NotImplemented
+    if mean is None or std is None:
+        return NotImplemented
     means, stds = np.asarray(mean, _F).reshape(-1), np.asarray(std, _F).reshape(-1)
     full = np.ones(image.shape[-3], _F)
     if {means.size, stds.size} - {1, full.size} or not stds.all():
