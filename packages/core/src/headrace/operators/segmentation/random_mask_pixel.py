@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.errors import ShapeError
-from headrace.kernels.cpu.random import sample_uniforms
+from headrace.kernels.cpu.random import draw_below
 from headrace.operators.support.argument_types import FloatArg, IntArg
 from headrace.operators.support.operator import SampleContext, SampleOperator, operator
 from headrace.operators.support.rules import at_most_one
@@ -68,8 +68,7 @@ class RandomMaskPixel(SampleOperator):
     def cpu(self, c: SampleContext, mask: np.ndarray) -> np.ndarray:
         if not mask.size:
             raise ShapeError(f"A mask of the shape {mask.shape} has no pixels to draw from.")
-        unit = float(sample_uniforms(c.seed, c.iteration, c.index, 1)[0])
-        index = int(unit * mask.size)
+        bounds, places = mask.shape, np.empty(0, np.int64)
         if c.args.foreground:
             if c.args.value is not None:
                 chosen = mask == c.args.value
@@ -78,7 +77,10 @@ class RandomMaskPixel(SampleOperator):
                 chosen = mask > threshold
             places = np.flatnonzero(chosen)
             if len(places):
-                index = int(places[int(unit * len(places))])
+                bounds = (len(places),)
+        extents = np.array([bounds])
+        taken = np.where(extents == 1, 1 << 32, extents)  # an extent of 1 takes a word, too
+        (drawn,) = draw_below(taken, c.seed, c.iteration, c.index) % extents
         out = c.empty((mask.ndim,), np.int64)
-        out[:] = np.unravel_index(index, mask.shape)
+        out[:] = np.unravel_index(places[drawn[0]], mask.shape) if len(places) else drawn
         return out

@@ -14,7 +14,7 @@ from headrace.errors import (
     ShapeError,
 )
 from headrace.kernels.cpu import blobs as _blobs
-from headrace.kernels.cpu.random import sample_uniforms
+from headrace.kernels.cpu.random import draw_below
 from headrace.operators.support.argument_types import (
     BoolArg,
     FloatArg,
@@ -164,19 +164,28 @@ class RandomObjectBBox(SampleOperator):
             )
         ndim = mask.ndim
         box, label = np.array([0] * ndim + list(mask.shape), np.int32), background
-        chance, which, one = sample_uniforms(c.seed, c.iteration, c.index, 3).tolist()
-        if chance < args.foreground_prob:
+        if _unit(c, 0) < args.foreground_prob:
             labels, boxes = self._objects(mask, background)
-            labels, boxes = _large_enough(labels, boxes, args.threshold, ndim)
+            kept = _large_enough(boxes, args.threshold, ndim)
+            taken = 2
             if not self.args.ignore_class:
-                label = _drawn_label(labels, background, classes, weights, which)
-                boxes = boxes[labels == label] if label != background else boxes[:0]
+                left = labels
+                while len(left):  # a label whose objects are all too small is drawn once
+                    label = _drawn_label(left, background, classes, weights, _unit(c, taken))
+                    taken += 2
+                    if label == background or kept[labels == label].any():
+                        break
+                    left = left[left != label]
+                else:
+                    label = background
+                kept &= (labels == label) & (label != background)
+            boxes = boxes[kept]
             if len(boxes):
                 if self.args.k_largest is not None:
                     extents = (boxes[:, ndim:] - boxes[:, :ndim]).astype(np.float64)
                     order = np.argsort(-extents.prod(axis=1), kind="stable")
                     boxes = boxes[order[: self.args.k_largest]]
-                box = boxes[int(one * len(boxes))]
+                box = boxes[_drawn(c, taken, len(boxes))[-1]]
         begin, end = box[:ndim], box[ndim:]
         results: list[Any] = {
             "anchor_shape": [begin, end - begin],
@@ -207,6 +216,18 @@ class RandomObjectBBox(SampleOperator):
         return found
 
 
+def _drawn(c: SampleContext, words: int, bound: int) -> np.ndarray:
+    """The first words of a sample, and the number below `bound` that follows them."""
+    bounds = np.array([[*[1 << 32] * words, bound]])
+    return draw_below(bounds, c.seed, c.iteration, c.index)[0]  # type: ignore[no-any-return]
+
+
+def _unit(c: SampleContext, words: int) -> float:
+    """The number from [0, 1) that follows the first words of a sample."""
+    low, high = _drawn(c, words + 1, 1 << 32)[-2:].tolist()
+    return min((high + low * 2.0**-32) * 2.0**-32, 1 - 2.0**-53)  # type: ignore[no-any-return]
+
+
 def _background(given: int | None, classes: list[int] | None) -> int:
     """The label of what is no object."""
     if given is not None:
@@ -226,19 +247,16 @@ def _background(given: int | None, classes: list[int] | None) -> int:
     return label
 
 
-def _large_enough(
-    labels: np.ndarray, boxes: np.ndarray, threshold: Any, ndim: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The objects that are no smaller than `threshold` along any axis."""
+def _large_enough(boxes: np.ndarray, threshold: Any, ndim: int) -> np.ndarray:
+    """True for objects that are no smaller than `threshold` along any axis."""
     if threshold is None:
-        return labels, boxes
+        return np.ones(len(boxes), np.bool_)
     if len(threshold) not in (1, ndim):
         raise ShapeError(
             f'Argument "threshold" expected shape {ndim} but got {len(threshold)} values, which '
             "can't be interpreted as the expected shape. Give one for each axis, or one for all."
         )
-    kept = (boxes[:, ndim:] - boxes[:, :ndim] >= np.array(threshold)).all(axis=1)
-    return labels[kept], boxes[kept]
+    return (boxes[:, ndim:] - boxes[:, :ndim] >= np.array(threshold)).all(axis=1)  # type: ignore[no-any-return]
 
 
 def _drawn_label(
