@@ -12,7 +12,7 @@ from benchmarks.compare import work
 
 def _file(folder: Path) -> str:
     """The JPEGs as they are, in FFCV's file."""
-    from ffcv.fields import BytesField, RGBImageField  # noqa: F401
+    from ffcv.fields import RGBImageField
     from ffcv.writer import DatasetWriter
     from PIL import Image
 
