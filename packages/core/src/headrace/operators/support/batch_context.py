@@ -65,7 +65,7 @@ class BatchContext(PlanContext):
     def array(self, name: str, dtype: DTypeLike) -> np.ndarray | None:
         """Argument `name` of all samples, as of `PlanContext.array`."""
         found = super().array(name, dtype)
-        if found is None or name not in self._tensors:
+        if found is None or name not in self._tensors or self.queue is None:
             return found
         return self.queue.argument(self, name, found)
 
