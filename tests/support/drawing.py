@@ -60,6 +60,7 @@ def drawing(device: str = "cpu") -> list[str]:
     ours = [s for s in all_schemas() if s.cls.__module__.startswith("headrace.operators")]
     # Those made of others take one set.
     found = [s for s in ours if s.random and s.inputs and not issubclass(s.cls, Composite)]
+    found = [s for s in found if not s.hidden]
     return [s.name for s in found if device == "cpu" or s.cls.has_gpu()]
 
 
