@@ -26,16 +26,16 @@ FILES = {
     "full.mp4": {"full_range": True, "pix_fmt": "yuvj420p"},
     "hd.mp4": {"colorspace": 1},
     "hevc.mp4": {"codec": "libx265", "options": {"x265-params": "log-level=none"}},
-    "deep.mp4": {
-        "codec": "libx265",
-        "options": {"x265-params": "log-level=none"},
-        "pix_fmt": "yuv420p10le",
-    },
     "vp9.webm": {"codec": "libvpx-vp9", "container": "webm"},
     "vp8.webm": {"codec": "libvpx", "container": "webm"},
     "h264.ts": {"container": "mpegts", "options": OPEN_GOP},
 }
 ON_CPU = {
+    "deep.mp4": {
+        "codec": "libx265",
+        "options": {"x265-params": "log-level=none"},
+        "pix_fmt": "yuv420p10le",
+    },
     "odd.webm": {"codec": "libvpx-vp9", "container": "webm", "size": (47, 61)},
     "mpeg4.mp4": {"codec": "mpeg4"},
     "wide.mp4": {"pix_fmt": "yuv444p"},

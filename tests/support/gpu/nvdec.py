@@ -100,15 +100,13 @@ class Decoder:
 
     def _placed(self, frame, time):
         assert (frame.height, frame.width) <= self._limit
-        deep = "10" in frame.format.name
-        dtype = np.dtype(np.uint16 if deep else np.uint8)
-        planes = [
+        dtype = np.dtype(np.uint8)
+        y, u, v = [
             np.frombuffer(p, dtype).reshape(-1, p.line_size // dtype.itemsize)[
                 : p.height, : p.width
             ]
             for p in frame.planes
         ]
-        y, u, v = [plane << 6 for plane in planes] if deep else planes
         found = []
         half = frame.height // 2, frame.width // 2  # odd ones lose a row
         for plane in (y[..., None], np.stack([u, v], -1)[: half[0], : half[1]]):

@@ -26,8 +26,6 @@ class DevicePlanes(NamedTuple):
     chroma_pitch: int
     height: int
     width: int
-    deep: bool
-    """True if samples have 16 bits, of which the highest ones count."""
 
 
 def write_colors(
@@ -45,8 +43,7 @@ def write_colors(
 
     `full` is the range of the samples, `colorspace` the matrix that the video names.
     """
-    source = np.dtype(np.uint16 if planes.deep else np.uint8)
-    found = kernel("video_colors.cu", "video_colors", source, dtype)
+    found = kernel("video_colors.cu", "video_colors", np.dtype(np.uint8), dtype)
     chroma = 1.0 if full else 255 / 224
     gains = colors.matrix(colorspace) * np.float32(chroma)
     function = runtime.function(found.source(), found.name)

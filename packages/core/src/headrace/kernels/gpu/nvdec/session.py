@@ -26,7 +26,9 @@ CODECS = {
     "mpeg2video": "MPEG2",
 }
 """FFmpeg's decoders, and PyNvVideoCodec's names for what they decode."""
-_DEPTHS = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10, "yuv420p12le": 12}
+_DEPTHS = {"yuv420p": 8, "yuvj420p": 8}
+"""Bits of a sample by pixel format. Of 10 bits an H200's frames came out wrong (PyNvVideoCodec
+2.2.4), so the CPU decodes them."""
 _ROUND = 64
 
 
@@ -163,21 +165,17 @@ class Session:
         views = [view.__cuda_array_interface__ for view in frame.cuda()]
         if len(views) != 2:
             raise NotDecodedError(f"its frames have {len(views)} planes, not 2")
-        deep = self.config[1] > 8
-        size = 2 if deep else 1
         for view, down in zip(views, (1, 2), strict=True):
             shape = view["shape"]
             small = shape[0] < -(-height // down) or shape[1] < -(-width // down)
-            if small or np.dtype(view["typestr"]).itemsize != size:
+            if small or np.dtype(view["typestr"]).itemsize != 1:
                 raise NotDecodedError(f"its frames are planes {shape} of {view['typestr']}")
         (luma, chroma) = (int(view["data"][0]) for view in views)
-        across, other = (_pitch(view, size) for view in views)
-        return DevicePlanes(luma, chroma, across, other, height, width, deep)
+        across, other = map(_pitch, views)
+        return DevicePlanes(luma, chroma, across, other, height, width)
 
 
-def _pitch(view: dict[str, Any], itemsize: int) -> int:
+def _pitch(view: dict[str, Any]) -> int:
     """Bytes from row to row of a plane."""
     strides = view.get("strides")
-    if strides:
-        return int(strides[0])
-    return int(np.prod(view["shape"][1:])) * itemsize
+    return int(strides[0]) if strides else int(np.prod(view["shape"][1:]))
