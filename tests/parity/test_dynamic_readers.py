@@ -118,7 +118,7 @@ def test_states(root, arguments):
 def test_signatures():
     theirs = inspect.signature(dali.readers.File).parameters
     ours = inspect.signature(ndd.readers.File).parameters
-    more = {"sampler", "bucket_by", "buckets", "max_batch", "extensions", "label_transform"}
+    more = ARGUMENTS
     assert [n for n in theirs if not n.startswith("_")] == [n for n in ours if n not in more]
     for name, parameter in theirs.items():
         if not name.startswith("_"):
