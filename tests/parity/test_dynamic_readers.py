@@ -9,6 +9,7 @@ import nvidia.dali.experimental.dynamic as dali
 import pytest
 
 import headrace.experimental.dynamic as ndd
+from tests.support.own import ARGUMENTS
 
 LIBRARIES = [dali, ndd]
 COUNT = 11
