@@ -6,7 +6,8 @@
 No GPU is needed. `audio` decodes files on the CPU, `spectra` has the signals on the GPU already.
 *wall* is the time from batch to batch where the consumer does nothing but take
 them, as PyTorch's plugin does; *processor* is that of all threads, Python and what it calls.
-*launches* are kernels. Figures are the least of several rounds: the machine may have other work.
+*launches* are kernels that operators launch, not those of iterations that are replayed. Figures are
+the least of several rounds: the machine may have other work.
 """
 
 from __future__ import annotations

@@ -92,6 +92,13 @@ CHAINS = {
         ),
         sigma=1.0,
     ),
+    "cropped": lambda x: fn.color_twist(
+        fn.crop(x, crop=(8, 7), crop_pos_x=_drawn(0, 1), crop_pos_y=_drawn(0, 1)),
+        saturation=_drawn(0.5, 1.5),
+    ),
+    "window": lambda x: fn.crop_mirror_normalize(
+        x, crop=(7, 8), crop_pos_x=_drawn(0, 1), mirror=fn.random.coin_flip(), mean=[9.0], std=[2.0]
+    ),
     "several": lambda x: (x, fn.flip(x), fn.reductions.mean(x, axes=[0, 1])),
 }
 

@@ -19,6 +19,7 @@ from headrace.tensors.gpu.batch import (
     shape_rows,
 )
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import traced
 
 if TYPE_CHECKING:
     from headrace.kernels.gpu.color_text import ColorKernel
@@ -121,6 +122,7 @@ def compute(
 _NONE = np.empty((0, 0), np.int64)
 
 
+@traced
 @compiled
 def _describe(
     places: np.ndarray,

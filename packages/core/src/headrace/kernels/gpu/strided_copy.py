@@ -17,6 +17,7 @@ from headrace.kernels.gpu.transpose import copy_tiles
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch, as_contiguous, in_one_piece
 from headrace.tensors.gpu.queue import Queue, install_strided_copy
+from headrace.tensors.gpu.traced import traced
 
 _THREADS = constant(__name__, "THREADS", 128, "uint32")
 """Of a block."""
@@ -125,6 +126,7 @@ def _copy_rows(queue: Queue, axes: StridedAxes) -> None:
     )
 
 
+@traced
 @compiled
 def _describe(
     records: np.ndarray,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headrace.tensors.gpu.traced import traced
+
 if TYPE_CHECKING:
     from headrace.tensors.gpu.queue import Queue
     from headrace.tensors.gpu.runtime import Runtime
@@ -133,6 +135,15 @@ def _columns(values: np.ndarray, order: list[int]) -> np.ndarray:
     if len(values) > 1 and not values.strides[0]:
         return np.broadcast_to(values[:1, order], (len(values), len(order)))
     return values[:, order]
+
+
+@traced
+def _shift(out: np.ndarray, pointers: np.ndarray, steps: np.ndarray, strides: Any) -> None:
+    """Fill `out` with addresses so many steps further, along one axis or several."""
+    offsets = steps * strides
+    if offsets.ndim > 1:
+        offsets = offsets.sum(axis=1)
+    np.add(pointers.view(np.int64), offsets, out=out.view(np.int64))
 
 
 class LazyBatch:
@@ -312,7 +323,8 @@ class DeviceBatch(LazyBatch):
         if len(shapes) < count:
             shape = tuple(shapes[0].tolist())
             shapes = same_shapes(shape, count)
-        pointers = (self.pointers.view(np.int64) + begins * self.dtype.itemsize).view(np.uint64)
+        pointers = np.empty_like(self.pointers)
+        _shift(pointers, self.pointers, begins, self.dtype.itemsize)
         return DeviceBatch(self.runtime, self.owners, pointers, shapes, self.dtype)
 
     def materialise(self, queue: Queue) -> DeviceBatch:
@@ -393,10 +405,11 @@ class StridedBatch(LazyBatch):
         strides, count = self.strides, len(self)
         if len(anchors) == 1 and not strides.strides[0]:
             strides = strides[:1]
-        offsets = (anchors * strides).sum(axis=1)
         if len(shapes) < count:
             shapes = np.broadcast_to(shapes, (count, self.ndim))
-        return self.seen(shapes, self.strides, offsets)
+        pointers = np.empty_like(self.pointers)
+        _shift(pointers, self.pointers, anchors, strides)
+        return StridedBatch(self.runtime, self.owners, pointers, shapes, self.strides, self.dtype)
 
     def permuted(self, axes: Sequence[int]) -> StridedBatch:
         """The axes in another order."""
