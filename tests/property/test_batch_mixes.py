@@ -152,8 +152,10 @@ def test_boxes_are_where_objects_are(name, ltrb, chance, least, seed):
             for number in set(seen) - set(kept):
                 top, left, bottom, right = PLACES[number // 10][number % 10 - 1]
                 assert len(seen[number]) < 4 * max(least, 1e-9) * (bottom - top) * (right - left)
-            if chance == 1 and name == "mosaic":
-                assert len(np.unique(image[..., 0])) > 1
+        if (
+            chance == 1 and name == "mosaic"
+        ):  # four times the same image may be drawn, but not always
+            assert any(len(np.unique(image[..., 0])) > 1 for image in run[0])
 
 
 def test_the_same_everywhere():
