@@ -1,6 +1,6 @@
 """Train a classifier on a folder of images: `before` with two imports changed, and the loader.
 
-hatch run example-torchvision-after
+hatch run torchvision:after
 """
 
 from __future__ import annotations

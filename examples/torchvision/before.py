@@ -1,6 +1,6 @@
 """Train a classifier on a folder of images: ImageFolder, transforms of torchvision, a DataLoader.
 
-hatch run example-torchvision-before
+hatch run torchvision:before
 """
 
 from __future__ import annotations
