@@ -159,7 +159,9 @@ class Video:
             source = source.open()
             self._files.append(source)
         try:
-            return av.open(source, metadata_errors="replace")
+            # From its version 19 on, PyAV does so by itself and knows no such argument.
+            is_old = int(av.__version__.partition(".")[0]) < 19
+            return av.open(source, **({"metadata_errors": "replace"} if is_old else {}))
         except (av.FFmpegError, OSError, ValueError) as error:
             self._check_files()
             raise BadSampleError(f"It cannot be opened as a video: {error}") from error
