@@ -179,7 +179,7 @@ class GpuProgram:
         fed = [r for step in self._steps if step.op is None for r in step.outputs]
         made = {r for step in self._steps for r in step.outputs}
         outside = dict.fromkeys(r for step in self._steps for r in step.inputs if r not in made)
-        return StageReplays(steps, fed, list(outside), self._threads, self._carried_out)
+        return StageReplays(steps, fed, list(outside), self._carried_out)
 
     def _queued(self, iteration: Iteration, queue: Queue) -> dict[int, Any]:
         if self._replays is not None:

@@ -130,11 +130,10 @@ class Replay:
         values: PlannedValues,
         steps: Sequence[tuple[Step, SimpleNamespace]],
         leaving: list[Leaving],
-        threads: int,
     ) -> None:
         self.queue = queue
         self._runtime: Any = queue.runtime.watched  # type: ignore[attr-defined]
-        self._values, self._steps, self._threads = values, steps, threads
+        self._values, self._steps = values, steps
         self._template = template = run.template
         recording = run.recording
         self._leaving = leaving

@@ -8,6 +8,7 @@ not before, or an input is where it never was, operators queue the iteration and
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -71,13 +72,11 @@ class StageReplays:
         steps: Sequence[tuple[Step, SimpleNamespace]],
         fed: Sequence[int],
         outside: Sequence[int],
-        threads: int,
         carry_out: Callable[[Iteration, Queue], Found],
     ) -> None:
         self._steps = steps
         self._fed = fed
         self._outside = outside
-        self._threads = threads
         self._carry_out = carry_out
         self._known: dict[Key, _Capture | Replay | None] = {}
         self._failures = 0
@@ -162,9 +161,16 @@ class StageReplays:
             replay: Replay | None = None
             try:
                 replay = self._made(capture)
-            except Exception:  # an operator that is unlike all others: it goes on as before
+            except Exception as error:
                 if self._checks:
                     raise
+                warnings.warn(
+                    f"Iterations on the GPU cannot be replayed ({type(error).__name__}: {error}); "
+                    "operators go on queueing them. This is an error of Headrace, please report "
+                    "it.",
+                    RuntimeWarning,
+                    stacklevel=1,
+                )
             self._known[key] = replay
             self._failures += replay is None
         return run.found
@@ -198,7 +204,7 @@ class StageReplays:
         values, leaving = self._values(last.recording), _leaving(last)
         if values is None or leaving is None:
             return None
-        replay = Replay(queue, last, values, self._steps, leaving, self._threads)
+        replay = Replay(queue, last, values, self._steps, leaving)
         if not replay.is_complete:
             return None
         for run in runs[:-1]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
@@ -28,6 +29,23 @@ def elements(typing: Any, address: Any, like: Any) -> Any:
         return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
     return types.CPointer(like.dtype)(types.uint64, like), generate  # type: ignore[attr-defined]
+
+
+@intrinsic  # type: ignore[misc]
+def call_at(typing: Any, address: Any, arguments: Any) -> Any:
+    """Call the C function at an address with a tuple of 64-bit numbers; it returns an ``int``.
+
+    Where a parameter is shorter, the function looks at the lower bits, by all 64-bit conventions.
+    """
+    count = arguments.count
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        function, packed = args
+        parts = cgutils.unpack_tuple(builder, packed, count)
+        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64)] * count)
+        return builder.call(builder.inttoptr(function, kind.as_pointer()), parts)
+
+    return types.int32(address, arguments), generate
 
 
 @intrinsic  # type: ignore[misc]

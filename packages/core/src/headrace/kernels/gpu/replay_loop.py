@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
+from headrace.kernels.cpu.pointers import call_at
 from headrace.kernels.plan.compiled import compiled
 
 COMMAND_WORDS = 9
 """Words of a command. Of a launch: the kernel; blocks and threads, three words each; bytes of
 shared memory; the address of the addresses of its arguments. Of a copy: 0, bytes, and the number of
 the word with its target, which its source follows."""
-
-
-@intrinsic  # type: ignore[misc]
-def _call(typing: Any, function: Any, arguments: Any) -> Any:
-    """Call the C function at an address with a tuple of 64-bit numbers; it returns an ``int``."""
-    count = arguments.count
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address, packed = args
-        parts = cgutils.unpack_tuple(builder, packed, count)
-        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64)] * count)
-        return builder.call(builder.inttoptr(address, kind.as_pointer()), parts)
-
-    return types.int32(function, arguments), generate
 
 
 @compiled
@@ -72,7 +53,7 @@ def submit(
         size = min(table_bytes - done, at_once_bytes)
         part = np.uint64(done)
         target = np.uint64(device_tables) + part
-        status = _call(
+        status = call_at(
             np.uint64(copy_entry), (target, begin + part, np.uint64(size), np.uint64(stream))
         )
         if status:
@@ -81,13 +62,13 @@ def submit(
     for k in range(len(commands)):
         c = commands[k]
         if c[0]:
-            status = _call(
+            status = call_at(
                 np.uint64(launch_entry),
                 (c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], np.uint64(stream), c[8], zero),
             )
         else:
             place = np.int64(c[2])
-            status = _call(
+            status = call_at(
                 np.uint64(copy_entry), (words[place], words[place + 1], c[1], np.uint64(stream))
             )
         if status:

@@ -14,13 +14,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from headrace.kernels.compilation import njit
-from headrace.kernels.cpu.pointers import pointer
+from headrace.kernels.cpu.pointers import call_at, pointer
 from headrace.kernels.cpu.semaphores import SEMAPHORE_NUMBERS, post, wait
 from headrace.kernels.gpu.decode.engine_lock import acquire_engines, release_engines
 
@@ -58,23 +54,6 @@ INITIALIZE, DECODE, DECODE_REGIONS, SET_REGION, RECORD, SYNCHRONIZE = range(6)
 """The functions."""
 
 
-@intrinsic  # type: ignore[misc]
-def _call(typing: Any, function: Any, arguments: Any) -> Any:
-    """Call the C function at an address with a tuple of 64-bit numbers; it returns an ``int``.
-
-    Where a parameter is shorter, the function looks at the lower bits, by all 64-bit conventions.
-    """
-    count = arguments.count
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address, packed = args
-        parts = cgutils.unpack_tuple(builder, packed, count)
-        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64)] * count)
-        return builder.call(builder.inttoptr(address, kind.as_pointer()), parts)
-
-    return types.int32(function, arguments), generate
-
-
 @njit(nogil=True)
 def serve(ring: np.ndarray, wake: np.ndarray, position: int, lock: np.ndarray) -> int:
     """Decode one batch after the other, until a job of another kind comes.
@@ -100,10 +79,10 @@ def _decode(job: np.ndarray) -> None:
     functions = numba.carray(pointer(job[FUNCTIONS]), (6,), np.uint64)
     event = job[EVENT]
     if event:
-        _call(functions[SYNCHRONIZE], (event,))
+        call_at(functions[SYNCHRONIZE], (event,))
     handle, state, count = job[HANDLE], job[STATE], job[COUNT]
     one = np.uint64(1)
-    status = _call(functions[INITIALIZE], (handle, state, count, one, job[FORMAT]))
+    status = call_at(functions[INITIALIZE], (handle, state, count, one, job[FORMAT]))
     if status == 0:
         tables = (handle, state, job[SOURCES], job[SIZES], job[IMAGES])
         params, stream = job[PARAMS], job[STREAM]
@@ -111,11 +90,11 @@ def _decode(job: np.ndarray) -> None:
             status = _set_regions(functions[SET_REGION], params, job[REGIONS], count)
             if status == 0:
                 arguments = (*tables, params, stream)
-                status = _call(functions[DECODE_REGIONS], arguments)
+                status = call_at(functions[DECODE_REGIONS], arguments)
         else:
-            status = _call(functions[DECODE], (*tables, stream))
+            status = call_at(functions[DECODE], (*tables, stream))
     if event:
-        _call(functions[RECORD], (event, job[STREAM]))
+        call_at(functions[RECORD], (event, job[STREAM]))
     job[STATUS] = np.uint64(status)
 
 
@@ -126,7 +105,7 @@ def _set_regions(function: Any, params: Any, regions: Any, count: Any) -> Any:
     status = np.int32(0)
     for i in range(np.int64(count)):
         k = 4 * i
-        status |= _call(
+        status |= call_at(
             function, (handles[i], extents[k], extents[k + 1], extents[k + 2], extents[k + 3])
         )
     return status
