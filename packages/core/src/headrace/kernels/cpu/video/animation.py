@@ -11,8 +11,8 @@ import numpy as np
 
 from headrace._optional import import_optional
 from headrace.errors import BadSampleError
-from headrace.kernels.cpu.video.colors import Colors
 from headrace.kernels.cpu.video.frame_index import FrameIndex, Packets
+from headrace.kernels.cpu.video.frame_reader import FrameReader, places_of
 from headrace.kernels.cpu.video.library import pyav
 
 HEAD_BYTES = 21
@@ -26,7 +26,7 @@ def is_animated_webp(head: bytes) -> bool:
     return kinds == (b"RIFF", b"WEBP", b"VP8X") and bool(head[20:21] and head[20] & _ANIMATED)
 
 
-class AnimatedImage:
+class AnimatedImage(FrameReader):
     """An animated WebP; attributes and methods are those of `Video`."""
 
     missing = 0
@@ -69,19 +69,9 @@ class AnimatedImage:
         """Never there."""
         raise BadSampleError("The file has no audio in it, and `enable_audio` asks for it.")
 
-    def read(self, numbers: Sequence[int], out: np.ndarray, colors: Colors) -> None:
-        """Fill `out` with the frames of these numbers; see `Video.read`."""
-        for frame, (first, *others) in self.frames(numbers):
-            colors.write(frame, out[first])
-            for other in others:
-                out[other] = out[first]
-
     def frames(self, numbers: Sequence[int]) -> Iterator[tuple[Any, list[int]]]:
         """The frames of these numbers, rising, and where each is wanted."""
-        places: dict[int, list[int]] = {}
-        for place, number in enumerate(numbers):
-            if number >= 0:
-                places.setdefault(int(number), []).append(place)
+        places = places_of(numbers)
         for number in sorted(places):
             try:
                 self._image.seek(number)

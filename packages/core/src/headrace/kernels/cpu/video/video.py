@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from headrace.errors import BadSampleError
-from headrace.kernels.cpu.video.colors import Colors
 from headrace.kernels.cpu.video.frame_index import NO_TIME, FrameIndex, Packets
+from headrace.kernels.cpu.video.frame_reader import FrameReader, places_of
 from headrace.kernels.cpu.video.library import demuxed, pyav
 from headrace.kernels.cpu.video.sound import Sound
 
@@ -73,7 +73,7 @@ class _NeedsContentsError(Exception):
     """The packets' contents say which frames there are."""
 
 
-class Video:
+class Video(FrameReader):
     """A file, or the bytes of one, whose frames are decoded when they are asked for.
 
     Packets are numbered as they are stored, and each is handed to the decoder with its number in
@@ -249,27 +249,9 @@ class Video:
         found.exact = self._exact
         return found
 
-    def read(self, numbers: Sequence[int], out: np.ndarray, colors: Colors) -> None:
-        """Fill `out`, ``(F, H, W, channels)``, with the frames of these numbers.
-
-        What stands at a negative number is left as it is.
-
-        Raises
-        ------
-        BadSampleError
-            If a frame cannot be decoded.
-        """
-        for frame, (first, *others) in self.frames(numbers):
-            colors.write(frame, out[first])
-            for other in others:
-                out[other] = out[first]
-
     def frames(self, numbers: Sequence[int]) -> Iterator[tuple[Any, list[int]]]:
         """The frames of these numbers, in the order they are shown, and where each is wanted."""
-        places: dict[int, list[int]] = {}
-        for place, number in enumerate(numbers):
-            if number >= 0:
-                places.setdefault(int(number), []).append(place)
+        places = places_of(numbers)
         for number, frame in self._frames(sorted(places)):
             if (frame.height, frame.width) != (self.height, self.width):
                 raise BadSampleError(
