@@ -1,7 +1,7 @@
-"""Check docstrings and class names: ``python tools/check_words.py``.
+"""Check docstrings, class names and marks of merges: ``python tools/check_words.py``.
 
 A docstring, of a module, class, function or attribute, begins with a verb or a noun, and not with a
-question word. A public class of the core has a name of its own.
+question word. A public class of the core has a name of its own. No text has a merge's marks left.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ ROOT = Path(__file__).parents[1]
 _QUESTION = re.compile(
     r"\W*(what|whether|how|where|who|whom|whose|which|when|why|(what|where|who|when)ever)\b", re.I
 )
+
+_MERGE_MARK = re.compile(r"^(<{7}|>{7}|\|{7})( |$)", re.M)
+
+TEXTS = {".cu", ".cuh", ".css", ".html", ".js", ".md", ".py", ".sh", ".toml", ".txt", ".yml"}
+"""What files are called that people write."""
 
 SHARED_NAMES = {
     "Clahe",
@@ -65,8 +70,28 @@ def shared_names(files: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return {name: files for name, files in places.items() if len(files) > 1}
 
 
+def texts(root: Path) -> Iterator[Path]:
+    """Yield the files below `root` that people write; not those in hidden or built folders."""
+    for path in sorted(root.iterdir()):
+        if path.name.startswith(".") or path.name in ("__pycache__", "dist", "site"):
+            continue
+        if path.is_dir():
+            yield from texts(path)
+        elif path.suffix in TEXTS:
+            yield path
+
+
+def merge_marks(text: str) -> Iterator[int]:
+    """Yield the numbers of the lines on which a merge that was not finished left a mark."""
+    for match in _MERGE_MARK.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1
+
+
 def problems(root: Path) -> Iterator[str]:
     """Yield a line for each problem below `root`."""
+    for path in texts(root):
+        for line in merge_marks(path.read_text("utf-8", errors="replace")):
+            yield f"{path.relative_to(root).as_posix()}:{line}: a mark of a merge is left"
     core = []
     for path in sorted(root.glob("packages/*/src/**/*.py")):
         name, text = path.relative_to(root).as_posix(), path.read_text("utf-8")

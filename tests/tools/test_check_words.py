@@ -1,10 +1,10 @@
-"""The check of docstrings and class names finds what it is for."""
+"""The check of docstrings, class names and marks of merges finds what it is for."""
 
 from __future__ import annotations
 
 import pytest
 
-from tools.check_words import ROOT, problems, questions, shared_names
+from tools.check_words import ROOT, merge_marks, problems, questions, shared_names
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,11 @@ def test_other_texts_are_left_alone():
 def test_public_classes_of_one_name_are_found():
     files = [("a.py", "class A: ...\nclass _B: ..."), ("b.py", "class A: ...\nclass _B: ...")]
     assert shared_names([*files, ("c.py", "class C: ...")]) == {"A": ["a.py", "b.py"]}
+
+
+def test_marks_of_merges_are_found():
+    text = "\n".join(["a", "<" * 7 + " HEAD", "=" * 7, "b", ">" * 7 + " 19ff (b)", "x >>> y"])
+    assert list(merge_marks(text)) == [2, 5]
 
 
 def test_the_sources_have_neither():
