@@ -19,7 +19,16 @@ ARGUMENTS = {
     ),
 }
 _READERS = ("readers.video", "readers.video_resize", "experimental.readers.video")
-OF_OPERATORS = {name: {"frames"} for name in (*_READERS, "video_reader", "video_reader_resize")}
+OF_OPERATORS = {
+    **{
+        name: {"adjust_orientation", "frames"}
+        for name in (*_READERS, "video_reader", "video_reader_resize")
+    },
+    **{
+        name: {"adjust_orientation"}
+        for name in ("decoders.video", "experimental.decoders.video", "experimental.inputs.video")
+    },
+}
 """Arguments of single operators whose names DALI has elsewhere."""
 
 

@@ -77,6 +77,28 @@ def write_video(
     return buffer.getvalue() if target is None else str(target)
 
 
+MATRICES = {
+    1: (1, 0, 0, 1),
+    2: (-1, 0, 0, 1),
+    3: (-1, 0, 0, -1),
+    4: (1, 0, 0, -1),
+    5: (0, 1, 1, 0),
+    6: (0, 1, -1, 0),
+    7: (0, -1, -1, 0),
+    8: (0, -1, 1, 0),
+}
+"""By EXIF's number of a turn: where the axes of the stored picture, x and y, go."""
+
+
+def turned(data, orientation):
+    """The bytes of an MP4 or MOV file that asks for its pictures to be turned, as phones do."""
+    at = data.index(b"tkhd") + 4
+    matrix = at + (52 if data[at] else 40)
+    a, b, c, d = (n << 16 for n in MATRICES[orientation])
+    numbers = np.array([a, b, 0, c, d, 0, 0, 0, 1 << 30], ">i4").tobytes()
+    return data[:matrix] + numbers + data[matrix + len(numbers) :]
+
+
 def tone(seconds):
     """Two channels of rising tones at these times, float32 ``(times, 2)``."""
     phases = [2 * np.pi * (f * seconds + 90 * seconds**2) for f in (300, 500)]

@@ -15,7 +15,7 @@ from headrace.kernels.gpu.nvdec import session
 from headrace.operators.support.video.on_gpu import VideosToDevice
 from headrace.tensors.gpu.runtime import get_runtime
 from tests.support.gpu.nvdec import library
-from tests.support.videos import write_video
+from tests.support.videos import turned, write_video
 
 pytest.importorskip("av")
 
@@ -169,6 +169,24 @@ def test_resized(files, no_cpu):
 
     shapes = [[x.shape for x in run(graph, device)[0]] for device in (None, 0)]
     assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("orientation", [2, 3, 6, 7, 8])
+def test_turned(tmp_path, files, no_cpu, orientation):
+    path = tmp_path / "turned.mp4"
+    with open(files["a.mp4"], "rb") as file:
+        path.write_bytes(turned(file.read(), orientation))
+    two = [str(path), files["b.mkv"]]
+    args = {"adjust_orientation": True, "pad_sequences": True, "sequence_length": 7}
+    same(read(fn.readers.video, two, **args), iterations=2)
+    data = np.fromfile(path, np.uint8)
+
+    def graph(device):
+        encoded = fn.external_source(lambda: [data] * 4)
+        device = {"gpu": "mixed"}.get(device, device)
+        return fn.decoders.video(encoded, device=device, adjust_orientation=True)
+
+    same(graph)
 
 
 def test_encoded_videos(files, nvdec):

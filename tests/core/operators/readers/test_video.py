@@ -7,11 +7,14 @@ import subprocess
 import sys
 from collections import deque
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from headrace import errors, fn, pipeline_def, types
+from headrace.kernels.cpu.video import pool as pools
+from headrace.kernels.cpu.video import scanner
 from tests.support.fuzz import outcomes
 from tests.support.videos import write_video
 
@@ -333,6 +336,16 @@ def test_damaged_files(files, tmp_path, name, count):
 CRASHES = """
 import importlib.abc, importlib.machinery, os, sys
 
+def crash_at(kind, name, file):
+    method = getattr(kind, name)
+
+    def crashes(self, *args):
+        if str(self._source).endswith(file):
+            os.abort()
+        return method(self, *args)
+
+    setattr(kind, name, crashes)
+
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name != "headrace.kernels.cpu.video.video":
@@ -342,14 +355,8 @@ class Finder(importlib.abc.MetaPathFinder):
 
         def exec_module(module):
             execute(module)
-            read = module.Video.read
-
-            def crashes(self, *args):
-                if str(self._source).endswith("crash.mp4"):
-                    os.abort()
-                return read(self, *args)
-
-            module.Video.read = crashes
+            for method, file in (("read", "crash.mp4"), ("_scan", "unscannable.mp4")):
+                crash_at(module.Video, method, file)
 
         spec.loader.exec_module = exec_module
         return spec
@@ -361,8 +368,8 @@ import sys
 import numpy as np
 from headrace import errors, fn, pipeline_def
 
-def run(filenames, **args):
-    @pipeline_def(batch_size=4, num_threads=2, device_id=None, workers="processes", **args)
+def run(filenames, threads=2, **args):
+    @pipeline_def(batch_size=4, num_threads=threads, device_id=None, **args)
     def p():
         return fn.readers.video(filenames=filenames, labels=[], sequence_length=4)[1]
 
@@ -370,29 +377,74 @@ def run(filenames, **args):
     return [int(np.array(label)[0]) for _ in range(2) for label in pipe.run()[0]]
 
 if __name__ == "__main__":
-    good, bad = sys.argv[1:]
+    good, *bad = sys.argv[1:]
     try:
-        run([bad])
+        run(bad[:1], workers="processes")
     except errors.WorkerProcessError:
         print("lost")
-    print(set(run([good, bad], on_bad_sample="replace")))
+    for file in bad:
+        try:
+            run([file], threads=1)
+        except errors.BadSampleError as error:
+            print("crashed" in str(error) and file in str(error))
+    print(set(run([good, *bad], on_bad_sample="replace")))
 """
 
 
 def test_a_library_that_crashes_makes_a_bad_sample(files, tmp_path):
-    """A worker process that ends at a file, each time, takes nothing else along."""
-    path = write_video(tmp_path / "crash.mp4", frames=4)
+    """A process that ends at a file, each time, takes nothing else along; by default, too, and
+    while the file is scanned.
+    """
+    names = ("crash.mp4", "unscannable.mp4")
+    paths = [write_video(tmp_path / name, frames=4) for name in names]
     (tmp_path / "sitecustomize.py").write_text(CRASHES)
     (tmp_path / "program.py").write_text(PROGRAM)
-    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    search = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, str(tmp_path / "program.py"), files[0], path],
-        env={**os.environ, "PYTHONPATH": paths},
+        [sys.executable, str(tmp_path / "program.py"), files[0], *paths],
+        env={**os.environ, "PYTHONPATH": search, "HEADRACE_WORKERS": "auto"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout.split("\n")[:2] == ["lost", "{0}"], done.stderr
+    assert done.stdout.split("\n")[:-1] == ["lost", "True", "True", "{0}"], done.stderr
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "memory://scanned/a.mp4", "memory://scanned/a.mkv"])
+def test_files_are_scanned_in_a_process_of_their_own(tmp_path, monkeypatch, name):
+    """What it finds is what a scan in the program does; it reads remote files by the program."""
+    monkeypatch.setattr(pools, "store", lambda: None)
+    container = "matroska" if name.endswith("mkv") else "mp4"
+    data = write_video(frames=9, sound="aac", container=container, options={"bf": "2"})
+    if "://" in name:
+        fsspec = pytest.importorskip("fsspec")
+        fsspec.filesystem("memory").pipe(name.removeprefix("memory:/"), data)
+    else:
+        name = str(tmp_path / name)
+        Path(name).write_bytes(data)
+    args = {"filenames": [name], "sequence_length": 3, "batch_size": 3, "enable_timestamps": True}
+    args |= {"enable_audio": True, "adjust_orientation": True}
+    want = read(**args)
+    pools.POOL.clear()
+    monkeypatch.setenv("HEADRACE_WORKERS", "processes")
+    here = []
+    monkeypatch.setattr(scanner, "scanned", lambda *args, **kwargs: here.append(args))
+    got = read(**args)
+    assert not here
+    for a, b in zip(want, got, strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_where_no_process_can_be_started_files_are_scanned_in_the_program(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADRACE_WORKERS", "auto")
+
+    def fail(*_):
+        raise OSError("not permitted")
+
+    monkeypatch.setattr(scanner, "start_interpreter", fail)
+    path = write_video(tmp_path / "a.mp4", frames=4)
+    assert read(filenames=[path], sequence_length=4, batch_size=1)[0][0].shape[0] == 4
 
 
 def test_frames_are_those_of_pyav_in_time(files):

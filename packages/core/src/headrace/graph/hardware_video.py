@@ -15,7 +15,7 @@ def decodes(node: OpNode, wanted: set[str]) -> bool:
 
     `wanted` are the devices that read the output.
     """
-    if not node.schema.decodes_video or wanted != {"gpu"}:
+    if not (node.schema.decodes_video and node.schema.reader) or wanted != {"gpu"}:
         return False
     from headrace.kernels.gpu.nvdec.session import is_wanted  # which needs Numba
 

@@ -6,7 +6,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import ArgumentTypeError
-from headrace.executor.processes.choice import process_count, wanted, why_threads
+from headrace.executor.processes.choice import (
+    decodes_video,
+    process_count,
+    wanted,
+    why_threads,
+)
 from headrace.graph.data_node import DataNode
 from headrace.pipeline.input_queues import is_for_gpu
 from headrace.tensors.gpu.device import GpuDevice
@@ -65,6 +70,7 @@ def start_processes(
             timeout_seconds=settings.py_worker_timeout_seconds,
             device=device,
             is_asked_for=is_asked_for,
+            begins_at_once=decodes_video(plan),
             calls_functions=settings.workers == "processes",
         )
         found.start()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from headrace.config import WORKERS
 from headrace.errors import ArgumentChoiceError
 from headrace.operators.readers.index import FileIndex
+from headrace.operators.readers.video_description import DESCRIBES
+from headrace.operators.readers.video_listing import VideoIndex
 
 if TYPE_CHECKING:
     from headrace.executor.plan import Plan
@@ -55,7 +57,7 @@ def why_threads(workers: str | None, plan: Plan, readers: dict[int, Any], num_th
     choice = wanted(workers)
     if choice == "threads":
         return "as asked for"
-    if choice == "auto":
+    if choice == "auto" and not decodes_video(plan):
         if num_threads < _FEWEST:
             return (
                 f"`num_threads` is {num_threads}; worker processes are worth it from {_FEWEST} on"
@@ -69,12 +71,27 @@ def why_threads(workers: str | None, plan: Plan, readers: dict[int, Any], num_th
         return "worker processes need Linux, for shared memory without a name"
     if not sys.executable or getattr(sys, "frozen", False):
         return "worker processes need a Python interpreter of their own, and there is none to start"
-    nodes = [n for s in plan.stages if s.device == "cpu" for n in s.sample_nodes]
+    nodes = _sample_nodes(plan)
     if not nodes:
         return "no operator on the CPU works on single samples"
-    if plan.streams and all(node.schema.reader for node in nodes):
+    if plan.streams and all(n.schema.reader and not _decodes_video(n) for n in nodes):
         return "nothing but reading is done on the CPU, which threads do without the interpreter"
     return _why_not_chosen(plan, nodes, readers) if choice == "auto" else ""
+
+
+def decodes_video(plan: Plan) -> bool:
+    """Return True if the CPU decodes videos, whose library may crash at one: so processes carry the
+    samples from the first one on, however few threads there are.
+    """
+    return any(map(_decodes_video, _sample_nodes(plan)))
+
+
+def _decodes_video(node: OpNode) -> bool:
+    return node.schema.decodes_video and not node.args.get(DESCRIBES)
+
+
+def _sample_nodes(plan: Plan) -> list[OpNode]:
+    return [n for s in plan.stages if s.device == "cpu" for n in s.sample_nodes]
 
 
 def _why_not_chosen(plan: Plan, nodes: list[OpNode], readers: dict[int, Any]) -> str:
@@ -89,6 +106,8 @@ def _why_not_chosen(plan: Plan, nodes: list[OpNode], readers: dict[int, Any]) ->
         kind = _kind_of_program(reader.index)
         if kind:
             return f"only this process may know how to read addresses that begin with {kind}://"
+    if any(map(_decodes_video, nodes)):
+        return ""
     sampled = set(map(id, nodes))
     known: set[tuple[int, int]] = set()
     """Outputs computed for whole batches, and columns of readers."""
@@ -108,9 +127,10 @@ def _why_not_chosen(plan: Plan, nodes: list[OpNode], readers: dict[int, Any]) ->
 
 def _kind_of_program(index: Any) -> str:
     """A kind of addresses, like ``memory``, that fsspec may know from this program alone."""
-    if not isinstance(index, FileIndex) or index.local is not None:
+    if not isinstance(index, (FileIndex, VideoIndex)) or getattr(index, "local", None) is not None:
         return ""
-    kinds = {path.partition("://")[0] for path in (index.root, *index.paths) if "://" in path}
+    paths = (getattr(index, "root", ""), *index.paths)
+    kinds = {path.partition("://")[0] for path in paths if "://" in path}
     kinds.discard("file")
     if not kinds:
         return ""

@@ -43,11 +43,14 @@ class WorkerProcesses:
         timeout_seconds: float | None,
         device: GpuDevice | None = None,
         is_asked_for: bool = True,
+        begins_at_once: bool = False,
         calls_functions: bool = False,
     ) -> None:
         self.graph = PackedGraph(graph, outputs)
         self.count = count
         self.is_asked_for = is_asked_for
+        self._begins_at_once = is_asked_for or begins_at_once
+        """True if no thread carries samples while processes may."""
         self.functions = RemoteFunctions(self) if calls_functions else None
         self.policy = graph.policy
         self.pool: HostPool = PoolShare(SHARED_POOL)
@@ -82,8 +85,8 @@ class WorkerProcesses:
         ]
 
     def start(self) -> None:
-        """Start the processes where the user wants them; do not wait for them."""
-        if self.is_asked_for:
+        """Start the processes where they are to carry all samples; do not wait for them."""
+        if self._begins_at_once:
             POOL.enter(self.graph, self._bindings)
             self.has_started = True
 
@@ -132,7 +135,7 @@ class WorkerProcesses:
             self._bindings,
             self._timeout,
             again=again,
-            waits=starts and (self.is_asked_for or again),
+            waits=starts and (self._begins_at_once or again),
             starts=starts,
         )
 

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing.spawn
 import os
-import signal
 import subprocess
-import sys
 import threading
 import weakref
 
 from headrace._forking import no_fork
+from headrace._interpreter import start_interpreter
 from headrace.executor.processes.foreign import allow_reading
 from headrace.executor.sources.channel import Channel
-
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""Libraries that would start threads when they are imported; a process with threads must not fork,
-and the workers share out the processors among themselves."""
 
 _ends: weakref.WeakSet[Channel] = weakref.WeakSet()
 
@@ -44,28 +38,8 @@ class ServerProcess:
         if self._control is not None:
             return self._control
         ours, theirs = Channel.pair()
-        path = [os.path.abspath(entry) for entry in sys.path]
-        code = (
-            f"import sys; sys.path[:] = {path!r}; "
-            "from headrace.executor.processes.server import main; "
-            f"main({theirs.fileno()})"
-        )
-        executable = multiprocessing.spawn.get_executable()
-        if isinstance(executable, bytes):
-            executable = os.fsdecode(executable)
-        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-        # A Ctrl-C waits until the new process takes no notice of it.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self._process = subprocess.Popen(
-                [executable, *flags, "-P", "-c", code],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                env={**os.environ, **dict.fromkeys(_ONE_THREAD, "1")},
-            )
-        finally:
-            theirs.close()
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        with theirs:
+            self._process = start_interpreter("headrace.executor.processes.server", theirs.fileno())
         allow_reading(self._process.pid)
         self._control = keep_from_forks(Channel(ours))
         return self._control

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headrace.kernels.cpu.decode.exif import UPRIGHT, mirrored, turned
 from headrace.kernels.cpu.video.colors import Colors
 from headrace.kernels.gpu.program import kernel
 from headrace.kernels.gpu.records import quotient_up
@@ -38,10 +39,12 @@ def write_colors(
     *,
     full: bool,
     colorspace: int,
+    orientation: int = UPRIGHT,
 ) -> None:
     """Queue filling memory at `out`, ``(H, W, channels)`` of uint8 or float32.
 
-    `full` is the range of the samples, `colorspace` the matrix that the video names.
+    `full` is the range of the samples, `colorspace` the matrix that the video names,
+    `orientation` the turn of the picture.
     """
     found = kernel("video_colors.cu", "video_colors", np.dtype(np.uint8), dtype)
     chroma = 1.0 if full else 255 / 224
@@ -59,8 +62,23 @@ def write_colors(
             *(np.int32(planes.height), np.int32(planes.width)),
             *(np.int32(colors.kind), np.int32(full)),
             *gains,
-            *(colors.scale, np.float32(0.5 if dtype == np.uint8 else 0), np.uint64(out)),
+            *(colors.scale, np.float32(0.5 if dtype == np.uint8 else 0)),
+            *_places(planes, orientation),
+            np.uint64(out),
         ),
         0,
         stream,
     )
+
+
+def _places(planes: DevicePlanes, orientation: int) -> list[np.int64]:
+    """The pixel of the output that the first one as stored becomes, and steps from it: to that of
+    the next row, and of the next column.
+    """
+    down, across = planes.height, planes.width
+    if turned(orientation):
+        down, across = across, down
+    rows, columns = mirrored(orientation)
+    first = rows * (down - 1) * across + columns * (across - 1)
+    steps = -across if rows else across, -1 if columns else 1
+    return [np.int64(n) for n in (first, *(steps[::-1] if turned(orientation) else steps))]

@@ -39,6 +39,7 @@ from headrace.operators.support.planning import PlanContext, Planned, Samples
 from headrace.operators.support.schema import Arg, Spec
 from headrace.operators.support.video.audio import Span, audio_of, audio_specs, check_audio, span_of
 from headrace.operators.support.video.color_space import is_tagged
+from headrace.operators.support.video.on_gpu import has_changed
 from headrace.operators.support.video.padding import (
     FILL_VALUE,
     fill_color,
@@ -121,7 +122,12 @@ class VideoReader(Reader):
         parts, self._has_labels = listed(self.args)
         found = index_of(
             parts,
-            scan(parts, _SCAN_THREADS, sound=self.args.enable_audio),
+            scan(
+                parts,
+                _SCAN_THREADS,
+                sound=self.args.enable_audio,
+                turns=self.args.adjust_orientation,
+            ),
             self._pattern(),
             self._bounds(),
             constant_rate=not getattr(self.args, "skip_vfr_check", True),
@@ -291,6 +297,7 @@ class VideoReader(Reader):
         return span_of(fact.timeline, first, last, begin, end, self.args.fps)
 
     def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[np.ndarray, ...]:
+        from headrace.kernels.cpu.video.frame_reader import upright_colors
         from headrace.kernels.cpu.video.pool import opened
 
         args, index = self.args, self.index
@@ -299,22 +306,19 @@ class VideoReader(Reader):
         numbers = np.asarray(numbers)
         part, fact = index.parts[file], index.facts[file]
         sound: list[np.ndarray] = []
-        if self._describes and not args.enable_audio:
-            out = described(_named(index, file), numbers, fact.height, fact.width)
-        else:
+        size = fact.height, fact.width
+        if self._describes:
+            out = described(_named(index, file), numbers, *size, fact.orientation)
+        if not self._describes or args.enable_audio:
             with opened(contents(part.path, fact.source), int(numbers[0])) as video:
-                if (video.height, video.width) != (fact.height, fact.width):
-                    raise BadSampleError(
-                        f"The video has {video.height} x {video.width} pixels, and had "
-                        f"{fact.height} x {fact.width} when it was listed: the file has changed."
-                    )
-                if self._describes:
-                    out = described(_named(index, file), numbers, fact.height, fact.width)
-                else:
+                if video.size(fact.orientation) != size:
+                    raise BadSampleError(has_changed(video.size(fact.orientation), size))
+                if not self._describes:
                     out = c.empty(c.shape, self._dtype)
                     scale = self._dtype.type(1 / 255) if self._normalized else 1
                     out[numbers < 0] = self._fill * scale
-                    video.read(numbers.tolist(), out, self._writer(c))
+                    colors = upright_colors(self._colors, fact.orientation)
+                    video.read(numbers.tolist(), out, self._writer(c, colors))
                 sound = audio_of(video, args, span)
         found = [out]
         if self._has_labels:
@@ -330,9 +334,9 @@ class VideoReader(Reader):
     def _normalized(self) -> bool:
         return bool(getattr(self.args, "normalized", False))
 
-    def _writer(self, c: SampleContext) -> Any:
-        """Function that turns a decoded frame into one of the output."""
-        return self._colors
+    def _writer(self, c: SampleContext, colors: Any) -> Any:
+        """Maker of frames of the output out of decoded ones, whose colours `colors` writes."""
+        return colors
 
 
 def _named(index: VideoIndex, file: int) -> str:

@@ -21,6 +21,7 @@ from headrace.operators.support.argument_types import (
 from headrace.operators.support.schema import REQUIRED, Arg
 from headrace.operators.support.video.audio import AUDIO_ARGS, AUDIO_OUTPUTS
 from headrace.operators.support.video.color_space import COLOR_SPACE
+from headrace.operators.support.video.orientation import ADJUST_ORIENTATION
 from headrace.types import DALIImageType
 
 _FRAME_NUMBERS = ("none", "scalar", "sequence")
@@ -101,6 +102,7 @@ COMMON_ARGS = (
         "Colours of the frames: `RGB`, `YCbCr` (ITU-R BT.601, of limited range) or `GRAY`.",
     ),
     COLOR_SPACE,
+    ADJUST_ORIENTATION,
     Arg(
         "fps",
         FloatArg,

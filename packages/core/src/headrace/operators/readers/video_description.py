@@ -13,12 +13,14 @@ from headrace.operators.support.video.on_gpu import Wanted
 
 DESCRIBES = "describes frames"
 """The argument of a reader that is to describe frames in place of decoding them."""
-_HEAD = 3
+_HEAD = 4
 
 
-def described(path: str, numbers: np.ndarray, height: int, width: int) -> np.ndarray:
+def described(
+    path: str, numbers: np.ndarray, height: int, width: int, orientation: int
+) -> np.ndarray:
     """A description of frames of a file, bytes."""
-    head = np.array([height, width, len(numbers), *numbers], np.int64)
+    head = np.array([height, width, orientation, len(numbers), *numbers], np.int64)
     return np.concatenate([head.view(np.uint8), np.frombuffer(os.fsencode(path), np.uint8)])
 
 
@@ -30,7 +32,7 @@ def described_bytes(path: str, count: int) -> int:
 def wanted(description: np.ndarray) -> Wanted:
     """The frames that are described."""
     data = np.ascontiguousarray(description)
-    height, width, count = data[: 8 * _HEAD].view(np.int64).tolist()
+    height, width, orientation, count = data[: 8 * _HEAD].view(np.int64).tolist()
     end = 8 * (_HEAD + count)
     numbers = data[8 * _HEAD : end].view(np.int64)
     path, *version = os.fsdecode(data[end:].tobytes()).split("\0")
@@ -39,4 +41,4 @@ def wanted(description: np.ndarray) -> Wanted:
         source = RemoteVideo(path, *map(int, version))
     elif is_remote(path):
         source = read_file(path, np.empty)
-    return Wanted(source, numbers, height, width)
+    return Wanted(source, numbers, height, width, orientation)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError, UsageError
+from headrace.kernels.cpu.decode.exif import UPRIGHT, turned
 from headrace.kernels.cpu.video.frame_index import Timeline
 from headrace.operators.readers.index import Index
 from headrace.operators.readers.listing import list_classes, read_lines
@@ -62,6 +63,8 @@ class Facts:
     timeline: Timeline = field(default_factory=lambda: Timeline(np.zeros(0), 1))
     sound: SoundIndex | None = None
     varies: bool = False
+    orientation: int = UPRIGHT
+    """Turn of the pictures, which `height` and `width` are those after."""
     missing: int = 0
     failure: str = ""
     source: Any = None
@@ -100,15 +103,16 @@ class VideoIndex(Index):
         self.parts = parts
         self.facts = facts
         self._files = rows[:, 0]
+        self.paths = [part.path for part in parts]
 
     def extents(self, entries: np.ndarray) -> list[tuple[tuple[str, int, int], ...]]:
         """The files that entries are in."""
-        paths = [self.parts[file].path for file in self._files[entries].tolist()]
+        paths = [self.paths[file] for file in self._files[entries].tolist()]
         return [((complete(path), 0, -1),) for path in paths]
 
     def source(self, entry: int) -> str:
         """The file of an entry."""
-        return self.parts[int(self._files[entry])].path
+        return self.paths[int(self._files[entry])]
 
 
 def listed(args: Any) -> tuple[list[Part], bool]:
@@ -171,34 +175,41 @@ def _lines(path: str) -> Iterator[Part]:
         yield Part(found[1], label, begin, end, number)
 
 
-def scan(parts: Sequence[Part], threads: int, *, sound: bool = False) -> list[Facts]:
-    """Scan each video, and the audio in it if `sound` is wanted."""
-    from headrace.kernels.cpu.video.pool import POOL, opened
+def scan(
+    parts: Sequence[Part], threads: int, *, sound: bool = False, turns: bool = False
+) -> list[Facts]:
+    """Scan each video, and the audio in it if `sound` is wanted, and its turn with `turns`."""
+    from headrace.kernels.cpu.video.scanner import Scanner
+
+    paths = list(dict.fromkeys(part.path for part in parts))
+    sources = sources_of(paths)
+    scanner = Scanner(threads)
 
     def one(path: str, source: Any) -> Facts:
         try:
             if isinstance(source, BadSampleError):
                 raise source
-            index = None if source is None else POOL.index(source)
-            if index is None or (sound and index.sound is None):
-                with opened(contents(path, source)) as video:
-                    index, heard = video.index, video.sound.index if sound else None
-            else:
-                heard = index.sound if sound else None
-            timeline = Timeline(index.seconds, index.frame_seconds, index.tick)
-            return Facts(
-                *(index.height, index.width, timeline, heard, index.varies),
-                missing=index.missing,
-                source=source,
-            )
+            index = scanner.index(contents(path, source), sound=sound, orientation=turns)
         except BadSampleError as error:
             return Facts(failure=str(error))
+        turn = (index.orientation or UPRIGHT) if turns else UPRIGHT
+        size = index.height, index.width
+        return Facts(
+            *(size[::-1] if turned(turn) else size),
+            timeline=Timeline(index.seconds, index.frame_seconds, index.tick),
+            sound=index.sound if sound else None,
+            varies=index.varies,
+            orientation=turn,
+            missing=index.missing,
+            source=source,
+        )
 
-    paths = list(dict.fromkeys(part.path for part in parts))
-    sources = sources_of(paths)
-    with ThreadPoolExecutor(threads) as pool:
-        facts = counted(pool.map(one, paths, sources), "scanning videos", "files", len(paths))
-        found = dict(zip(paths, facts, strict=True))
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            facts = counted(pool.map(one, paths, sources), "scanning videos", "files", len(paths))
+            found = dict(zip(paths, facts, strict=True))
+    finally:
+        scanner.close()
     return [found[part.path] for part in parts]
 
 

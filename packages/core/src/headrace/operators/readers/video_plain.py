@@ -177,8 +177,8 @@ class ReadersVideoResize(PlainVideoReader):
             return super().cpu(c, *data)
         return super().cpu(_Row(c), *data)  # type: ignore[arg-type]
 
-    def _writer(self, c: SampleContext) -> Any:
-        return _Resized(self, c)
+    def _writer(self, c: SampleContext, colors: Any) -> Any:
+        return _Resized(self, c, colors)
 
 
 class _Row:
@@ -194,15 +194,15 @@ class _Row:
 class _Resized:
     """Writes frames resized."""
 
-    def __init__(self, op: Any, c: Any) -> None:
-        self._op, self._c = op, c
+    def __init__(self, op: Any, c: Any, colors: Any) -> None:
+        self._op, self._c, self._colors = op, c, colors
         self._axes, (height, width) = c.resized
         self._frame = c.temp((height, width, op._colors.channels), op._read_as)
 
     def write(self, frame: Any, out: np.ndarray) -> None:
         """Fill `out` with a `VideoFrame`."""
         op = self._op
-        op._colors.write(frame, self._frame)
+        self._colors.write(frame, self._frame)
         resampling = op._resampling
         op._resampler.run(
             self._c, self._frame, self._axes, resampling.antialias, out, resampling.rounds_to

@@ -154,8 +154,8 @@ class OpSchema:
     reader: bool = False
     """Is a source of samples with epochs and shards."""
     decodes_video: bool = False
-    """Is a reader whose first output, frames, the decoders of a GPU can make; see
-    `graph.hardware_video`.
+    """Hands videos to FFmpeg, in worker processes unless the user says otherwise. Of a reader, the
+    decoders of a GPU can make the first output; see `graph.hardware_video`.
     """
     takes_any_device: bool = False
     """Inputs on the CPU are copied to the GPU for it, where it runs there."""

@@ -39,6 +39,7 @@ from headrace.operators.support.video.audio import (
 )
 from headrace.operators.support.video.color_space import COLOR_SPACE, is_tagged
 from headrace.operators.support.video.on_gpu import VideosToDevice, Wanted, in_threads
+from headrace.operators.support.video.orientation import ADJUST_ORIENTATION, orientation_of
 from headrace.operators.support.video.padding import (
     FILL_VALUE,
     fill_color,
@@ -115,6 +116,7 @@ _PER_SAMPLE = ("frames", "timestamps", *_ROI, "fps", "pad_mode")
         pad_mode_arg("constant", "leaves them out, and raises where `frames` names them"),
         FILL_VALUE,
         COLOR_SPACE,
+        ADJUST_ORIENTATION,
         *AUDIO_ARGS,
         Arg("build_index", BoolArg, True, "Scan the packets first; it is always done.", hint=True),
         Arg("affine", BoolArg, True, "Whether decoding threads are tied to cores.", hint=True),
@@ -122,6 +124,7 @@ _PER_SAMPLE = ("frames", "timestamps", *_ROI, "fps", "pad_mode")
     num_outputs=lambda args: 3 if args.get("enable_audio") else 1,
     output_docs=("The frames, RGB, in the layout FHWC.", *AUDIO_OUTPUTS),
     devices=("cpu", "mixed"),
+    decodes_video=True,
 )
 class DecodeVideo(SampleOperator):
     """Decodes videos: H.264, HEVC, VP8, VP9, AV1, MPEG-4, Motion JPEG and what else FFmpeg knows.
@@ -186,7 +189,9 @@ class DecodeVideo(SampleOperator):
             with self._opened(data) as video:
                 numbers = _numbers(args, video.index)
                 sound = audio_of(video, args, _span(args, video.index, numbers))
-                return Wanted(data, numbers, video.height, video.width, video.index), sound
+                orientation = orientation_of(video, args)
+                size = video.size(orientation)
+                return Wanted(data, numbers, *size, orientation, video.index), sound
 
         found = in_threads(c, look)
         wanted = [each if isinstance(each, Exception) else each[0] for each in found]
@@ -213,11 +218,14 @@ class DecodeVideo(SampleOperator):
             video.close()
 
     def _decode(self, encoded: np.ndarray, args: Any, empty: Any) -> tuple[np.ndarray, ...]:
+        from headrace.kernels.cpu.video.frame_reader import upright_colors
+
         with self._opened(encoded.reshape(-1)) as video:
             numbers = _numbers(args, video.index)
-            out: np.ndarray = empty((len(numbers), video.height, video.width, 3), np.uint8)
+            orientation = orientation_of(video, args)
+            out: np.ndarray = empty((len(numbers), *video.size(orientation), 3), np.uint8)
             out[numbers < 0] = self._fill
-            video.read(numbers.tolist(), out, self._colors)
+            video.read(numbers.tolist(), out, upright_colors(self._colors, orientation))
             return (out, *audio_of(video, args, _span(args, video.index, numbers)))
 
 

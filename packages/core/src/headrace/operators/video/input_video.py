@@ -13,6 +13,7 @@ from headrace.errors import (
     OutOfRangeError,
     ShapeError,
 )
+from headrace.kernels.cpu.decode.exif import UPRIGHT
 from headrace.operators.support.argument_types import BoolArg, IntArg, StringArg
 from headrace.operators.support.external.data import samples_of
 from headrace.operators.support.external.input_queue import (
@@ -24,6 +25,7 @@ from headrace.operators.support.external.input_queue import (
 from headrace.operators.support.operator import SampleOperator, operator
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
 from headrace.operators.support.video.color_space import COLOR_SPACE
+from headrace.operators.support.video.orientation import ADJUST_ORIENTATION
 from headrace.types import DALIDataType
 
 _FRAMES = Spec(DALIDataType.UINT8, 4, "FHWC")
@@ -48,6 +50,7 @@ class VideoInputQueue(InputQueue):
         )
         self._length: int = args["sequence_length"]
         self._tagged = args["color_space"] == "tag"
+        self._adjusts: bool = args["adjust_orientation"]
         self._pads: bool = args["last_sequence_policy"] == "pad"
         if self._length < 1:
             raise ArgumentValueError(
@@ -90,6 +93,7 @@ class VideoInputQueue(InputQueue):
     def collect(self, size: int, iteration: int, epoch: int) -> list[AnyOutputBatch]:
         """The next sequences of the video at hand, `size` at most."""
         from headrace.kernels.cpu.video.colors import Colors
+        from headrace.kernels.cpu.video.frame_reader import upright_colors
         from headrace.kernels.cpu.video.pool import opened
 
         if self._encoded is None:
@@ -106,12 +110,15 @@ class VideoInputQueue(InputQueue):
         try:
             with opened(self._encoded) as video:
                 count = len(video.index)
+                orientation = video.orientation if self._adjusts else UPRIGHT
+                colors = upright_colors(Colors("RGB", tagged=self._tagged), orientation)
+                extents = video.size(orientation)
                 while len(sequences) < size and self._begin < count:
                     end = self._begin + self._length
                     frames = self._length if self._pads else min(end, count) - self._begin
-                    out = np.zeros((frames, video.height, video.width, 3), np.uint8)
+                    out = np.zeros((frames, *extents, 3), np.uint8)
                     numbers = range(self._begin, min(end, count))
-                    video.read(numbers, out, Colors("RGB", tagged=self._tagged))
+                    video.read(numbers, out, colors)
                     sequences.append(out)
                     self._begin = end
         except BadSampleError:
@@ -135,6 +142,7 @@ class VideoInputQueue(InputQueue):
             choices=("partial", "pad"),
         ),
         COLOR_SPACE,
+        ADJUST_ORIENTATION,
         Arg("blocking", BoolArg, False, "Wait for `feed_input` when there is no data."),
         Arg("no_copy", BoolArg, False, "Whether DALI keeps no copy of what is fed.", hint=True),
         Arg("affine", BoolArg, True, "Whether decoding threads are tied to cores.", hint=True),

@@ -11,6 +11,7 @@ import numpy as np
 
 from headrace._optional import import_optional
 from headrace.errors import BadSampleError
+from headrace.kernels.cpu.decode.exif import UPRIGHT
 from headrace.kernels.cpu.video.frame_index import FrameIndex, Packets
 from headrace.kernels.cpu.video.frame_reader import FrameReader, places_of
 from headrace.kernels.cpu.video.library import pyav
@@ -30,6 +31,7 @@ class AnimatedImage(FrameReader):
     """An animated WebP; attributes and methods are those of `Video`."""
 
     missing = 0
+    orientation = UPRIGHT
 
     def __init__(self, data: bytes, index: FrameIndex | None = None) -> None:
         module = import_optional(
@@ -52,6 +54,7 @@ class AnimatedImage(FrameReader):
             )
         self.index = _index(durations) if index is None else index
         self.index.height, self.index.width = self.height, self.width
+        self.index.orientation = self.orientation
         self._next = 0
 
     def close(self) -> None:

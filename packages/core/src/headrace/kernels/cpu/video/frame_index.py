@@ -137,9 +137,12 @@ class FrameIndex(Timeline):
         Extents of the pictures.
     exact
         True if the frames were found by decoding all of them.
+    orientation
+        Turn that the file asks for, as EXIF counts them; `None` until it was asked for.
     """
 
     sound: SoundIndex | None = None
+    orientation: int | None = None
     height = width = 0
     exact = False
 

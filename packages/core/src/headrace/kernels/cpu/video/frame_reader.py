@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.kernels.cpu.video.colors import Colors
+from headrace.kernels.cpu.decode.exif import UPRIGHT, turned
+from headrace.kernels.cpu.decode.rotate import rotate_into
+
+if TYPE_CHECKING:
+    from headrace.kernels.cpu.video.colors import Colors
 
 
 class FrameReader:
     """A video whose `frames` come by number."""
+
+    height: int
+    width: int
+
+    def size(self, orientation: int) -> tuple[int, int]:
+        """Height and width of its pictures, turned as `orientation` says."""
+        size = self.height, self.width
+        return size[::-1] if turned(orientation) else size
 
     @abstractmethod
     def frames(self, numbers: Sequence[int]) -> Iterator[tuple[Any, list[int]]]:
@@ -32,6 +44,24 @@ class FrameReader:
             colors.write(frame, out[first])
             for other in others:
                 out[other] = out[first]
+
+
+class UprightColors:
+    """Colours of frames that are turned as a file asks for."""
+
+    def __init__(self, colors: Colors, orientation: int) -> None:
+        self._colors, self._orientation = colors, orientation
+
+    def write(self, frame: Any, out: np.ndarray) -> None:
+        """Fill `out`, ``(H, W, channels)`` of the frame as it is meant to be seen."""
+        stored = np.empty((frame.height, frame.width, out.shape[2]), out.dtype)
+        self._colors.write(frame, stored)
+        rotate_into(out, stored, self._orientation)
+
+
+def upright_colors(colors: Colors, orientation: int) -> Any:
+    """A writer of frames with these colours, turned where `orientation` asks for that."""
+    return colors if orientation == UPRIGHT else UprightColors(colors, orientation)
 
 
 def places_of(numbers: Sequence[int]) -> dict[int, list[int]]:

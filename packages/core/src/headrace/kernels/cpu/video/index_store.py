@@ -34,7 +34,7 @@ _YOUNG_SECONDS = 0.05
 """Files that changed so shortly before may change once more and look the same."""
 _DAY_SECONDS = 86400
 _WAIT_SECONDS = 2.0
-_HEAD = struct.Struct("<6q2d3q2q")
+_HEAD = struct.Struct("<6qd6q")
 _TABLE = """create table if not exists videos
 (path text, size integer, changed integer, made_by text, used real, content blob,
 primary key (path, size, changed, made_by)) without rowid"""
@@ -147,7 +147,7 @@ def packed(index: FrameIndex) -> bytes:
     base = index.time_base
     head = _HEAD.pack(
         *(len(packets), len(index.order), len(places), index.missing, index.height, index.width),
-        *(index.rate, 0.0, base.numerator, base.denominator, int(index.exact)),
+        *(index.rate, index.orientation or 0, base.numerator, base.denominator, int(index.exact)),
         *((0, 0) if sound is None else (sound.rate, sound.channels)),
     )
     columns = [packets.pts, packets.dts, packets.sizes, index.order]
@@ -162,7 +162,7 @@ def packed(index: FrameIndex) -> bytes:
 def unpacked(content: bytes) -> FrameIndex:
     """The index that `packed` made bytes of."""
     data = zlib.decompress(content)
-    count, frames, heard, missing, height, width, rate, _, up, down, exact, hz, channels = (
+    count, frames, heard, missing, height, width, rate, turn, up, down, exact, hz, channels = (
         _HEAD.unpack_from(data)
     )
     at = _HEAD.size + 1
@@ -174,6 +174,7 @@ def unpacked(content: bytes) -> FrameIndex:
     packets = Packets(flags[:count], flags[count:], pts, dts, sizes)
     index = FrameIndex(packets, order, Fraction(up, down), rate, missing)
     index.height, index.width, index.exact = height, width, bool(exact)
+    index.orientation = turn or None
     if hz:
         pairs = zip(places[::2].tolist(), places[1::2].tolist(), strict=True)
         known: dict[int, int] | None = dict(pairs) if data[_HEAD.size] else None

@@ -45,15 +45,15 @@ class VideoPool:
             known = self._known(key, source)
             found = open_video(source, known)
             if known is None:
-                self._keep(key, source, found.index)
-        before = found.index.sound
+                self.keep(key, source, found.index)
+        before = found.index.sound, found.index.orientation
         try:
             yield found
         except BaseException:
             found.close()
             raise
-        if found.index.sound is not before:
-            self._keep(key, source, found.index)
+        if (found.index.sound, found.index.orientation) != before:
+            self.keep(key, source, found.index)
         closed = []
         with self._lock:
             self._idle.append((key, found))
@@ -72,21 +72,26 @@ class VideoPool:
 
     def _known(self, key: Key, source: str | FileSource) -> FrameIndex | None:
         """The index as far as it is in memory, on disk, or told by the file in one place."""
-        with self._lock:
-            found = self._indices.get(key)
-        if found is not None:
-            return found
-        kept = store()
-        found = None if kept is None else kept.get(key)
-        if found is not None:
-            self._note(key, found)
-            return found
-        found = None if isinstance(source, str) else outlined(source)
-        if found is not None:
-            self._keep(key, source, found)
+        found = self.known(key)
+        if found is None and not isinstance(source, str):
+            found = outlined(source)
+            if found is not None:
+                self.keep(key, source, found)
         return found
 
-    def _keep(self, key: Key, source: str | FileSource, index: FrameIndex) -> None:
+    def known(self, key: Key) -> FrameIndex | None:
+        """The index as far as it is in memory or on disk."""
+        with self._lock:
+            found = self._indices.get(key)
+        kept = None if found is not None else store()
+        if kept is not None:
+            found = kept.get(key)
+            if found is not None:
+                self._note(key, found)
+        return found
+
+    def keep(self, key: Key, source: str | FileSource, index: FrameIndex) -> None:
+        """Note an index, also for later runs."""
         self._note(key, index)
         kept = store()
         if kept is not None and (not isinstance(source, str) or is_settled(key)):

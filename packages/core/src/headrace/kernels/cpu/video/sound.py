@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import BadSampleError
-from headrace.kernels.cpu.audio.resample import resample
-from headrace.kernels.cpu.audio.sinc_window import sinc_window
 from headrace.kernels.cpu.video.library import demuxed, pyav
 
 _PREROLL_SECONDS = 0.25
@@ -101,6 +99,9 @@ class Sound:
 
     def _resampled(self, first: int, count: int, rate: float) -> np.ndarray:
         """Samples of another rate, whose grid begins at time 0."""
+        from headrace.kernels.cpu.audio.resample import resample  # which needs Numba
+        from headrace.kernels.cpu.audio.sinc_window import sinc_window
+
         window = sinc_window(_QUALITY)
         step = Fraction(self.index.rate) / Fraction(rate)
         margin = int(window.lobes / step) + 2

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from headrace.errors import BadSampleError
+from headrace.kernels.cpu.decode.exif import UPRIGHT
 from headrace.kernels.cpu.video.frame_index import NO_TIME, FrameIndex, Packets
 from headrace.kernels.cpu.video.frame_reader import FrameReader, places_of
 from headrace.kernels.cpu.video.library import demuxed, pyav
@@ -150,6 +151,15 @@ class Video(FrameReader):
             self._sound = Sound(self._opened, self.index.sound)
             self.index.sound = self._sound.index
         return self._sound
+
+    @property
+    def orientation(self) -> int:
+        """Turn that the file asks for, as EXIF counts them, which its first frame tells."""
+        if self.index.orientation is None:
+            frame = next(self.frames([0]))[0]
+            matrix = frame.side_data.get("DISPLAYMATRIX")
+            self.index.orientation = UPRIGHT if matrix is None else _orientation(bytes(matrix))
+        return self.index.orientation
 
     def _opened(self) -> Any:
         av, source = pyav(), self._source
@@ -434,6 +444,14 @@ class _OutlinedVideo(Video):
 def _chained(packet: Any, packets: Iterator[Any]) -> Iterator[Any]:
     yield packet
     yield from packets
+
+
+def _orientation(matrix: bytes) -> int:
+    """The turn by quarters, and flip, that is nearest to a display matrix."""
+    a, b, _, c, d = np.frombuffer(matrix, np.int32)[:5].tolist()
+    if abs(a) + abs(d) >= abs(b) + abs(c):
+        return {(0, 0): 1, (1, 0): 2, (1, 1): 3, (0, 1): 4}[a < 0, d < 0]
+    return {(0, 0): 5, (0, 1): 6, (1, 1): 7, (1, 0): 8}[b < 0, c < 0]
 
 
 def _is_shown(codec: str, packet: Any) -> bool:

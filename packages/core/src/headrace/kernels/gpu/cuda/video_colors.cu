@@ -31,7 +31,7 @@ template <typename T, typename Out>
 __global__ void video_colors(
     uint64 luma, uint64 chroma, int64 luma_pitch, int64 chroma_pitch, int32 height, int32 width,
     int32 kind, int32 full, float red_v, float green_u, float green_v, float blue_u, float scale,
-    float rounding, uint64 out) {
+    float rounding, int64 begin, int64 down_step, int64 across_step, uint64 out) {
   const int32 x = blockIdx.x * blockDim.x + threadIdx.x;
   const int32 y = blockIdx.y * blockDim.y + threadIdx.y;
   if (x >= width || y >= height) return;
@@ -70,7 +70,8 @@ __global__ void video_colors(
     second = value + green_u * u + green_v * v;
     third = value + blue_u * u;
   }
-  Out* const pixel = reinterpret_cast<Out*>(out) + (int64(y) * width + x) * (kind == GRAY ? 1 : 3);
+  const int64 place = begin + y * down_step + x * across_step;
+  Out* const pixel = reinterpret_cast<Out*>(out) + place * (kind == GRAY ? 1 : 3);
   pixel[0] = level<Out>(first, scale, rounding);
   if (kind == GRAY) return;
   pixel[1] = level<Out>(second, scale, rounding);

@@ -33,6 +33,8 @@ class Wanted:
     """Of each frame; negative for those that are filled."""
     height: int
     width: int
+    orientation: int
+    """Turn of the pictures, which `height` and `width` are those after."""
     index: FrameIndex | None = None
     """That of the video, if it is no file's."""
 
@@ -138,7 +140,7 @@ class VideosToDevice:
         first = int(there.min())
         try:
             with decoders.video(runtime, wanted.source, key, index, first) as video:
-                if (video.height, video.width) != (wanted.height, wanted.width):
+                if video.size(wanted.orientation) != (wanted.height, wanted.width):
                     return False
                 stream = video.session.stream
                 self._fill_in(runtime, stream, wanted, place, size)
@@ -149,6 +151,7 @@ class VideosToDevice:
                             self._dtype,
                             full=video.is_full,
                             colorspace=video.colorspace,
+                            orientation=wanted.orientation,
                         )
                     runtime.synchronize(stream)  # the decoder's memory is written to again
         except Exception:  # whatever the decoder says, the CPU knows what is wrong with the file
@@ -169,6 +172,7 @@ class VideosToDevice:
         runtime.synchronize(stream)
 
     def _by_cpu(self, queue: Queue, wanted: Wanted, place: int) -> None:
+        from headrace.kernels.cpu.video.frame_reader import upright_colors
         from headrace.kernels.cpu.video.pool import opened
 
         numbers, runtime = wanted.numbers, queue.runtime
@@ -177,12 +181,11 @@ class VideosToDevice:
         out[numbers < 0] = self._fill
         first = int(numbers[0]) if len(numbers) else 0
         with opened(wanted.source, first, wanted.index) as video:
-            if (video.height, video.width) != (wanted.height, wanted.width):
-                raise BadSampleError(
-                    f"The video has {video.height} x {video.width} pixels, and had "
-                    f"{wanted.height} x {wanted.width} when it was listed: the file has changed."
-                )
-            video.read(numbers.tolist(), out, self._colors)
+            size = video.size(wanted.orientation)
+            if size != (wanted.height, wanted.width):
+                raise BadSampleError(has_changed(size, (wanted.height, wanted.width)))
+            colors = upright_colors(self._colors, wanted.orientation)
+            video.read(numbers.tolist(), out, colors)
         if not out.nbytes:
             return
         stream = runtime.acquire_stream()
@@ -191,6 +194,14 @@ class VideosToDevice:
             runtime.synchronize(stream)
         finally:
             runtime.release_stream(stream)
+
+
+def has_changed(size: tuple[int, int], listed: tuple[int, int]) -> str:
+    """Reason for which a video of `size` cannot be read, which had that of `listed`."""
+    return (
+        f"The video has {size[0]} x {size[1]} pixels, and had {listed[0]} x {listed[1]} when it "
+        "was listed: the file has changed."
+    )
 
 
 def in_threads(c: BatchContext, function: Callable[[int], Any]) -> list[Any]:
