@@ -15,6 +15,7 @@ from headrace.executor.processes.server_process import SERVER
 from headrace.operators import Input, operator
 from tests.support.images import class_folders
 from tests.support.processes import check, kill, numbers, wait_until
+from tests.support.videos import write_video
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
 
@@ -104,6 +105,35 @@ def test_reading_and_draws_stay_in_threads(tmp_path):
 
     assert "nothing but reading" in reason(built(lambda: graph(False)))
     assert LATER in reason(built(lambda: graph(True)))
+
+
+def test_videos_are_decoded_in_processes_from_the_first_batch_on(tmp_path, processors):
+    pytest.importorskip("av")
+    path = write_video(tmp_path / "a.mp4", frames=4)
+    processors(1)
+
+    def graph(reads):
+        if reads:
+            return fn.readers.video(filenames=[path], sequence_length=2)
+        encoded = fn.external_source(lambda: [np.fromfile(path, np.uint8)] * 4)
+        return fn.decoders.video(encoded)
+
+    for reads in (True, False):
+        pipe = built(lambda reads=reads: graph(reads), num_threads=1)
+        assert reason(pipe) == ""
+        assert pipe.run()[0][0].shape()[1:] == [48, 64, 3]
+        assert pipe._executor.processes.count == 1
+
+
+def test_videos_that_this_program_alone_can_read_stay_in_threads():
+    pytest.importorskip("av")
+    fsspec = pytest.importorskip("fsspec")
+    fsspec.filesystem("memory").pipe("/choice/a.mp4", write_video(frames=4))
+
+    def graph():
+        return fn.readers.video(filenames=["memory://choice/a.mp4"], sequence_length=4)
+
+    assert "memory://" in reason(built(graph))
 
 
 def test_operators_of_the_program_stay_in_threads():
