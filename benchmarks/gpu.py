@@ -67,7 +67,7 @@ def make_peer(case: str, root: str, batch_size: int, threads: int, name: str) ->
     if case == "audio_dynamic":
         ndd = audio_chain.dynamic_module(name)
         loop = audio_chain.DynamicLoop(ndd, root, batch_size=batch_size, threads=threads, gpu=True)
-        return Peer(name, loop.epoch, _synchronize)
+        return Peer(name, loop.run, _synchronize)
     graph: Any = partial(row.graph, root=root)
     reader: str | None = "reader"
     if row.kind == "speech":

@@ -1,62 +1,61 @@
 """Copies of large batches from ordinary host memory to a device, by several threads.
 
 The driver copies such memory through a buffer of its own, in the calling thread: 5 to 7 GB/s on the
-host of an H200, whose bus takes 55. Threads that copy pieces to page-locked memory do better
-together; each piece is on its way to the device while the next is copied.
+host of an H200, whose bus takes 55. Threads that copy to page-locked memory do better together.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+import sys
+import threading
+from functools import cache
 
 import numpy as np
 
 from headrace.tensors.gpu.queue import Queue
 
-LEAST_BYTES = 8 << 20
-"""Less is left to the driver."""
+LEAST_BYTES = 8 << 20 if sys.platform.startswith("linux") else sys.maxsize
+"""Less is left to the driver; and all, where there are no semaphores as on Linux."""
 _LEAST_PIECE_BYTES = 4 << 20
-"""H200, GB/s with pieces of 1, 2, 4 and 8 MiB: of 17 MB, 4 threads 16, 20, 25 and 18; of 69 MB, 8
-threads 20, 24, 25 and 27; without threads 8 and 9. Of page-locked memory it is 47."""
 _MOST_THREADS = 16
 
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
-"""By process and number of threads."""
+
+class CopyThreads:
+    """Threads that copy memory together with the thread that asks."""
+
+    def __init__(self, count: int) -> None:
+        from headrace.kernels.cpu import streaming_copy as loops
+
+        self._loops = loops
+        self._lock = threading.Lock()
+        self._job = loops.new_job()
+        for k in range(count):
+            name = f"headrace-staging-{k}"
+            # They end with the process: they hold no more than a stack.
+            threading.Thread(target=loops.serve, args=(self._job,), name=name, daemon=True).start()
+
+    def copy(self, target: int, source: int, size: int, piece: int) -> None:
+        """Copy from address to address, in pieces of so many bytes."""
+        with self._lock:  # copies at once would share the memory's bandwidth
+            self._loops.copy_shared(self._job, target, source, size, piece)
 
 
-def _pool(threads: int) -> ThreadPoolExecutor:
-    key = os.getpid(), threads
-    found = _pools.get(key)
-    if found is None:
-        found = _pools[key] = ThreadPoolExecutor(threads, "headrace-staging")
-    return found
+@cache
+def _threads(process: int, count: int) -> CopyThreads:
+    """The threads of a process: a fork has none of its parent's."""
+    return CopyThreads(count)
 
 
 def copy_staged(queue: Queue, target: int, source: np.ndarray, threads: int) -> None:
-    """Queue a copy of a C-contiguous array to an address on the device.
+    """Queue a copy of a C-contiguous array to an address on the device, with so many threads.
 
     It has been read when this returns.
     """
     staged = queue.pinned.empty((source.nbytes,), np.dtype(np.uint8))
     queue.keep(staged)
-    content = source.reshape(-1).view(np.uint8)
     threads = min(threads, _MOST_THREADS)
-    pool = _pool(threads)
     piece = max(-(-source.nbytes // threads), _LEAST_PIECE_BYTES)
-    begins = range(0, source.nbytes, piece)
-    copies: deque[Future[None]] = deque()
-    for begin in begins:
-        part = slice(begin, begin + piece)
-        copies.append(pool.submit(np.copyto, staged[part], content[part]))
-    try:
-        for begin in begins:
-            copies[0].result()
-            copies.popleft()
-            size = min(piece, source.nbytes - begin)
-            address = staged.ctypes.data + begin
-            queue.runtime.copy(target + begin, address, size, queue.stream)
-    finally:
-        for copy in copies:  # a Ctrl-C: nobody may write to memory that is given back
-            copy.cancel() or copy.result()
+    copying = _threads(os.getpid(), threads - 1)  # the thread that asks is one of them
+    copying.copy(staged.ctypes.data, source.ctypes.data, source.nbytes, piece)
+    queue.runtime.copy(target, staged.ctypes.data, source.nbytes, queue.stream)
