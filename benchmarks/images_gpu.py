@@ -27,7 +27,7 @@ from benchmarks.support.harness import Peer, checked_cases, measure, print_table
 from benchmarks.support.interpreter_share import interpreter_share, print_share
 from benchmarks.support.resident_images import decoded, repeated, resident_batches
 
-FROM_FILES: dict[str, Callable[[Any, str], Any]] = {
+FROM_FILES: dict[str, Callable[..., Any]] = {
     "train": graphs.train,
     "train_float32": partial(graphs.train, dtype="FLOAT"),
     "train_crop": graphs.train_crop,
@@ -35,7 +35,7 @@ FROM_FILES: dict[str, Callable[[Any, str], Any]] = {
     "upload_augment": graphs.train_augment,
 }
 """From JPEG files, decoded on the GPU; the last two on the CPU, and uploaded."""
-RESIDENT: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {
+RESIDENT: dict[str, tuple[Callable[..., Any], bool]] = {
     "augment": (graphs.augment, False),
     "augment_ragged": (graphs.augment, True),
     "light": (graphs.light, False),

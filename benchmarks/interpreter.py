@@ -181,7 +181,7 @@ def main() -> None:
         write_dataset(root / "images", 32)
         write_speech(root / "speech", 64)
         for case in checked_cases(args.case, list(CASES)):
-            measured = [root, args.threads, args.seconds, library]
+            measured: Any = root, args.threads, args.seconds, library
             rounds: dict[str, list[Held]] = {name: [] for name in codes}
             for _ in range(args.rounds):
                 for name, code in codes.items():

@@ -112,7 +112,7 @@ def of_dali(root: str, threads: int) -> Any:
     import nvidia.dali
     import nvidia.dali.fn
 
-    pipe = nvidia.dali.pipeline_def(graph)(
+    pipe = nvidia.dali.pipeline_def(graph)(  # type: ignore[attr-defined]
         nvidia.dali, root, batch_size=BATCH, num_threads=threads, device_id=None
     )
     pipe.build()

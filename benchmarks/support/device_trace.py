@@ -11,7 +11,7 @@ def print_trace(
     title: str, step: Callable[[], int], finish: Callable[[], None], iterations: int = 10
 ) -> None:
     """Run `iterations` steps; print the GPU's time an iteration, whole and by kernel."""
-    from torch.autograd import DeviceType
+    from torch.autograd import DeviceType  # type: ignore[attr-defined]
     from torch.profiler import ProfilerActivity, profile
 
     step()

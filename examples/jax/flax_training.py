@@ -74,7 +74,7 @@ def batches(root: Path, sharding: NamedSharding, size: int, policy: LastBatchPol
         )
         if training:
             images = fn.decoders.image_random_crop(jpegs, random_area=[0.3, 1.0])
-            mirror = fn.random.coin_flip()
+            mirror: Any = fn.random.coin_flip()
         else:
             images, mirror = fn.decoders.image(jpegs), 0
         images = fn.crop_mirror_normalize(

@@ -125,12 +125,14 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--images", type=int, default=768)
     asked = parser.parse_args()
+    address = asked.address
     cluster = None
-    if asked.address is None:
+    if address is None:
         head = {"num_cpus": asked.ranks + 1, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args=head)
         cluster.add_node(num_cpus=asked.ranks * asked.workers)
-    ray.init(address=asked.address or cluster.address)
+        address = cluster.address
+    ray.init(address=address)
     with tempfile.TemporaryDirectory() as folder:
         root = asked.root or str(write_dataset(Path(folder) / "photographs", asked.images))
         config = {

@@ -8,6 +8,7 @@ memory.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -40,7 +41,7 @@ def write_shards(folder: Path, samples: int, shards: int, *, dtype: str = "float
     if len(list(folder.glob("*.gz"))) == shards:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    store = MessagepackDriver(str(folder)).store
+    store: Any = MessagepackDriver(str(folder)).store
     for shard in range(shards):
         count = (shard + 1) * samples // shards - shard * samples // shards
         content = []

@@ -55,6 +55,14 @@ def lists():
 
 
 @pipeline_def
+def clips(root: str):
+    """How many outputs there are depends on more than flags."""
+    video, label = fn.readers.video(file_root=root, sequence_length=4)
+    only = fn.readers.video(filenames=["a.mp4"], sequence_length=4)
+    return video, label, only
+
+
+@pipeline_def
 def instances():
     number = ops.random.Uniform(range=(0.0, 1.0), shape=(4, 4, 3))()
     flip = ops.Flip(horizontal=1)

@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING
 
-from headrace.operators.support.argument_types import BoolArg, IntListArg, StringListArg
+from headrace.operators.support.argument_types import (
+    ArgType,
+    BoolArg,
+    IntListArg,
+    PathArg,
+    StringListArg,
+)
 from headrace.operators.support.composite import Composite
 from headrace.operators.support.signature import SourceText
 
@@ -53,6 +59,10 @@ _SINGLE = {IntListArg: "int", StringListArg: "str"}
 """What is given in the place of a list with a single element."""
 
 
+_STAND_INS: dict[ArgType, object] = {PathArg: "x", IntListArg: (0,)}
+"""Values of arguments that are no flags, to see whether they decide by being there."""
+
+
 def variants(schema: OpSchema) -> list[Variant]:
     """All ways to call an operator, the usual one first and the one that covers all others last."""
     count = schema.num_outputs
@@ -72,6 +82,12 @@ def variants(schema: OpSchema) -> list[Variant]:
     }
     if lists:  # of one output for each element
         return [Variant((1,), lists), Variant((1, None))]
+    if any(
+        count({**defaults, a.name: _STAND_INS[a.type]}) != count(defaults)
+        for a in schema.args.values()
+        if a.type in _STAND_INS
+    ):
+        return [Variant(())]
     flags = [a for a in schema.args.values() if a.type is BoolArg and _decides(a, count, defaults)]
     if flags:
         flags.sort(key=lambda arg: not arg.default)  # what is there without being asked for
