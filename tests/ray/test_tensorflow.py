@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("ray")
-tf = pytest.importorskip("tensorflow")
+pytest.importorskip("tensorflow")
+
+import tensorflow as tf
 
 from headrace.plugin.ray import distribute
 from headrace.plugin.tf import DALIDataset, LastBatchPolicy
