@@ -89,6 +89,7 @@ def cases(count: int, extent: tuple[int, int]) -> list[Case]:
     to_ycbcr = {"image_type": types.RGB, "output_type": types.YCbCr}
     to_grey = {"image_type": types.RGB, "output_type": types.GRAY}
     half, single = types.FLOAT16, types.FLOAT
+    seen = [1.0, 0.1, 3.0, 0.0, 1.0, 2.0, 0.0001, 0.0, 1.0]
     return [
         Case("copy", [("copy", {})]),
         Case("cast uint8 to float32", [("cast", {"dtype": single})]),
@@ -133,6 +134,16 @@ def cases(count: int, extent: tuple[int, int]) -> list[Case]:
         Case("warp_affine to 224 + normalize, fused", [("warp_affine", zoom), whole]),
         Case("gaussian_blur, sigma 1.5", [("gaussian_blur", {"sigma": [1.5]})]),
         Case("gaussian_blur, sigma 5", [("gaussian_blur", {"sigma": [5.0]})]),
+        Case("sum of each pixel's channels", [("reductions.sum", {"axes": [2]})], _FLOAT),
+        Case("mean of channels", [("reductions.mean", {"axes": [0, 1]})]),
+        Case("max of columns", [("reductions.max", {"axes": [0]})]),
+        Case("equalize", [("equalize", {})]),
+        Case("grid_mask", [("grid_mask", {"tile": 50, "angle": 0.3})]),
+        Case("sphere", [("sphere", {})]),
+        Case("water", [("water", {})]),
+        Case("salt_and_pepper", [("noise.salt_and_pepper", {"prob": 0.1})]),
+        Case("jpeg_compression_distortion", [("jpeg_compression_distortion", {"quality": 50})]),
+        Case("warp_perspective", [("experimental.warp_perspective", {"matrix": seen})]),
         Case("random.uniform", [("random.uniform", {"shape": [*extent, 3]})], None),
         Case("random.normal", [("random.normal", {"shape": [*extent, 3]})], None),
     ]

@@ -47,6 +47,13 @@ def test_borders_modes_and_anchors():
     same(images[:1] * 4, own, mode="valid")
 
 
+def test_windows_inside_of_images_and_at_their_borders():
+    images = [noise(64, 40, 3), noise(5, 900, 1)]
+    for border in ("reflect_101", "constant"):
+        same(images, [weights(5, 5)] * 2, border=border)
+    same(images, [weights(3, 4)] * 2, mode="valid")
+
+
 def test_filters_larger_than_data():
     for border in BORDERS:
         same([noise(3, 2, 1), noise(1, 1, 1)], [weights(9, 7)] * 2, border=border)

@@ -42,3 +42,9 @@ def test_equalize(layout):
     data = [(rng.random(shape) ** 3 * top).astype(np.uint8) for top in (255, 90)]
     data += [np.full(shape, 9, np.uint8), np.zeros([0 if n == 11 else n for n in shape], np.uint8)]
     same("equalize", data, layout=layout)
+
+
+def test_large_images_are_equalized_in_parts():
+    rng = np.random.default_rng(1)
+    shapes = [(150, 130, 3), (2, 3, 3)]
+    same("equalize", [(rng.random(s) ** 2 * 255).astype(np.uint8) for s in shapes], layout="HWC")

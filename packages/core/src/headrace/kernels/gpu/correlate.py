@@ -6,10 +6,12 @@ import numpy as np
 
 from headrace.kernels.gpu.program import kernel
 from headrace.kernels.gpu.records import THREADS, launch_records, quotient_up
-from headrace.kernels.gpu.shared import numbered, record
+from headrace.kernels.gpu.shared import constant, numbered, record
 from headrace.tensors.gpu.batch import DeviceBatch, volumes
 from headrace.tensors.gpu.queue import Queue
 
+_EACH = constant(__name__, "EACH", 4)
+"""Elements that a thread makes."""
 _BORDERS = numbered(
     __name__, "Border", ("reflect_101", "reflect_1001", "clamp", "wrap", "constant")
 )
@@ -57,6 +59,6 @@ def correlate(
         queue,
         kernel("correlate.cu", "correlate", source.dtype, out.dtype),
         records,
-        quotient_up(sizes, THREADS),
+        quotient_up(sizes, THREADS * _EACH),
         np.int32(_BORDERS[border]),
     )

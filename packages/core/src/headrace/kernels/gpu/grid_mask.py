@@ -7,17 +7,17 @@ import numpy as np
 from headrace.kernels.gpu.program import kernel
 from headrace.kernels.gpu.records import THREADS, launch_records, quotient_up
 from headrace.kernels.gpu.shared import constant, record
-from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.gpu.batch import DeviceBatch, volumes
 from headrace.tensors.gpu.queue import Queue
 
-_EACH = constant(__name__, "EACH", 8, "uint32")
-"""Elements that a thread makes."""
+_EACH = constant(__name__, "EACH", 4, "uint32")
+"""Pixels that a thread makes."""
 _NUMBERS = ("cosine", "sine", "shift_x", "shift_y", "ratio")
 _IMAGE = record(f"""grid_mask:Image {{
     uint32 first_block;
     float {", ".join(_NUMBERS)};
     uint64 source, out;
-    int64 size, width, channels;
+    int64 pixels, width, channels;
 }}""")
 
 
@@ -33,11 +33,11 @@ def mask_grid(
     for name, column in zip(_NUMBERS, numbers, strict=True):
         records[name] = column
     records["source"], records["out"] = images.pointers, out.pointers
-    records["size"] = sizes = out.sizes()
+    records["pixels"] = pixels = volumes(out.shapes[:, :2])
     records["width"], records["channels"] = out.shapes[:, 1], out.shapes[:, 2]
     launch_records(
         queue,
         kernel("grid_mask.cu", "mask_grid", np.dtype(f"u{out.dtype.itemsize}")),
         records,
-        quotient_up(sizes, THREADS * _EACH),
+        quotient_up(pixels, THREADS * _EACH),
     )

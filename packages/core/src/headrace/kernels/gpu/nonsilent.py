@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.kernels.gpu.program import kernel
-from headrace.kernels.gpu.records import THREADS, launch_counted, launch_records, quotient_up
+from headrace.kernels.gpu.records import launch_counted, launch_records, quotient_up
 from headrace.kernels.gpu.shared import record
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.queue import Queue
@@ -66,7 +66,7 @@ def nonsilent_regions(
         queue,
         kernel("nonsilent.cu", "short_term_powers", source.dtype, np.dtype(sums)),
         records,
-        quotient_up(intervals, THREADS),
+        intervals,
     )
     of_largest = reference is None
     limit = cutoff if reference is None else reference * cutoff

@@ -18,6 +18,7 @@ _STEP = numbered(__name__, "Step", _STEPS)
 _AXES = constant(__name__, "AXES", 4, "uint32")
 _EACH = constant(__name__, "EACH", 64, "uint32")
 """Elements that a thread reduces."""
+_WARP, _FEW = 32, 4
 _GROUPS = record(f"""reduce:Groups {{
     uint32 first_block;
     uint32 parts;  // that a group is reduced in
@@ -71,30 +72,46 @@ def reduce(
         records["centre"], records["centres"] = centre.pointers, centre.sizes()
     records["divisor"] = reduced - formula.ddof if formula.divides else 1
     inner = _fill_axes(records, source.shapes, axes)
-    # Neighbouring threads are to read neighbouring elements: those of a group, or of many groups.
-    lanes = 1 if inner >= 32 else 32 if int(reduced.max(initial=0)) <= 32 * _EACH else THREADS
+    lanes = _lanes(int(reduced.max(initial=0)), inner)
     parts = np.maximum(quotient_up(reduced, lanes * _EACH), 1)
-    records["parts"] = parts
-    partial = queue.empty(np.stack([groups, parts], axis=1), formula.type, len(out))
-    records["partial"] = partial.pointers
+    whole = int(parts.max(initial=1)) == 1
+    records["parts"], records["partial"] = parts, 0
+    if not whole:
+        partial = queue.empty(np.stack([groups, parts], axis=1), formula.type, len(out))
+        records["partial"] = partial.pointers
+    finish = np.int32(formula.divides), np.int32(formula.root)
     launch_records(
         queue,
-        kernel("reduce.cu", "reduce_parts", source.dtype, formula.type),
+        kernel("reduce.cu", "reduce_parts", source.dtype, formula.type, out.dtype),
         records,
         quotient_up(groups, THREADS // lanes) * parts,
         np.int32(_STEP[formula.step]),
         np.uint32(lanes),
+        np.int32(whole),
+        *finish,
         shared_bytes=THREADS * formula.type.itemsize,
     )
-    launch_records(
-        queue,
-        kernel("reduce.cu", "reduce_finish", formula.type, out.dtype),
-        records,
-        quotient_up(groups, THREADS),
-        np.int32(_STEP[formula.step]),
-        np.int32(formula.divides),
-        np.int32(formula.root),
-    )
+    if not whole:
+        launch_records(
+            queue,
+            kernel("reduce.cu", "reduce_finish", formula.type, out.dtype),
+            records,
+            quotient_up(groups, THREADS),
+            np.int32(_STEP[formula.step]),
+            *finish,
+        )
+
+
+def _lanes(reduced: int, inner: int) -> int:
+    """Threads that reduce a group: neighbouring ones are to read neighbouring elements, those of a
+    group, or of many groups, and each a few at least.
+    """
+    if inner >= _WARP:
+        return 1
+    lanes = 1
+    while lanes < _WARP and lanes * _FEW < reduced:
+        lanes *= 2
+    return lanes if reduced <= _WARP * _EACH else THREADS
 
 
 def _fill_axes(records: np.ndarray, shapes: np.ndarray, axes: tuple[int, ...]) -> int:

@@ -14,11 +14,13 @@ __global__ void displace(const uint8* records, uint32 pitch, uint32 count, uint3
   if (pixel >= image.width * image.height) return;
   const T* const source = reinterpret_cast<const T*>(image.source);
   T* const out = reinterpret_cast<T*>(image.out) + pixel * image.channels;
+  const uint32 channels = uint32(image.channels);
   if (!image.changed) {
-    for (int64 c = 0; c < image.channels; c++) out[c] = source[pixel * image.channels + c];
+    for (uint32 c = 0; c < channels; c++) out[c] = source[pixel * channels + c];
     return;
   }
-  const float x = float(pixel % image.width), y = float(pixel / image.width);
+  const auto place = divided(uint64(pixel), uint64(image.width));
+  const float x = float(place.rest), y = float(place.whole);
   float u, v;
   if (WATER) {
     const float* const n = image.numbers;
@@ -33,23 +35,27 @@ __global__ void displace(const uint8* records, uint32 pitch, uint32 count, uint3
     u = __fadd_rn(middle_x, __fmul_rn(dx, scale));
     v = __fadd_rn(middle_y, __fmul_rn(dy, scale));
   }
-  if (LINEAR) {
-    u -= 0.5f;
-    v -= 0.5f;
+  const float width = float(image.width), height = float(image.height);
+  if (!LINEAR) {
+    const bool inside = u >= 0 && u < width && v >= 0 && v < height;
+    const T* const from = source + (inside ? (int64(v) * image.width + int64(u)) * channels : 0);
+    const T fill = cast_to<T>(image.fill);
+    for (uint32 c = 0; c < channels; c++) out[c] = inside ? from[c] : fill;
+    return;
   }
+  u -= 0.5f;
+  v -= 0.5f;
   const float left = floorf(u), top = floorf(v), p = u - left, q = v - top;
-  for (int64 c = 0; c < image.channels; c++) {
+  for (uint32 c = 0; c < channels; c++) {
     float total = 0;
-    for (int k = 0; k < (LINEAR ? 4 : 1); k++) {
+    for (int k = 0; k < 4; k++) {
       const float a = left + float(k % 2), b = top + float(k / 2);
       float value = image.fill;
-      if (a >= 0 && a < float(image.width) && b >= 0 && b < float(image.height)) {
-        value = float(source[(int64(b) * image.width + int64(a)) * image.channels + c]);
+      if (a >= 0 && a < width && b >= 0 && b < height) {
+        value = float(source[(int64(b) * image.width + int64(a)) * channels + c]);
       }
-      if (LINEAR) {
-        value = __fmul_rn(value, k % 2 ? p : 1.0f - p);
-        value = __fmul_rn(value, k / 2 ? q : 1.0f - q);
-      }
+      value = __fmul_rn(value, k % 2 ? p : 1.0f - p);
+      value = __fmul_rn(value, k / 2 ? q : 1.0f - q);
       total = __fadd_rn(total, value);
     }
     out[c] = cast_to<T>(total);

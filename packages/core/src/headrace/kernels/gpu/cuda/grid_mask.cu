@@ -15,10 +15,11 @@ mask_grid(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform) {
   const Word* const source = reinterpret_cast<const Word*>(image.source);
   Word* const out = reinterpret_cast<Word*>(image.out);
   const uint64 begin = uint64(share.block) * (THREADS * EACH) + threadIdx.x;
+  const uint32 channels = uint32(image.channels);
   for (uint32 e = 0; e < EACH; e++) {
     const uint64 k = begin + e * THREADS;
-    if (k >= uint64(image.size)) return;
-    const auto pixel = divided(divided(k, uint64(image.channels)).whole, uint64(image.width));
+    if (k >= uint64(image.pixels)) return;
+    const auto pixel = divided(k, uint64(image.width));
     const float x = float(pixel.rest), y = float(pixel.whole);
     // As on the CPU: nothing is contracted.
     const float u = __fsub_rn(
@@ -26,6 +27,8 @@ mask_grid(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform) {
     const float v = __fsub_rn(
         __fadd_rn(__fmul_rn(x, image.sine), __fmul_rn(y, image.cosine)), image.shift_y);
     const bool masked = u - floorf(u) < image.ratio && v - floorf(v) < image.ratio;
-    out[k] = masked ? Word(0) : source[k];
+    const Word* const given = source + k * channels;
+    Word* const made = out + k * channels;
+    for (uint32 c = 0; c < channels; c++) made[c] = masked ? Word(0) : given[c];
   }
 }

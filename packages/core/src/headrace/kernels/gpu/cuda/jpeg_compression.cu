@@ -21,6 +21,8 @@ __device__ __forceinline__ int wave(int k, int n) {
   return n < SIDE / 2 ? WAVES[k][n] : k % 2 ? -WAVES[k][SIDE - 1 - n] : WAVES[k][SIDE - 1 - n];
 }
 
+constexpr int PITCH = SIDE + 1;  // so that threads that look up a column use different banks
+
 __device__ __forceinline__ int descale(int value, int bits) {
   return (value + (1 << (bits - 1))) >> bits;
 }
@@ -42,7 +44,7 @@ __device__ __forceinline__ int component(const uint8* rgb, int plane) {
 // Each 8 x 8 block of the three planes is transformed, quantised and transformed back.
 __global__ void __launch_bounds__(THREADS)
 jpeg_planes(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform) {
-  __shared__ int tiles[BLOCKS][2][AREA];
+  __shared__ int tiles[BLOCKS][2][AREA], waves[SIDE * PITCH];
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
   const Image& image = *reinterpret_cast<const Image*>(share.record);
   const int64 height = image.height, width = image.width;
@@ -57,10 +59,12 @@ jpeg_planes(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform) 
   const int plane = block < lumas ? 0 : block < lumas + chromas ? 1 : 2;
   if (plane) block -= lumas + (plane - 1) * chromas;
   const int64 columns = plane ? half_across : across;
-  const int64 row = block / columns * SIDE + y, column = block % columns * SIDE + x;
+  const auto place = divided(uint64(block), uint64(columns));
+  const int64 row = int64(place.whole) * SIDE + y, column = int64(place.rest) * SIDE + x;
 
   int(&a)[AREA] = tiles[threadIdx.x / AREA][0], (&b)[AREA] = tiles[threadIdx.x / AREA][1];
   const int own = y * SIDE + x;
+  if (threadIdx.x < AREA) waves[y * PITCH + x] = wave(y, x);
   if (inside) {
     const uint8* const source = reinterpret_cast<const uint8*>(image.source);
     int value = 0;
@@ -80,22 +84,22 @@ jpeg_planes(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform) 
   }
   __syncthreads();
   int sum = 0;
-  for (int n = 0; n < SIDE; n++) sum += wave(x, n) * a[y * SIDE + n];
+  for (int n = 0; n < SIDE; n++) sum += waves[x * PITCH + n] * a[y * SIDE + n];
   b[own] = descale(sum, 11);
   __syncthreads();
   sum = 0;
-  for (int n = 0; n < SIDE; n++) sum += wave(y, n) * b[n * SIDE + x];
+  for (int n = 0; n < SIDE; n++) sum += waves[y * PITCH + n] * b[n * SIDE + x];
   const int found = descale(sum, 15);  // eight times too large, which the divisor makes up for
   const int step = image.steps[plane ? AREA + own : own], divisor = step * 8;
   const int magnitude = ((found < 0 ? -found : found) + divisor / 2) / divisor;
   a[own] = (found < 0 ? -magnitude : magnitude) * step;
   __syncthreads();
   sum = 0;
-  for (int k = 0; k < SIDE; k++) sum += wave(k, y) * a[k * SIDE + x];
+  for (int k = 0; k < SIDE; k++) sum += waves[k * PITCH + y] * a[k * SIDE + x];
   b[own] = descale(sum, 11);
   __syncthreads();
   sum = 0;
-  for (int k = 0; k < SIDE; k++) sum += wave(k, x) * b[y * SIDE + k];
+  for (int k = 0; k < SIDE; k++) sum += waves[k * PITCH + x] * b[y * SIDE + k];
   if (!inside || row >= (plane ? half_height : height) || column >= (plane ? half_width : width)) {
     return;
   }
@@ -125,7 +129,8 @@ jpeg_pixels(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform) 
   const int64 pixel = int64(share.block) * THREADS + threadIdx.x;
   if (pixel >= height * width) return;
   const int64 half_height = (height + 1) / 2, half_width = (width + 1) / 2;
-  const int64 y = pixel / width, x = pixel % width;
+  const auto place = divided(uint64(pixel), uint64(width));
+  const int64 y = place.whole, x = place.rest;
   const uint8* const luma = reinterpret_cast<const uint8*>(image.planes);
   const uint8* const chroma = luma + height * width;
   const int blue = upsampled(chroma, half_height, half_width, y, x);

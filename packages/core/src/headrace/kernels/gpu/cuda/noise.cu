@@ -72,8 +72,9 @@ salt_and_pepper(const uint8* records, uint32 pitch, uint32 samples, uint32 unifo
   for (uint32 e = 0; e < EACH; e++) {
     const uint64 k = begin + e * THREADS;
     if (k >= uint64(sample.size)) return;
-    const uint64 pixel = divided(k, uint64(sample.inner)).whole;
-    const float unit = units[divided(pixel, uint64(sample.pixels)).rest];
+    uint64 pixel = sample.inner == 1 ? k : divided(k, uint64(sample.inner)).whole;
+    if (pixel >= uint64(sample.pixels)) pixel = divided(pixel, uint64(sample.pixels)).rest;
+    const float unit = units[pixel];
     out[k] = unit < sample.salt_below     ? Word(sample.salt)
              : unit < sample.pepper_below ? Word(sample.pepper)
                                           : source[k];

@@ -1,42 +1,77 @@
 // Where signals are not silent: the device's side of kernels/cpu/audio/nonsilent.py, bit by bit.
 //
-// A running sum has an order, so a thread computes that of one interval; intervals are independent.
+// A running sum has an order, so a single thread computes that of one interval; intervals are
+// independent. All else is done by the block's other threads, too: squares lie in shared memory
+// before they are needed, and sums are divided and stored from there.
 #include "strided_copy_blocks.cuh"
 
 #include "records:THREADS"
 
 #include "nonsilent:Signal"
 
+constexpr int TILE = 1024;
+
+// One block an interval.
 template <typename In, typename Sum>
 __global__ void __launch_bounds__(THREADS)
 short_term_powers(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform) {
+  __shared__ Sum old[TILE], fresh[TILE];
+  __shared__ uint32 most;
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
   const Signal& signal = *reinterpret_cast<const Signal*>(share.record);
-  const uint32 number = share.block * THREADS + threadIdx.x;
-  if (number >= signal.intervals) return;
+  const int64 number = share.block, thread = threadIdx.x;
   const int64 first = number ? signal.first_end + (number - 1) * signal.interval : 0;
   const int64 end = min(signal.first_end + number * signal.interval, signal.count);
   const In* const source = reinterpret_cast<const In*>(signal.source);
   float* const powers = reinterpret_cast<float*>(signal.powers);
   const float length = float(signal.window);
-  Sum total = 0;
-  for (int64 i = first; i < first + signal.window; i++) {
-    const Sum value = Sum(source[i]);
-    total += value * value;
-  }
-  float power = float(total) / length, largest = 0.0f;
-  powers[first] = power;
-  if (power > largest) largest = power;
-  for (int64 i = first + 1; i < end; i++) {
-    const Sum old = Sum(source[i - 1]), fresh = Sum(source[i + signal.window - 1]);
-    total -= old * old;
-    total += fresh * fresh;
-    power = float(total) / length;
-    powers[i] = power;
+  const auto square = [&](int64 at) {
+    const Sum value = Sum(source[at]);
+    return Sum(value * value);
+  };
+  float largest = 0.0f;
+  const auto keep = [&](int64 at, Sum total) {
+    const float power = float(total) / length;
+    powers[at] = power;
     if (power > largest) largest = power;
+  };
+  if (thread == 0) most = 0;
+
+  Sum total = 0;  // of the first thread
+  for (int64 begin = 0; begin < signal.window; begin += TILE) {
+    const int count = int(min(int64(TILE), signal.window - begin));
+    for (int k = thread; k < count; k += THREADS) fresh[k] = square(first + begin + k);
+    __syncthreads();
+    if (thread == 0) {
+#pragma unroll 8
+      for (int k = 0; k < count; k++) total += fresh[k];
+    }
+    __syncthreads();
+  }
+  if (thread == 0) keep(first, total);
+  for (int64 begin = first + 1; begin < end; begin += TILE) {
+    const int count = int(min(int64(TILE), end - begin));
+    for (int k = thread; k < count; k += THREADS) {
+      old[k] = square(begin + k - 1);
+      fresh[k] = square(begin + k + signal.window - 1);
+    }
+    __syncthreads();
+    if (thread == 0) {
+#pragma unroll 8
+      for (int k = 0; k < count; k++) {
+        total -= old[k];
+        total += fresh[k];
+        old[k] = total;
+      }
+    }
+    __syncthreads();
+    for (int k = thread; k < count; k += THREADS) keep(begin + k, old[k]);
+    __syncthreads();
   }
   // Of numbers that are not negative the bits are in the same order.
-  atomicMax(reinterpret_cast<uint32*>(signal.largest), __float_as_uint(largest));
+  if (largest > 0.0f) atomicMax(&most, __float_as_uint(largest));
+  __syncthreads();
+  if (thread == 0) atomicMax(reinterpret_cast<uint32*>(signal.largest), most);
 }
 
 // One block a sample.

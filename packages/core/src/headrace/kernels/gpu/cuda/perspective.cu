@@ -31,11 +31,13 @@ __global__ void warp_perspective(const uint8* records, uint32 pitch, uint32 coun
                                  int32 border, int32 corners, int32 inverse, int32 planar) {
   const Share share = share_of({records, pitch, count, uniform}, blockIdx.x);
   const Seen& image = *reinterpret_cast<const Seen*>(share.record);
+  __shared__ double m[9];  // the same for all threads: one computes it
+  if (threadIdx.x == 0) find_map(image, corners, inverse, m);
+  __syncthreads();
   const int64 pixel = int64(share.block) * THREADS + threadIdx.x;
   if (pixel >= image.out_width * image.out_height) return;
-  double m[9];
-  find_map(image, corners, inverse, m);
-  const double column = double(pixel % image.out_width), row = double(pixel / image.out_width);
+  const auto place = divided(uint64(pixel), uint64(image.out_width));
+  const double column = double(place.rest), row = double(place.whole);
   double depth = m[6] * column + m[7] * row + m[8];
   depth = depth != 0 ? 1 / depth : 0;
   const double x = (m[0] * column + m[1] * row + m[2]) * depth;

@@ -29,6 +29,7 @@ __device__ __forceinline__ int64 place(const int64* extents, const int64* stride
 #pragma unroll
   for (int k = AXES - 1; k > 0; k--) {
     if (extents[k] == 1) continue;
+    if (number < uint64(extents[k])) return found + int64(number) * strides[k];
     const auto next = divided(number, uint64(extents[k]));
     found += int64(next.rest) * strides[k];
     number = next.whole;
@@ -36,11 +37,27 @@ __device__ __forceinline__ int64 place(const int64* extents, const int64* stride
   return found + int64(number) * strides[0];
 }
 
-// `lanes` threads reduce a part of a group; a block has parts of several groups.
-template <typename In, typename T>
+// What is made of the elements of a group, of which there are `reduced`.
+template <typename T, typename Out>
+__device__ __forceinline__ Out finished(T result, const Groups& groups, int32 divides, int32 root) {
+  if (divides) {
+    if constexpr (is_real<T>) result = T(result / groups.divisor);
+    else result = groups.reduced ? T(result / T(groups.reduced)) : T(0);
+  }
+  if constexpr (is_real<T>) {
+    if (root) result = sqrt(result);
+  }
+  // On the way from floats to integers fractions are dropped, and integers wrap around.
+  if constexpr (is_real<T> && !is_real<Out>) return static_cast<Out>(static_cast<int64>(result));
+  else return static_cast<Out>(result);
+}
+
+// `lanes` threads reduce a part of a group; a block has parts of several groups. Groups that are
+// `whole` in one part are finished, too.
+template <typename In, typename T, typename Out>
 __global__ void __launch_bounds__(THREADS)
 reduce_parts(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform, int32 step,
-             uint32 lanes) {
+             uint32 lanes, int32 whole, int32 divides, int32 root) {
   DYNAMIC_SHARED(T, found);
   const Share share = share_of({records, pitch, samples, uniform}, blockIdx.x);
   const Groups& groups = *reinterpret_cast<const Groups*>(share.record);
@@ -59,13 +76,22 @@ reduce_parts(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform,
     }
     const int64 begin = int64(part) * lanes * EACH;
     const int64 end = min(begin + int64(lanes) * EACH, groups.reduced);
-    for (int64 i = begin + lane; i < end; i += lanes) {
-      T value = T(source[place(groups.reduced_extents, groups.reduced_strides, i)]);
+    const auto take = [&](In element) {
+      T value = T(element);
       if (step == SQUARE) {
         value = T(value - centre);
         value = T(value * value);
       }
       result = joined(step, result, value);
+    };
+    if (groups.reduced_extents[AXES - 1] == groups.reduced) {  // one axis: nothing to look up
+      const int64 stride = groups.reduced_strides[AXES - 1];
+#pragma unroll 4
+      for (int64 i = begin + lane; i < end; i += lanes) take(source[i * stride]);
+    } else {
+      for (int64 i = begin + lane; i < end; i += lanes) {
+        take(source[place(groups.reduced_extents, groups.reduced_strides, i)]);
+      }
     }
   }
   if (lanes > 1) {
@@ -78,7 +104,10 @@ reduce_parts(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform,
     }
     result = found[threadIdx.x];
   }
-  if (lane == 0 && group < groups.groups) {
+  if (lane != 0 || group >= groups.groups) return;
+  if (whole) {
+    reinterpret_cast<Out*>(groups.out)[group] = finished<T, Out>(result, groups, divides, root);
+  } else {
     reinterpret_cast<T*>(groups.partial)[group * groups.parts + part] = result;
   }
 }
@@ -94,15 +123,5 @@ reduce_finish(const uint8* records, uint32 pitch, uint32 samples, uint32 uniform
   const T* const parts = reinterpret_cast<const T*>(groups.partial) + group * groups.parts;
   T result = parts[0];
   for (uint32 k = 1; k < groups.parts; k++) result = joined(step, result, parts[k]);
-  if (divides) {
-    if constexpr (is_real<T>) result = T(result / groups.divisor);
-    else result = groups.reduced ? T(result / T(groups.reduced)) : T(0);
-  }
-  if constexpr (is_real<T>) {
-    if (root) result = sqrt(result);
-  }
-  Out& out = reinterpret_cast<Out*>(groups.out)[group];
-  // On the way from floats to integers fractions are dropped, and integers wrap around.
-  if constexpr (is_real<T> && !is_real<Out>) out = static_cast<Out>(static_cast<int64>(result));
-  else out = static_cast<Out>(result);
+  reinterpret_cast<Out*>(groups.out)[group] = finished<T, Out>(result, groups, divides, root);
 }
