@@ -34,6 +34,11 @@ def normalized(x, **more):
     return fn.crop_mirror_normalize(x, **given)
 
 
+def grey(x, given):
+    x = fn.cast(x, dtype=types.UINT8)
+    return fn.color_space_conversion(x, image_type=given, output_type=types.GRAY)
+
+
 CASES = {
     "crop": lambda x: fn.crop(x, crop=(9, 11), **corner()),
     "crop beyond": lambda x: fn.crop(x, crop=(40, 8), out_of_bounds_policy="pad", **corner()),
@@ -56,10 +61,14 @@ CASES = {
         x, mean=fn.random.uniform(range=(0, 9), shape=3), std=[2.0, 3.0, 4.0]
     ),
     "bright": lambda x: fn.brightness_contrast(x, brightness=drawn(0.5, 1.5), contrast=1.2),
+    "as bright": lambda x: fn.brightness(x, brightness=1.5),
+    "of one hue": lambda x: fn.hue(x, hue=40.0),
     "to float": lambda x: fn.brightness(x, brightness=drawn(0.5, 1.5), dtype=types.FLOAT),
     "unchanged": lambda x: fn.brightness(x, brightness=fn.cast(coin(), dtype=types.FLOAT)),
     "colours": lambda x: fn.color_twist(x, hue=drawn(0, 90), saturation=drawn(0, 2)),
     "colours of mirrored": lambda x: fn.hsv(fn.flip(x), value=drawn(0.5, 2.0), dtype=types.FLOAT),
+    "grey": lambda x: grey(x, types.RGB),
+    "grey of blue first": lambda x: grey(fn.flip(x), types.BGR),
     "another reader": lambda x: fn.cast(fn.flip(x, vertical=coin()), dtype=types.INT16) + 1,
     "transposed": lambda x: fn.transpose(fn.crop(x, crop=(8, 9), **corner()), perm=[2, 0, 1]),
     "in a branch": lambda x: fn.flip(x, horizontal=coin()),
@@ -109,6 +118,25 @@ def test_no_sample_is_an_object_of_its_own(monkeypatch):
     for operator in (Crop, Flip, CropMirrorNormalize):
         monkeypatch.setattr(operator, "cpu", cpu)
     assert len(run("planes", images("uint8", ragged=False), monkeypatch, 1)) == 2 * COUNT
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_large_samples_are_none_where_there_is_one_step(as_list, monkeypatch):
+    def cpu(*_):
+        raise AssertionError("one by one")
+
+    rng = np.random.default_rng(3)
+    data = rng.integers(0, 256, (COUNT, 130, 140, 3)).astype(np.uint8)
+    data = list(data) if as_list else data
+    alone = run("window of mirrored", data, monkeypatch, 1 << 30)
+    monkeypatch.setitem(CASES, "one step", lambda x: fn.flip(x, horizontal=1))
+    expected = run("one step", data, monkeypatch, 1 << 30)
+    monkeypatch.setattr(Flip, "cpu", cpu)
+    found = run("one step", data, monkeypatch, 1)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(RuntimeError, match="one by one"):
+        run("window of mirrored", data, monkeypatch, 1)
+    assert alone[0].shape == (7, 10, 3)
 
 
 def test_a_bad_sample_leaves_the_others(monkeypatch):

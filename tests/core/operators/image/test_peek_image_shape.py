@@ -65,3 +65,18 @@ def test_what_is_no_image_has_no_shape(name):
 def test_input_must_be_flat():
     with pytest.raises(ShapeError, match="flat"):
         run_operator("peek_image_shape", np.zeros((4, 4), np.uint8))
+
+
+def test_batches_of_all_kinds():
+    from headrace import fn
+    from headrace.pipeline import Pipeline
+
+    files = [np.frombuffer(data, np.uint8) for data in everything().values()]
+    pipe = Pipeline(len(files), 1, None)
+    with pipe:
+        encoded = fn.external_source(source=lambda: files)
+        pipe.set_outputs(fn.peek_image_shape(encoded, image_type=DALIImageType.ANY_DATA))
+    pipe.build()
+    (found,) = pipe.run()
+    expected = [peek(data, image_type=DALIImageType.ANY_DATA) for data in everything().values()]
+    np.testing.assert_array_equal(found.as_array(), expected)

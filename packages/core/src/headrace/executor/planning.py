@@ -24,7 +24,7 @@ _MOST_REMEMBERED, _MANY_REMEMBERED = 4096, 512
 class SamplePlans:
     """The plan of one operator for some samples."""
 
-    __slots__ = ("_numbers", "_planned", "_rows", "_shapes", "dtypes", "size")
+    __slots__ = ("_numbers", "_planned", "_rows", "_shapes", "_table_dtype", "dtypes", "size")
 
     def __init__(self, size: int, planned: Planned | None, dtypes: Sequence[np.dtype]) -> None:
         self.size = size
@@ -34,6 +34,8 @@ class SamplePlans:
         self._shapes: Sequence[Sequence[tuple[int, ...]]] | None = None
         self._numbers: dict[int, int] | None = None
         """Index of the plan by position in the chunk, if some samples have none."""
+        self._table_dtype: np.dtype | None = None
+        """Of a table that is one array, where only its rows are given."""
 
     @classmethod
     def of_rows(
@@ -41,10 +43,11 @@ class SamplePlans:
         rows: list[Any],
         shapes: Sequence[Sequence[tuple[int, ...]]],
         dtypes: Sequence[np.dtype],
+        table_dtype: np.dtype | None,
     ) -> SamplePlans:
         """Plans given sample by sample; for a single sample, no columns are made of them."""
         made = cls(len(rows), None, dtypes)
-        made._rows, made._shapes = rows, shapes
+        made._rows, made._shapes, made._table_dtype = rows, shapes, table_dtype
         return made
 
     @property
@@ -52,7 +55,11 @@ class SamplePlans:
         """Results of the operator's `plan`, as columns."""
         if self._planned is None:
             rows = self.rows
-            table = tuple(zip(*rows, strict=True)) if type(rows[0]) is tuple else np.array(rows)
+            table: Any = rows
+            if self._table_dtype is not None:
+                table = np.array(rows, self._table_dtype)
+            elif type(rows[0]) is tuple:
+                table = tuple(zip(*rows, strict=True))
             self._planned = Planned(self.shape_arrays, table)
         return self._planned
 
@@ -134,7 +141,16 @@ class Planner:
     images of all sizes soon have no shape that is new.
     """
 
-    __slots__ = ("_alone", "_args", "_dtypes", "_plan", "_remembered", "_specs", "is_needed")
+    __slots__ = (
+        "_alone",
+        "_args",
+        "_dtypes",
+        "_plan",
+        "_remembered",
+        "_specs",
+        "_table_dtype",
+        "is_needed",
+    )
 
     def __init__(self, op: Any, args: Any, specs: Sequence[Spec], *, constant: bool) -> None:
         self._plan: Callable[..., Planned | None] = op.plan
@@ -144,6 +160,8 @@ class Planner:
         self._dtypes = [storage_dtype(spec.dtype) for spec in specs]
         self._remembered: dict[tuple[int, ...], tuple[Any, tuple[tuple[int, ...], ...]]] | None
         self._remembered = None
+        self._table_dtype: np.dtype | None = None
+        """Of tables of plans that are remembered, where these are one array."""
         self._alone: dict[tuple[int, ...], SamplePlans] = {}
         """Plans of single samples by shape."""
         if constant and not op.plans_values and not op.schema.random:
@@ -210,7 +228,7 @@ class Planner:
         if common is not None and shapes.count(shapes[0]) == size:
             row, made_shapes = common
             repeated = [[shape] * size for shape in made_shapes]
-            return SamplePlans.of_rows([row] * size, repeated, self._dtypes)
+            return SamplePlans.of_rows([row] * size, repeated, self._dtypes, self._table_dtype)
         found = [remembered.get(shape) for shape in shapes]
         if None in found:
             if 2 * found.count(None) > len(found) and len(remembered) >= _MANY_REMEMBERED:
@@ -221,6 +239,8 @@ class Planner:
             made = self._made(
                 (Samples(shapes=new),), self._args, {}, indices[: len(new)], 0, 0, None
             )
+            table = made.planned.table
+            self._table_dtype = table.dtype if isinstance(table, np.ndarray) else None
             outputs = zip(*made.shapes, strict=True)
             known = dict(zip(new, zip(made.rows, outputs, strict=True), strict=True))
             if len(remembered) + len(known) > _MOST_REMEMBERED:
@@ -229,7 +249,7 @@ class Planner:
             found = [known[s] if f is None else f for s, f in zip(shapes, found, strict=True)]
         rows = [f[0] for f in found]  # type: ignore[index]
         outputs_of = zip(*[f[1] for f in found], strict=True)  # type: ignore[index]
-        return SamplePlans.of_rows(rows, tuple(outputs_of), self._dtypes)
+        return SamplePlans.of_rows(rows, tuple(outputs_of), self._dtypes, self._table_dtype)
 
     def _made(
         self,

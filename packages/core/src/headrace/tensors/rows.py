@@ -36,6 +36,13 @@ class Rows(Sequence[np.ndarray]):
         return made
 
     @classmethod
+    def of_arrays(cls, arrays: list[np.ndarray], addresses: np.ndarray, shapes: np.ndarray) -> Rows:
+        """Contiguous arrays at known addresses, uint64 ``(samples,)``."""
+        made = cls(arrays)
+        made._addresses, made._shapes = addresses, shapes
+        return made
+
+    @classmethod
     def of_row(cls, row: np.ndarray, shapes: np.ndarray) -> Rows:
         """A single contiguous sample, of the only one of `shapes`."""
         made = cls.of_memory(row.reshape(-1), np.zeros(1, np.int64), shapes)

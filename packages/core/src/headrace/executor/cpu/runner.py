@@ -19,6 +19,7 @@ from headrace.executor.guards import chosen, spread
 from headrace.executor.source_names import SourceNames, some_of
 from headrace.executor.step import check_count
 from headrace.executor.step import reads as reads_of
+from headrace.kernels.cpu import array_facts as _arrays
 from headrace.kernels.cpu import strided as _strided
 from headrace.operators.support.contexts import ChunkContext, SampleContext
 from headrace.operators.support.lazy_value import LazyValue
@@ -92,8 +93,8 @@ class SampleRunner:
         self._in_groups = any(s.chunked for s, _ in self._operators)
         self._has_light = any(s.light_function is not None for s, _ in self._operators)
         self._is_light = False
-        """True if the samples of the chunk have few bytes, so that they go through the steps
-        together."""
+        """True if the samples of the chunk go through the steps together: they have few bytes, or
+        there is one step only, so that none is to be hot in the cache for the next."""
         self._is_plain = not any(s.chunked or s.guard or s.branches for s, _ in self._operators)
         """True if all samples go through the same steps, one by one."""
         self._scratch_bytes = _GROUP_BYTES
@@ -177,7 +178,9 @@ class SampleRunner:
         What can be worked out for all of them at once comes first, step by step.
         """
         self._is_light = (
-            self._has_light and len(chunk.indices) >= _FEW_SAMPLES and chunk.has_few_bytes()
+            self._has_light
+            and len(chunk.indices) >= _FEW_SAMPLES
+            and (len(self._operators) == 1 or chunk.has_few_bytes())
         )
         marks = self._marks
         left: list[tuple[Step, SampleContext]] = []
@@ -446,8 +449,8 @@ class SampleRunner:
                 assert done is not None
                 return done
             light = step.light_function
-            if light is not None and self._is_light and all(isinstance(i, Rows) for i in inputs):
-                done = self._at_once(step, light, context, inputs, group, chunk, places)
+            if light is not None and self._is_light and all(map(_are_arrays, inputs)):
+                done = self._at_once(step, light, context, [*inputs], group, chunk, places)
                 if done is not None:
                     return done
             return self._each(step, context, inputs, group, chunk, places)
@@ -503,7 +506,7 @@ class SampleRunner:
         )
         for k, rows in enumerate(inputs):
             if isinstance(rows, list) and not step.takes_lazy:
-                inputs[k] = Rows(rows)
+                inputs[k] = _arrays.rows_of(rows)
             elif type(rows) is StridedRows and StridedRows not in step.op.takes:
                 inputs[k] = _strided.contiguous(rows, self._arena.empty)
         found = function(several, *inputs)
@@ -585,6 +588,13 @@ def _lazy_producers(
 
 def _needs_plan(step: Step) -> bool:
     return step.planner is not None and step.planner.is_needed
+
+
+def _are_arrays(samples: Any) -> bool:
+    """True if samples of a group are there, and none is a lazy value."""
+    if isinstance(samples, list):
+        return set(map(type, samples)) == {np.ndarray}
+    return isinstance(samples, Rows)
 
 
 def _known(rows: Any) -> Samples:

@@ -32,7 +32,7 @@ def flip_points(
             out[begins[k] + i] = source[i] * factors[k, axis] + offsets[k, axis]
 
 
-@njit(nogil=True)
+@njit()
 def flip_boxes(
     addresses: np.ndarray,
     counts: np.ndarray,

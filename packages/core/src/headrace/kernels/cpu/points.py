@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from headrace.kernels.compilation import njit
+from headrace.kernels.cpu.pointers import elements
 from headrace.kernels.cpu.saturate import saturate
 
 
@@ -22,3 +24,25 @@ def map_points(points: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
             for k in range(1, columns):
                 total += matrix[r, k] * np.float32(points[i, k])
             out[i, r] = saturate(total + matrix[r, columns], out)
+
+
+@njit(nogil=True, error_model="numpy")
+def map_rows(
+    addresses: np.ndarray,
+    shapes: np.ndarray,
+    like: np.ndarray,
+    maps: np.ndarray,
+    out: np.ndarray,
+    begins: np.ndarray,
+) -> None:
+    """`map_points` for several samples.
+
+    `addresses`: where the points of each are, of the type of `like`. `shapes`: int64 ``(samples,
+    3)``: points, coordinates of each, and coordinates of its image. `out`, `begins`: the output,
+    flat, and the element with which each sample begins.
+    """
+    for k in range(len(addresses)):
+        count, given, made = shapes[k, 0], shapes[k, 1], shapes[k, 2]
+        points = numba.carray(elements(addresses[k], like), (count, given))
+        target = out[begins[k] : begins[k] + count * made].reshape(count, made)
+        map_points(points, maps[k], target)

@@ -9,6 +9,7 @@ import numpy as np
 from numba.core import types
 
 from headrace.kernels.compilation import njit
+from headrace.kernels.cpu.copy_rows import copy_bytes
 from headrace.kernels.cpu.locked_cache import locked_cache
 from headrace.kernels.cpu.simd import (
     CACHE_LINE,
@@ -186,6 +187,71 @@ def _span(first: np.ndarray, taps: int, channels: int) -> tuple[int, int]:
 
 
 @njit(nogil=True)
+def _picks(
+    source: Any,
+    row_weights: np.ndarray,
+    column_weights: np.ndarray,
+    rounds: bool,
+    low: np.float32,
+    high: np.float32,
+    converts: bool,
+    out: Any,
+) -> bool:
+    """Return True if output pixels are those of the source as they are, without arithmetic."""
+    if row_weights.shape[1] != 1 or column_weights.shape[1] != 1 or converts:
+        return False
+    if source.itemsize != out.itemsize or source.shape[2] < out.shape[2]:
+        return False
+    if out.itemsize == 2 or (out.itemsize == 1 and rounds and (low != 0 or high != 255)):
+        return False
+    if out.itemsize == 4 and rounds:
+        return False
+    return _are_ones(row_weights) and _are_ones(column_weights)
+
+
+@njit(nogil=True)
+def _are_ones(weights: np.ndarray) -> bool:
+    least, most = weights[0, 0], weights[0, 0]
+    for k in range(len(weights)):
+        least, most = min(least, weights[k, 0]), max(most, weights[k, 0])
+    return least == 1 and most == 1
+
+
+_PIXEL, _WORD = 3, 4
+"""Bytes of a pixel of three, and of what is moved at once."""
+
+
+@njit(nogil=True)
+def _pick(
+    source: Any,
+    top: int,
+    left: int,
+    row_first: np.ndarray,
+    column_first: np.ndarray,
+    out: Any,
+) -> None:
+    """Fill `out` with the pixels of the source that `row_first` and `column_first` say."""
+    height, width, channels = out.shape
+    last = source.shape[0] - 1
+    in_words = source.strides[1] == _PIXEL and out.strides[1] == _PIXEL and channels == _PIXEL
+    in_words = in_words and source.strides[2] == 1 and out.strides[2] == 1
+    for row in range(height):
+        y = row_first[row] - top
+        begin = 0
+        if in_words and y < last:  # the byte after a pixel may be read, and is written once more
+            given = np.uint64(address(source) + y * source.strides[0])
+            taken = np.uint64(address(out) + row * out.strides[0])
+            begin = width - 1
+            for x in range(begin):
+                at = given + np.uint64((column_first[x] - left) * _PIXEL)
+                copy_bytes(taken + np.uint64(x * _PIXEL), at, _WORD)
+        for x in range(begin, width):
+            at_x = column_first[x] - left
+            for c in range(channels):
+                out[row, x, c] = source[np.uintp(y), np.uintp(at_x), np.uintp(c)]
+
+
+@njit(nogil=True)
 def resample(
     source: Any,
     top: int,
@@ -207,6 +273,10 @@ def resample(
     scratch: np.ndarray,
 ) -> None:
     """All steps; arguments are as `headrace.kernels.cpu.resample.resample_image` makes them."""
+    converts = normalizes or rounds_out
+    if _picks(source, row_weights, column_weights, rounds, low, high, converts, out):
+        _pick(source, top, left, row_first, column_first, out)
+        return
     channels = source.shape[2]
     height, width, out_channels = out.shape
     size = source.itemsize

@@ -10,12 +10,14 @@ from headrace.operators.support.argument_types import DataTypeArg, FloatArg, Str
 from headrace.operators.support.arguments import numbers_of
 from headrace.operators.support.operator import (
     BatchContext,
+    ChunkContext,
     SampleContext,
     SampleOperator,
     operator,
 )
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType, to_numpy_type
 from headrace.types.dtypes import INTEGERS
 
@@ -63,17 +65,29 @@ class PreemphasisFilter(SampleOperator):
     """
 
     def infer(self, data: Spec) -> Spec:
-        from headrace.kernels.cpu.audio.preemphasis import preemphasize
+        from headrace.kernels.cpu.audio.preemphasis import preemphasize, preemphasize_rows
 
         args = self.args
         self._border = _BORDERS[args.border]
-        self._filter = preemphasize
+        self._filter, self._filter_rows = preemphasize, preemphasize_rows
         self._dtype = np.dtype(to_numpy_type(args.dtype))
+        wide = DALIDataType.FLOAT64 if data.dtype == DALIDataType.FLOAT64 else DALIDataType.FLOAT
+        self.chunked = args.dtype == wide
         return data._replace(dtype=args.dtype)
 
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         out = c.empty(data.shape, self._dtype)
         self._filter(data, c.args.preemph_coeff, self._border, out)
+        return out
+
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+        out = c.empty(data.shapes, self._dtype)
+        assert out.flat is not None
+        factors = np.array(c.values("preemph_coeff"), np.float32).astype(self._dtype)
+        self._filter_rows(
+            *(data.addresses, data.sizes, np.empty(0, data.dtype), factors, int(self._border)),
+            *(out.flat, out.begins),
+        )
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:

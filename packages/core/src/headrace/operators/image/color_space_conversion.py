@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.errors import ArgumentValueError, ShapeError
+from headrace.kernels.cpu import grey as _grey
 from headrace.kernels.gpu import color_steps as _color_steps
 from headrace.operators.support.argument_types import ImageTypeArg
 from headrace.operators.support.operator import (
     BatchContext,
+    ChunkContext,
     SampleContext,
     SampleOperator,
     operator,
@@ -17,6 +19,7 @@ from headrace.operators.support.planning import PlanContext, Planned, Samples, p
 from headrace.operators.support.pointwise.color_chain import TAKEN, colored
 from headrace.operators.support.schema import REQUIRED, Arg, Input, Spec
 from headrace.tensors.gpu.batch import LazyBatch
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType, DALIImageType
 
 _SPACES = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageType.YCbCr)
@@ -72,6 +75,7 @@ class ColorSpaceConversion(SampleOperator):
         self._spaces = given.name, wanted.name
         self._channels, self._made = CHANNELS[given.name], CHANNELS[wanted.name]
         self._convert = convert_pixels
+        self.chunks_light = self._made < self._channels and given.name != "YCbCr"
         return data
 
     def plan(self, c: PlanContext, data: Samples) -> Planned:
@@ -89,6 +93,14 @@ class ColorSpaceConversion(SampleOperator):
     def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
         out = c.out
         self._convert(data, self._spaces, out)
+        return out
+
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+        """Grey images."""
+        out = c.out()
+        assert out.flat is not None
+        is_bgr = self._spaces[0] == "BGR"
+        _grey.grey_rows(data.addresses, out.sizes, is_bgr, out.flat, out.begins)
         return out
 
     takes = TAKEN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -45,14 +46,14 @@ class _Displacement(SampleOperator):
 
     numbers: tuple[float, ...] = ()
 
-    def places(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Source coordinates of a row `x` of columns and a column `y` of rows."""
+    def displace(self, image: np.ndarray, fill: Any, places: np.ndarray, out: np.ndarray) -> None:
+        """Fill `out` with displaced pixels, as the kernels say."""
         raise NotImplementedError
 
     def infer(self, images: Spec) -> Spec:
         self._linear = self.args.interp_type == DALIInterpType.INTERP_LINEAR
         dtype = np.dtype(to_numpy_type(images.dtype))
-        self._fill = np.float32(fill_of_type([self.args.fill_value], dtype)[0])
+        self._fill = fill_of_type([self.args.fill_value], dtype)[0]
         self._store = converter(np.dtype(np.float32), dtype, rounded=True)
         return images
 
@@ -65,20 +66,20 @@ class _Displacement(SampleOperator):
         if not c.row[0] or not out.size:
             np.copyto(out, image)
             return out
-        height, width = out.shape[:2]
-        with np.errstate(invalid="ignore"):
-            x, y = self.places(
-                np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)[:, None]
-            )
+        image, places = np.ascontiguousarray(image), c.temp((2, out.shape[1]), np.float32)
+        if not self._linear:
+            self.displace(image, self._fill, places, out)
+            return out
         found = c.temp(out.shape, np.float32)
-        _cpu.displace(np.ascontiguousarray(image), x, y, self._linear, self._fill, found)
+        self.displace(image, self._fill, places, found)
         self._store(found, out)
         return out
 
     def gpu(self, c: BatchContext, images: DeviceBatch) -> DeviceBatch:
         (mask,) = plan_batch(self, c, images).table
         out = c.empty(images.extents, images.dtype)
-        _gpu.displace(c.queue, images, mask, self.numbers, self._linear, self._fill, out)
+        fill = np.float32(self._fill)
+        _gpu.displace(c.queue, images, mask, self.numbers, self._linear, fill, out)
         return out
 
 
@@ -93,13 +94,8 @@ class Sphere(_Displacement):
     >>> bulged = fn.sphere(images, mask=fn.random.coin_flip(), fill_value=127)
     """
 
-    def places(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        width, height = len(x), len(y)
-        middle = np.float32(width / 2), np.float32(height / 2)
-        dx, dy = x + np.float32(0.5) - middle[0], y + np.float32(0.5) - middle[1]
-        with np.errstate(divide="ignore"):
-            scale = np.sqrt(dx * dx + dy * dy) / np.float32(max(width, height) // 2)
-        return middle[0] + dx * scale, middle[1] + dy * scale
+    def displace(self, image: np.ndarray, fill: Any, places: np.ndarray, out: np.ndarray) -> None:
+        _cpu.sphere(image, self._linear, fill, places, out)
 
 
 @operator(
@@ -138,9 +134,14 @@ class Water(_Displacement):
         self.numbers = tuple(2 * np.pi / 128 if number is None else number for number in given)
         return super().infer(images)
 
-    def places(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def displace(self, image: np.ndarray, fill: Any, places: np.ndarray, out: np.ndarray) -> None:
+        height, width = image.shape[:2]
         ampl_x, freq_x, phase_x, ampl_y, freq_y, phase_y = map(np.float32, self.numbers)
-        return x + ampl_x * np.sin(freq_x * y + phase_x), y + ampl_y * np.cos(freq_y * x + phase_y)
+        x, y = np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)
+        with np.errstate(invalid="ignore"):
+            along_x = ampl_x * np.sin(freq_x * y + phase_x)
+            along_y = ampl_y * np.cos(freq_y * x + phase_y)
+        _cpu.water(image, along_x, along_y, self._linear, fill, places, out)
 
 
 @operator(

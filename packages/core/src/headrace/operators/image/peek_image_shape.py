@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.kernels.cpu.decode import jpeg_scan
 from headrace.kernels.cpu.decode.pixels import PixelFormat
 from headrace.operators.support.argument_types import BoolArg, DataTypeArg, ImageTypeArg
 from headrace.operators.support.decode.encoded import check_encoded, open_encoded
 from headrace.operators.support.decode.image_decoder import ENCODED
-from headrace.operators.support.operator import SampleContext, SampleOperator, operator
+from headrace.operators.support.operator import SampleOperator, operator
+from headrace.operators.support.planning import PlanContext, Planned, Samples
 from headrace.operators.support.schema import Arg, OldName, Spec, data_types
 from headrace.types import DALIDataType, DALIImageType, to_numpy_type
 
@@ -62,8 +64,16 @@ class PeekImageShape(SampleOperator):
         self._wanted = PixelFormat(args.image_type.name, self._dtype, args.adjust_orientation)
         return Spec(args.dtype, 1)
 
-    def cpu(self, c: SampleContext, encoded: np.ndarray) -> np.ndarray:
-        _, header = open_encoded(encoded)
-        shape = c.empty((3,), self._dtype)
-        shape[:] = self._wanted.shape(header)
-        return shape
+    plans_values = True
+
+    def plan(self, c: PlanContext, encoded: Samples) -> Planned:
+        rows = list(encoded.rows)
+        for data in rows:
+            check_encoded(data.ndim)
+        facts = jpeg_scan.scan_jpegs(rows).facts
+        shapes = facts[:, :3].astype(self._dtype)
+        if self._wanted.color != "ANY_DATA":
+            shapes[:, 2] = 1 if self._wanted.color == "GRAY" else 3
+        for k in np.flatnonzero(facts[:, 3] == 0).tolist():  # files that are not as most are
+            shapes[k] = self._wanted.shape(open_encoded(rows[k])[1])
+        return Planned(values=shapes)

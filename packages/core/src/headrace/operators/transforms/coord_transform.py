@@ -11,7 +11,7 @@ from headrace.kernels.plan import affine_maps
 from headrace.operators.support.argument_types import DataTypeArg, FrameFloatListArg
 from headrace.operators.support.operator import (
     BatchContext,
-    SampleContext,
+    ChunkContext,
     SampleOperator,
     operator,
 )
@@ -20,6 +20,7 @@ from headrace.operators.support.rules import at_most_one
 from headrace.operators.support.schema import Arg, Input, Spec, data_types
 from headrace.operators.support.transform import MOST_AXES
 from headrace.tensors.gpu.batch import DeviceBatch, as_contiguous
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType, to_numpy_type
 
 _NO_NUMBERS = np.empty((1, 0), np.float32)
@@ -165,11 +166,16 @@ class CoordTransform(SampleOperator):
             "all."
         )
 
-    def cpu(self, c: SampleContext, data: np.ndarray) -> np.ndarray:
-        out = c.out
-        if out.size:
-            points = np.ascontiguousarray(data).reshape(-1, data.shape[-1])
-            _cpu.map_points(points, c.row[0], out.reshape(-1, out.shape[-1]))
+    chunked = True
+
+    def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows:
+        out = c.out()
+        assert out.flat is not None
+        given, made = data.shapes[:, -1], out.shapes[:, -1]
+        shapes = np.stack([data.sizes // given, given, made], axis=1)
+        maps = np.asarray(c.table[0])
+        like = np.empty(0, data.dtype)
+        _cpu.map_rows(data.addresses, shapes, like, maps, out.flat, out.begins)
         return out
 
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:

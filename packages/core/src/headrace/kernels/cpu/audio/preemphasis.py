@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.audio.border import Border
 from headrace.kernels.cpu.cast import converter
+from headrace.kernels.cpu.pointers import elements
 
 _PIECE = 4096
 
@@ -36,6 +38,37 @@ def preemphasize(source: np.ndarray, coefficient: float, border: Border, out: np
         _filter(part, factor, first, made)
         convert(made, target[begin : begin + _PIECE])
         first = wide(part[-1])
+
+
+_REFLECT, _ZERO = int(Border.REFLECT), int(Border.ZERO)
+
+
+@njit(nogil=True)
+def preemphasize_rows(
+    addresses: np.ndarray,
+    sizes: np.ndarray,
+    like: np.ndarray,
+    factors: np.ndarray,
+    border: int,
+    out: np.ndarray,
+    begins: np.ndarray,
+) -> None:
+    """`preemphasize` for several samples, whose numbers come out as floats wide enough for them.
+
+    `addresses`, `sizes`: where each is, of the type of `like`, and its elements. `factors`: of the
+    type of `out`, which is flat; sample `k` begins at ``begins[k]``.
+    """
+    for k in range(len(addresses)):
+        size = sizes[k]
+        if size == 0:
+            continue
+        source = numba.carray(elements(addresses[k], like), (size,))
+        before = out.dtype.type(source[0])
+        if border == _ZERO or (border == _REFLECT and size == 1):
+            before = out.dtype.type(0)
+        elif border == _REFLECT:
+            before = out.dtype.type(source[1])
+        _filter(source, factors[k], before, out[begins[k] : begins[k] + size])
 
 
 @njit(nogil=True)

@@ -10,14 +10,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
 
 import numba
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from headrace.kernels.compilation import njit
+from headrace.kernels.cpu.array_facts import HEAD_BYTES, number_at
 from headrace.kernels.cpu.decode.exif import UPRIGHT
 from headrace.kernels.cpu.decode.header import MOST_PIXELS
 from headrace.kernels.cpu.decode.image_header import U8, ImageHeader
@@ -95,7 +93,7 @@ def scan_jpegs(rows: list[np.ndarray]) -> ScannedJpegs:
     if _arrays_are_known():
         places = np.empty((2, count), np.uint64)
         objects = np.fromiter(map(id, rows), np.uint64, count)
-        _find(objects, _HEAD_BYTES, places)
+        _find(objects, HEAD_BYTES, places)
         addresses, sizes = places
     else:
         addresses = addresses_of(rows)
@@ -103,10 +101,6 @@ def scan_jpegs(rows: list[np.ndarray]) -> ScannedJpegs:
     facts = np.zeros((count, 5), np.int64)
     plain = (_scan_few if count <= _FEW else _scan)(addresses, sizes, facts)
     return ScannedJpegs(addresses, sizes, facts, plain)
-
-
-_HEAD_BYTES = object.__basicsize__
-"""Layout of a Python object's first fields."""
 
 
 @cache
@@ -120,19 +114,8 @@ def _arrays_are_known() -> bool:
     some = np.arange(24, dtype=np.uint8)
     rows = [some, some[3:11], some[1::5], some[:0]]
     places = np.empty((2, len(rows)), np.uint64)
-    _find(np.fromiter(map(id, rows), np.uint64, len(rows)), _HEAD_BYTES, places)
+    _find(np.fromiter(map(id, rows), np.uint64, len(rows)), HEAD_BYTES, places)
     return places.tolist() == [[row.ctypes.data for row in rows], [24, 8, 0, 0]]
-
-
-@intrinsic  # type: ignore[misc]
-def _number_at(typing: Any, address: Any) -> Any:
-    """The 64-bit number at an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = context.get_value_type(signature.return_type)
-        return builder.load(builder.inttoptr(args[0], kind.as_pointer()))
-
-    return types.uint64(types.uint64), generate
 
 
 @njit()
@@ -144,9 +127,9 @@ def _find(objects: np.ndarray, head_bytes: int, places: np.ndarray) -> None:
     """
     for i in range(objects.size):
         fields = objects[i] + np.uint64(head_bytes)
-        places[0, i] = _number_at(fields)
-        extent = _number_at(_number_at(fields + np.uint64(16)))
-        step = _number_at(_number_at(fields + np.uint64(24)))
+        places[0, i] = number_at(fields)
+        extent = number_at(number_at(fields + np.uint64(16)))
+        step = number_at(number_at(fields + np.uint64(24)))
         places[1, i] = extent if step == 1 else np.uint64(0)
 
 

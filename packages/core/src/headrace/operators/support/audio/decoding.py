@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from headrace.errors import ArgumentValueError, DataTypeError, ShapeError
+from headrace.kernels.cpu import array_facts as _arrays
 from headrace.kernels.cpu.audio.resample import resample, resampled_length
 from headrace.kernels.cpu.audio.sinc_window import SincWindow, sinc_window
 from headrace.kernels.cpu.spectrogram import Memory
@@ -75,7 +76,7 @@ class AudioDecoding:
         waves = self._waves
         for data in encoded:
             check_encoded_audio(data.ndim)
-        files = Rows(list(encoded))
+        files = _arrays.rows_of(list(encoded))
         headers = np.zeros((len(encoded), waves.COLUMNS), np.int64)
         waves.survey_waves(files.addresses, np.fromiter(map(len, encoded), np.int64), headers)
         rates = headers[:, waves.RATE].astype(np.float32)

@@ -23,6 +23,8 @@ from headrace.types.side_data import SIDE_TYPES, encoded
 
 def as_arrays(samples: Iterable[Any], wanted: DALIDataType | None = None) -> list[np.ndarray]:
     """Each of `samples` as by `as_array`; an error says which it is about."""
+    if isinstance(samples, (list, tuple)) and _are_arrays(samples) and wanted not in SIDE_TYPES:
+        return list(samples)
     arrays: list[np.ndarray] = []
     try:
         for sample in samples:
@@ -30,6 +32,16 @@ def as_arrays(samples: Iterable[Any], wanted: DALIDataType | None = None) -> lis
     except HeadraceError as error:
         raise type(error)(f"Sample {len(arrays)}: {error}") from error.__cause__
     return arrays
+
+
+def _are_arrays(samples: Sequence[Any]) -> bool:
+    """True if all are arrays of one type that can be taken, which is quickly seen."""
+    if set(map(type, samples)) != {np.ndarray}:
+        return False
+    dtype = samples[0].dtype
+    if dtype.kind not in "biuf" or not dtype.isnative or dtype.itemsize > 8:
+        return False
+    return [sample.dtype for sample in samples].count(dtype) == len(samples)
 
 
 def as_array(value: Any, wanted: DALIDataType | None = None) -> np.ndarray:
@@ -172,6 +184,8 @@ def per_output(data: Any, count: int | None) -> list[Any]:
 
 def common_layout(samples: Sequence[Any]) -> str:
     """The layout that the tensors among `samples` have; those without one say nothing."""
+    if set(map(type, samples)) == {np.ndarray}:
+        return ""
     return common_layout_of(t.layout() or "" for t in samples if _is_tensor(t))
 
 
@@ -194,6 +208,9 @@ def _is_tensor(value: Any) -> bool:
 def check_uniform(samples: list[np.ndarray]) -> None:
     """Check that all samples have one type and one number of dimensions."""
     first = samples[0]
+    dtypes, ranks = [sample.dtype for sample in samples], [sample.ndim for sample in samples]
+    if dtypes.count(first.dtype) == ranks.count(first.ndim) == len(samples):
+        return
     for index, sample in enumerate(samples):
         if sample.dtype != first.dtype:
             raise DataTypeError(
