@@ -27,7 +27,7 @@ from benchmarks.support.libraries import library
 from examples.demo.photographs import photographs, write_dataset
 
 BATCH_SIZE = 64
-CASES = ("train", "val", "augment", "operators")
+CASES = ("train", "val", "augment")
 
 
 def pipeline_peers(graph: Callable[[Any], Any], threads: int, batch_size: int) -> list[Peer]:
@@ -68,7 +68,7 @@ def decoded(count: int, extent: int = 256) -> np.ndarray:
 
 
 def run_case(name: str, root: Path, threads: int) -> dict[str, list[Peer]]:
-    """Peers of one case (or of all single operators), by the name of the row they belong to."""
+    """Peers of one case, by the name of the row they belong to."""
     if name == "train":
         peers = pipeline_peers(lambda lib: graphs.train(lib, str(root)), threads, BATCH_SIZE)
         hand = _by_hand(by_hand.train, _files(root), (3, 224, 224), threads)
@@ -78,42 +78,17 @@ def run_case(name: str, root: Path, threads: int) -> dict[str, list[Peer]]:
         hand = _by_hand(by_hand.validate, _files(root), (3, 224, 224), threads)
         return {"image_val": [*peers, hand]}
     batch = decoded(BATCH_SIZE)
-    if name == "augment":
-        peers = pipeline_peers(lambda lib: graphs.augment(lib, batch), threads, BATCH_SIZE)
-        hand = _by_hand(by_hand.augment, itertools.cycle(batch), (3, 256, 256), threads)
-        return {"image_augment": [*peers, hand]}
-    return _operators(root, batch, threads)
-
-
-def _operators(root: Path, batch: np.ndarray, threads: int) -> dict[str, list[Peer]]:
-    encoded = [
-        np.frombuffer(p.read_bytes(), np.uint8) for p in sorted(root.glob("*/*.jpg"))[:BATCH_SIZE]
-    ]
-
-    def fed(data: Any, layout: str | None, graph: Any) -> Callable[[Any], Any]:
-        def build(lib: Any) -> Any:
-            source = lib.fn.external_source(source=lambda: data, layout=layout, no_copy=True)
-            return graph(lib, source)
-
-        return build
-
-    rows: dict[str, list[Peer]] = {}
-    for name, graph in graphs.single_operators().items():
-        rows[name] = pipeline_peers(fed(batch, "HWC", graph), threads, BATCH_SIZE)
-    for name, graph in graphs.single_decoders().items():
-        rows[name] = pipeline_peers(fed(encoded, None, graph), threads, BATCH_SIZE)
-    for name, generator in graphs.generators().items():
-        rows[name] = pipeline_peers(generator, threads, BATCH_SIZE)
-    return rows
+    peers = pipeline_peers(lambda lib: graphs.augment(lib, batch), threads, BATCH_SIZE)
+    hand = _by_hand(by_hand.augment, itertools.cycle(batch), (3, 256, 256), threads)
+    return {"image_augment": [*peers, hand]}
 
 
 def _run_on_cpu(args: argparse.Namespace, root: Path) -> None:
     for case in checked_cases(args.case, CASES):
         for threads in args.threads or [2]:
             rows = run_case(case, root, threads)
-            seconds = args.seconds if case != "operators" else args.seconds / 4
             for peers in rows.values():
-                measure(peers, rounds=args.rounds, seconds=seconds)
+                measure(peers, rounds=args.rounds, seconds=args.seconds)
             title = f"{case}: batch {BATCH_SIZE}, {threads} threads, medians of {args.rounds}"
             print_table(title, rows)
 
