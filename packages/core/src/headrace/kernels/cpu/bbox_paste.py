@@ -9,7 +9,7 @@ from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.pointers import elements
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(error_model="numpy")  # keeps the interpreter: boxes are few
 def paste_boxes(
     addresses: np.ndarray,
     counts: np.ndarray,

@@ -1,4 +1,7 @@
-"""Boxes of several samples: read from where they are, and written as shares of windows."""
+"""Boxes of several samples: read from where they are, and written as shares of windows.
+
+There are few of them: loops keep the interpreter, which takes longer to get back.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.pointers import elements
 
 
-@njit(nogil=True)
+@njit()
 def read_boxes(
     addresses: np.ndarray,
     firsts: np.ndarray,
@@ -40,7 +43,7 @@ def read_boxes(
     return wrong
 
 
-@njit(nogil=True)
+@njit()
 def scatter_rows(values: np.ndarray, out: np.ndarray, begins: np.ndarray) -> None:
     """Put rows of `values` where samples begin in `out`, flat."""
     for k in range(len(begins)):
@@ -48,7 +51,7 @@ def scatter_rows(values: np.ndarray, out: np.ndarray, begins: np.ndarray) -> Non
             out[begins[k] + d] = values[k, d]
 
 
-@njit(nogil=True)
+@njit()
 def counts(kept: np.ndarray, firsts: np.ndarray) -> np.ndarray:
     """Number of boxes of each sample that stay, int64."""
     found = np.zeros(len(firsts) - 1, np.int64)
@@ -58,7 +61,7 @@ def counts(kept: np.ndarray, firsts: np.ndarray) -> np.ndarray:
     return found
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def crop_boxes(
     given: np.ndarray,
     firsts: np.ndarray,
@@ -88,7 +91,7 @@ def crop_boxes(
             place += 2 * ndim
 
 
-@njit(nogil=True)
+@njit()
 def keep_labels(
     addresses: np.ndarray,
     widths: np.ndarray,
@@ -109,7 +112,7 @@ def keep_labels(
                 place += width
 
 
-@njit(nogil=True)
+@njit()
 def keep_numbers(firsts: np.ndarray, kept: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
     """Write the numbers of boxes that stay."""
     for k in range(len(places)):

@@ -8,8 +8,10 @@ import numpy as np
 from headrace.kernels.compilation import njit
 from headrace.kernels.cpu.pointers import elements
 
+FEW = 1 << 14
+"""Numbers that take less time than it takes to get the interpreter back from another thread."""
 
-@njit(nogil=True)
+
 def flip_points(
     addresses: np.ndarray,
     points: np.ndarray,
@@ -25,6 +27,20 @@ def flip_points(
     many, and how many coordinates each has. `factors`, `offsets`: float32 ``(samples, 3)``. `out`,
     `begins`: the output, flat, and the element with which each sample begins.
     """
+    flip = _flip_few if out.size <= FEW else _flip
+    flip(addresses, points, axes, factors, offsets, out, begins)
+
+
+@njit(nogil=True)
+def _flip(
+    addresses: np.ndarray,
+    points: np.ndarray,
+    axes: np.ndarray,
+    factors: np.ndarray,
+    offsets: np.ndarray,
+    out: np.ndarray,
+    begins: np.ndarray,
+) -> None:
     for k in range(len(addresses)):
         source = numba.carray(elements(addresses[k], out), points[k] * axes[k])
         for i in range(len(source)):
@@ -32,7 +48,10 @@ def flip_points(
             out[begins[k] + i] = source[i] * factors[k, axis] + offsets[k, axis]
 
 
-@njit()
+_flip_few = njit()(_flip.py_func)
+
+
+@njit()  # keeps the interpreter: boxes are few
 def flip_boxes(
     addresses: np.ndarray,
     counts: np.ndarray,

@@ -6,6 +6,7 @@ import numba
 import numpy as np
 
 from headrace.kernels.compilation import njit
+from headrace.kernels.cpu.flip_points import FEW
 from headrace.kernels.cpu.pointers import elements
 from headrace.kernels.cpu.saturate import saturate
 
@@ -26,7 +27,6 @@ def map_points(points: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
             out[i, r] = saturate(total + matrix[r, columns], out)
 
 
-@njit(nogil=True, error_model="numpy")
 def map_rows(
     addresses: np.ndarray,
     shapes: np.ndarray,
@@ -41,8 +41,24 @@ def map_rows(
     3)``: points, coordinates of each, and coordinates of its image. `out`, `begins`: the output,
     flat, and the element with which each sample begins.
     """
+    map_all = _map_few if out.size <= FEW else _map
+    map_all(addresses, shapes, like, maps, out, begins)
+
+
+@njit(nogil=True, error_model="numpy")
+def _map(
+    addresses: np.ndarray,
+    shapes: np.ndarray,
+    like: np.ndarray,
+    maps: np.ndarray,
+    out: np.ndarray,
+    begins: np.ndarray,
+) -> None:
     for k in range(len(addresses)):
         count, given, made = shapes[k, 0], shapes[k, 1], shapes[k, 2]
         points = numba.carray(elements(addresses[k], like), (count, given))
         target = out[begins[k] : begins[k] + count * made].reshape(count, made)
         map_points(points, maps[k], target)
+
+
+_map_few = njit(error_model="numpy")(_map.py_func)
