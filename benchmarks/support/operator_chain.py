@@ -12,6 +12,7 @@ from headrace.operators.support.batch_context import BatchContext
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.device import GpuDevice
 from tests.support.gpu.prepared import Prepared
+from tests.support.run_operator import draw_seed
 
 Call = tuple[str, dict[str, Any]]
 """Name of an operator, and its arguments: constants, or lists of arrays, one a sample."""
@@ -63,7 +64,12 @@ class OperatorChain:
         value: Any = batch
         for step in self._steps:
             context = BatchContext(
-                step.node, step.constants, step.tensors, self.queue, step.size, seed=seed
+                step.node,
+                step.constants,
+                step.tensors,
+                self.queue,
+                range(step.size),
+                draw_seed(seed),
             )
             if value is None:
                 value = step.op.gpu(context)
