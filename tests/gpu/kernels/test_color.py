@@ -10,7 +10,7 @@ from headrace.kernels.gpu.arithmetic import brought, constant, operation
 from headrace.kernels.gpu.cast import cast_to
 from headrace.kernels.gpu.color import compute
 from headrace.kernels.gpu.color_steps import ColorConversion, Matrix, PerChannel
-from headrace.kernels.gpu.color_text import color_kernel, with_colors
+from headrace.kernels.gpu.color_text import color_body, with_colors
 from headrace.kernels.gpu.pointwise import scale_and_shift
 from headrace.kernels.gpu.pointwise_terms import number, source
 from headrace.kernels.gpu.program import kernel as named
@@ -34,10 +34,10 @@ def run(dtype, steps, rows, numbers, view=None):
         if view is not None:
             batch = view(StridedBatch.of(batch))
         shapes = batch.shapes.copy()
-        kernel = color_kernel(dtype, int(shapes[0, -1]), steps, view=view is not None)
-        shapes[:, -1] = kernel.out_channels
-        out = session.queue.empty(shapes, kernel.out_dtype)
-        compute(session.queue, kernel, batch, numbers, out)
+        body = color_body(dtype, int(shapes[0, -1]), steps)
+        shapes[:, -1] = body.out_channels
+        out = session.queue.empty(shapes, body.out_dtype)
+        compute(session.queue, body, batch, numbers, out)
         return session.download(out)
 
 
@@ -123,7 +123,7 @@ def test_compiles(arch):
     if arch not in nvrtc.known_architectures():
         pytest.skip(f"this compiler is older than {arch}")
     kernels = [
-        color_kernel(*arguments, view=view)
+        color_body(*arguments).kernel(view=view)
         for arguments in KERNELS.values()
         for view in (False, True)
     ]
@@ -136,7 +136,7 @@ def test_normalisation_compiles_with_functions_of_pixels():
         pytest.skip(missing)
     kernels = []
     for dtype in STORED:
-        colors = color_kernel(dtype, 3, (Matrix(F32), Matrix(dtype)))
+        colors = color_body(dtype, 3, (Matrix(F32), Matrix(dtype)))
         planes = named("normalize_planes.cu", "normalize_planes", dtype, F16, 3, 128)
         kernels.append(with_colors(planes, colors))
         for mode in (0, 1, 2):

@@ -76,7 +76,7 @@ def test_wide_places(monkeypatch):
 def test_parts_of_a_sample_are_hoisted():
     angle = operation("sin", (source(1, F32),), F32, None, None)
     term = operation("mul", (source(0, F32), angle), F32, None, None)
-    text = pointwise_kernel(term, (None, ())).text
+    text = pointwise_kernel(term, (None, ())).kernel.text
     constructor, rest = text.split("aligned() const")
     assert "op_sin" in constructor
     assert "op_sin" not in rest
@@ -118,6 +118,6 @@ def test_compiles(arch):
     kernels = []
     for term, accesses, axes, wide in KERNELS.values():
         assert isinstance(term, Call)
-        kernel = pointwise_kernel(term, accesses, axes, wide=wide)
+        kernel = pointwise_kernel(term, accesses, axes, wide=wide).kernel
         kernels.append((kernel.source(), kernel.name))
     nvrtc.check_compiles(kernels, arch)

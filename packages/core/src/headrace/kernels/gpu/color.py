@@ -22,7 +22,7 @@ from headrace.tensors.gpu.queue import Queue
 from headrace.tensors.gpu.traced import traced
 
 if TYPE_CHECKING:
-    from headrace.kernels.gpu.color_text import ColorKernel
+    from headrace.kernels.gpu.color_text import ColorBody
 
 _MOST_TURNS = 4
 _BLOCKS = 8
@@ -52,27 +52,18 @@ def _row(numbers: np.dtype) -> np.dtype:
 class PixelColors(NamedTuple):
     """Functions of the pixels that another kernel reads."""
 
-    kernel: ColorKernel
-    """The functions; what comes out takes the place of what went in."""
+    body: ColorBody
+    """The functions."""
     numbers: Sequence[np.ndarray]
-    """For each array of numbers of the kernel one row a sample."""
+    """For each array of numbers of `body` one row a sample."""
 
     def table(self, queue: Queue) -> np.uint64:
         """Address of the numbers for the kernel that is launched next, a row a sample."""
         if not self.numbers:
             return np.uint64(0)
-        table = np.zeros(len(self.numbers[0]), self.kernel.numbers)
+        table = np.zeros(len(self.numbers[0]), self.body.numbers)
         fill_fields(table, *self.numbers)
         return queue.upload(table)
-
-
-def is_view(batch: DeviceBatch | StridedBatch) -> bool:
-    """True if samples may be strided, not contiguous runs of memory."""
-    if not isinstance(batch, StridedBatch):
-        return False
-    shapes, strides = rows_in_common(batch.shapes, batch.strides)
-    expected = contiguous_strides(shapes, batch.dtype.itemsize)
-    return not ((strides == expected) | (shapes == 1)).all()
 
 
 def fits(source: StridedBatch) -> bool:
@@ -84,26 +75,24 @@ def fits(source: StridedBatch) -> bool:
 
 def compute(
     queue: Queue,
-    kernel: ColorKernel,
+    body: ColorBody,
     source: DeviceBatch | StridedBatch,
     numbers: Sequence[np.ndarray],
     out: DeviceBatch,
 ) -> None:
-    """Queue the computation of every pixel of every sample of `out`.
-
-    `source`: pixels ``(..., H, W, C)``; through strides, it `fits`.
-    """
+    """Queue the computation of `out` from pixels ``(..., H, W, C)``; through strides, it `fits`."""
     if not len(out):
         return
-    table = np.zeros(len(out), _row(kernel.numbers))
+    table = np.zeros(len(out), _row(body.numbers))
     fill_fields(table["numbers"], *numbers)
     # The places within the table, written to where they are.
     places = np.ndarray(len(out), _PLACE, table, strides=table.strides)  # type: ignore[call-overload]
-    shapes = shape_rows(source)
-    strides = _NONE
-    if kernel.is_for_views:
-        assert isinstance(source, StridedBatch)
+    shapes, strides = shape_rows(source), _NONE
+    if isinstance(source, StridedBatch):
         shapes, strides = rows_in_common(source.shapes, source.strides)
+        expected = contiguous_strides(shapes, source.dtype.itemsize)
+        if ((strides == expected) | (shapes == 1)).all():
+            strides = _NONE
     blocks, each = _describe(
         places,
         source.pointers,
@@ -111,12 +100,12 @@ def compute(
         strides,
         source.dtype.itemsize,
         out.pointers,
-        kernel.out_channels * kernel.out_dtype.itemsize,
-        THREADS * kernel.each,
+        body.out_channels * body.out_dtype.itemsize,
+        THREADS * body.each,
         _BLOCKS * queue.runtime.multiprocessors,
         _MOST_TURNS,
     )
-    launch_counted(queue, kernel, table, blocks, each)
+    launch_counted(queue, body.kernel(view=bool(len(strides))), table, blocks, each)
 
 
 _NONE = np.empty((0, 0), np.int64)

@@ -14,8 +14,8 @@ import numpy as np
 
 from headrace.kernels.cpu.color_spaces import CONVERSIONS
 from headrace.kernels.gpu.color_steps import ColorConversion, Matrix, PerChannel, Step
-from headrace.kernels.gpu.pointwise_terms import Call, Constant, Number, Source, nodes
-from headrace.kernels.gpu.program import C_TYPES, Kernel, program
+from headrace.kernels.gpu.pointwise_terms import Call, Constant, Number, nodes, written
+from headrace.kernels.gpu.program import C_TYPES, Kernel
 
 RUNS, VIEWS = "color<Body, false>", "color<Body, true>"
 """Kernels for samples that are runs of memory, and for others."""
@@ -39,37 +39,16 @@ struct Body {{
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ColorKernel:
-    """A generated kernel.
-
-    Attributes
-    ----------
-    text
-        The struct `Body`.
-    numbers
-        Type of what it reads for each sample, with one field for each array of numbers.
-    in_channels, out_channels
-        Of pixels.
-    dtype, out_dtype
-        Element types.
-    """
+class ColorBody:
+    """A generated struct, and what launches of kernels with it need to know."""
 
     text: str
     numbers: np.dtype
+    """Type of what it reads for each sample, with one field for each array of numbers."""
     in_channels: int
     out_channels: int
     dtype: np.dtype
     out_dtype: np.dtype
-    name: str
-
-    def source(self) -> str:
-        """Text of the program."""
-        return program("color_loop.cuh") + self.text
-
-    @property
-    def is_for_views(self) -> bool:
-        """True if samples may be strided, not contiguous runs of memory."""
-        return self.name == VIEWS
 
     @property
     def in_place(self) -> bool:
@@ -81,42 +60,28 @@ class ColorKernel:
         """Pixels of a thread, as in ``cuda/color_loop.cuh``."""
         return 16 // max(self.dtype.itemsize, self.out_dtype.itemsize)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WithColors:
-    """Another kernel that does such functions with the pixels it reads, on the way."""
-
-    file: str
-    name: str
-    text: str
-
-    def source(self) -> str:
-        """Text of the program."""
-        return program(self.file) + self.text
+    def kernel(self, *, view: bool) -> Kernel:
+        """The kernel that does nothing else; `view`: with samples that are not runs of memory."""
+        return Kernel("color_loop.cuh", VIEWS if view else RUNS, self.text)
 
 
 @lru_cache(maxsize=1024)
-def with_colors(kernel: Kernel, colors: ColorKernel) -> WithColors:
+def with_colors(kernel: Kernel, colors: ColorBody, argument: str = "Body") -> Kernel:
     """A kernel of ``cuda/X.cu`` whose last argument is a type of functions of pixels.
 
     ``cuda/X_colors.cuh`` has all that these need.
     """
     file = kernel.file.removesuffix(".cu") + "_colors.cuh"
-    return WithColors(file, kernel.name.removesuffix(">") + ", Body>", colors.text)
+    return Kernel(file, f"{kernel.name.removesuffix('>')}, {argument}>", colors.text)
 
 
 @lru_cache(maxsize=1024)
-def color_kernel(
-    dtype: np.dtype, channels: int, steps: tuple[Step, ...], *, view: bool = False
-) -> ColorKernel:
-    """The kernel that does `steps` with pixels of this type and so many channels.
-
-    `view` tells that samples are not runs of memory.
-    """
+def color_body(dtype: np.dtype, channels: int, steps: tuple[Step, ...]) -> ColorBody:
+    """The struct that does `steps` with pixels of this type and so many channels."""
     writer = _ColorWriter(dtype, channels)
     for step in steps:
         writer.write(step)
-    return writer.kernel(view)
+    return writer.body()
 
 
 class _ColorWriter:
@@ -177,27 +142,22 @@ class _ColorWriter:
         self.values = found
 
     def _elements(self, step: PerChannel, names: list[str]) -> None:
-        parts = list(nodes(step.term))
-        for part in parts:
-            if isinstance(part, Number):
-                self.fields.append((names[part.index], part.dtype))
-        found = []
-        for value in map(self._element, self.values):
-            known: dict[int, str] = {}
-            for part in parts:
-                if isinstance(part, Call):
-                    operands = ", ".join(known[id(o)] for o in part.operands)
-                    kind = C_TYPES[part.dtype]
-                    known[id(part)] = self._value(kind, f"{part.function}({operands})")
-                elif isinstance(part, Number):
-                    known[id(part)] = f"numbers.{names[part.index]}"
-                elif isinstance(part, Constant):
-                    known[id(part)] = part.text
-                else:
-                    assert isinstance(part, Source)
-                    known[id(part)] = value
-            found.append(known[id(step.term)])
-        self.values = found
+        parts = [part for part in nodes(step.term) if isinstance(part, Number)]
+        for part in sorted(parts, key=lambda part: part.index):
+            self.fields.append((names[part.index], part.dtype))
+
+        def call(node: Call, operands: list[str]) -> str:
+            return self._value(C_TYPES[node.dtype], f"{node.function}({', '.join(operands)})")
+
+        def channel(value: str) -> str:
+            def leaf(node: Any) -> str:
+                if isinstance(node, Number):
+                    return f"numbers.{names[node.index]}"
+                return node.text if isinstance(node, Constant) else value
+
+            return written(step.term, leaf, call)
+
+        self.values = [channel(self._element(value)) for value in self.values]
 
     def _element(self, value: str) -> str:
         """`value` as an element: what a kernel hands over may be packed."""
@@ -211,8 +171,8 @@ class _ColorWriter:
         self.statements.append(f"const {kind} {name} = {text};")
         return name
 
-    def kernel(self, view: bool) -> ColorKernel:
-        """Source text of the kernel."""
+    def body(self) -> ColorBody:
+        """Text of the struct."""
         statements = [
             *self.statements,
             *(f"made[{c}] = {value};" for c, value in enumerate(self.values)),
@@ -226,8 +186,8 @@ class _ColorWriter:
             fields="".join(f"\n    {_declared(name, kind)};" for name, kind in self.fields),
             statements="".join(f"\n    {line}" for line in statements),
         )
-        made, name = len(self.values), VIEWS if view else RUNS
-        return ColorKernel(text, numbers, self.in_channels, made, self.source, self.dtype, name)
+        made = len(self.values)
+        return ColorBody(text, numbers, self.in_channels, made, self.source, self.dtype)
 
 
 def _declared(name: str, kind: Any) -> str:

@@ -174,7 +174,7 @@ def _launch(
     from headrace.kernels.gpu.color_text import with_colors
 
     numbers = colors.table(queue)
-    both = with_colors(name, colors.kernel)
+    both = with_colors(name, colors.body)
     launch_counted(queue, both, records, blocks, blocks_each, numbers, threads=threads)
 
 

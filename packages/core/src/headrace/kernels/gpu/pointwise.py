@@ -70,7 +70,7 @@ def compute(
     )
     table["shift"], table["first_tile"] = shifts, firsts
     queue.launch(
-        kernel,
+        kernel.kernel,
         (tiles, 1, 1),
         (THREADS, 1, 1),
         queue.upload(table),

@@ -126,6 +126,17 @@ def rebuilt(term: Term, leaf: Callable[[Any], Any]) -> Term:
     return walk(term)  # type: ignore[no-any-return]
 
 
+def written(term: Term, leaf: Callable[[Any], str], call: Callable[[Call, list[str]], str]) -> str:
+    """Name of the value of `term`: `leaf` and `call`, given those of operands, name its parts."""
+    names: dict[int, str] = {}
+    for node in nodes(term):
+        if isinstance(node, Call):
+            names[id(node)] = call(node, [names[id(o)] for o in node.operands])
+        else:
+            names[id(node)] = leaf(node)
+    return names[id(term)]
+
+
 def nodes(term: Term) -> Iterator[Term | Fault]:
     """Every part of `term`, once, operands before what reads them."""
     seen: set[int] = set()

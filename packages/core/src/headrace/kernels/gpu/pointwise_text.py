@@ -13,8 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from headrace.kernels.gpu.pointwise_terms import Call, Constant, Number, Source, Term, nodes
-from headrace.kernels.gpu.program import C_TYPES, program
+from headrace.kernels.gpu.pointwise_terms import (
+    Call,
+    Constant,
+    Number,
+    Source,
+    Term,
+    nodes,
+    written,
+)
+from headrace.kernels.gpu.program import C_TYPES, Kernel
 from headrace.kernels.gpu.records import THREADS
 
 _VECTOR_BYTES = 16
@@ -69,29 +77,15 @@ struct Body {{
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointwiseKernel:
-    """A generated kernel.
+    """A generated kernel, and what its launches need to know of it."""
 
-    Attributes
-    ----------
-    text
-        The struct `Body`.
-    row
-        Type of the rows of its table.
-    length
-        Elements of one access of memory.
-    tile
-        Elements that a block computes.
-    """
-
-    text: str
+    kernel: Kernel
     row: np.dtype
+    """Type of the rows of its table."""
     length: int
+    """Elements of one access of memory."""
     tile: int
-    name: str = "pointwise<Body>"
-
-    def source(self) -> str:
-        """Text of the program."""
-        return program("pointwise_loop.cuh") + self.text
+    """Elements that a block computes."""
 
 
 @lru_cache(maxsize=1024)
@@ -116,7 +110,6 @@ class _PointwiseWriter:
         self.whole = [s for s in sources if accesses[s.index] is None]
         self.single = [s for s in sources if accesses[s.index] == ()]
         self.located = [s for s in sources if accesses[s.index]]
-        self.names: dict[int, str] = {}
         self.members: list[str] = []
         self.per_sample: list[str] = []
         self.per_element: list[str] = []
@@ -125,7 +118,7 @@ class _PointwiseWriter:
         length, count = self._work_of_a_thread()
         fields = list(self._fields())
         row = np.dtype([(name, kind) for name, _, kind in fields], align=True)
-        self._compute()
+        result = self._compute()
         position = ""
         if self.located:
             arguments = f"sample.extents, static_cast<{self.index}>(at)"
@@ -148,7 +141,7 @@ class _PointwiseWriter:
             reads=", ".join(f"vector_at<length>(sample.source{s.index} + at)" for s in self.whole),
             parameters=", ".join(f"{_c(s)} source{s.index}" for s in by_element),
             per_element=_lines((f"{s};" for s in self.per_element), 4),
-            result=self.names[id(self.term)],
+            result=result,
             position=position,
             advance="\n      position.advance();" if self.located else "",
             from_memory=", ".join(
@@ -156,7 +149,8 @@ class _PointwiseWriter:
             ),
             from_vectors=", ".join(self._read(s, "read.source{}.values[i]") for s in by_element),
         )
-        return PointwiseKernel(text, row, length, THREADS * length * count)
+        kernel = Kernel("pointwise_loop.cuh", "pointwise<Body>", text)
+        return PointwiseKernel(kernel, row, length, THREADS * length * count)
 
     def _work_of_a_thread(self) -> tuple[int, int]:
         """Elements of a vector, and vectors."""
@@ -183,37 +177,40 @@ class _PointwiseWriter:
         for n in sorted(_of(self.nodes, Number), key=lambda n: n.index):
             yield f"number{n.index}", f"{_c(n)} number{n.index}", n.dtype
 
-    def _compute(self) -> None:
-        """Name every part, and write the statements that compute it, where its value is needed."""
-        same_for_sample: set[int] = set()
-        for node in self.nodes:
-            if isinstance(node, Source):
-                self.names[id(node)] = name = f"source{node.index}"
-                if node in self.single:
-                    self.members.append(f"{_c(node)} {name}")
-                    self.per_sample.append(f"{name} = element_at(row.{name})")
-                    same_for_sample.add(id(node))
-                continue
-            if isinstance(node, Call):
-                name = f"t{len(self.per_sample) + len(self.per_element)}"
-                operands = ", ".join(self.names[id(o)] for o in node.operands)
-                computed = f"{name} = {node.function}({operands})"
-                if not all(id(o) in same_for_sample for o in node.operands):
-                    self.names[id(node)] = name
-                    self.per_element.append(f"const {_c(node)} {computed}")
-                    continue
-                self.members.append(f"{_c(node)} {name}")
-                self.per_sample.append(computed)
+    def _compute(self) -> str:
+        """Name of the result; statements that compute parts are written to where they belong."""
+        same_for_sample: set[str] = set()
+
+        def leaf(node: Any) -> str:
+            if isinstance(node, Constant):
+                name = node.text
             elif isinstance(node, Number):
                 name = f"sample.number{node.index}"
-            elif isinstance(node, Constant):
-                name = node.text
+            elif isinstance(node, Source):
+                name = f"source{node.index}"
+                if node not in self.single:
+                    return name
+                self.members.append(f"{_c(node)} {name}")
+                self.per_sample.append(f"{name} = element_at(row.{name})")
             else:
                 name = f"fault{node.index}"
                 self.members.append(f"Fault {name}")
                 self.per_sample.append(f"{name} = Fault{{faults + {node.index}, number}}")
-            self.names[id(node)] = name
-            same_for_sample.add(id(node))
+            same_for_sample.add(name)
+            return name
+
+        def call(node: Call, operands: list[str]) -> str:
+            name = f"t{len(self.per_sample) + len(self.per_element)}"
+            text = f"{node.function}({', '.join(operands)})"
+            if same_for_sample.issuperset(operands):
+                self.members.append(f"{_c(node)} {name}")
+                self.per_sample.append(f"{name} = {text}")
+                same_for_sample.add(name)
+            else:
+                self.per_element.append(f"const {_c(node)} {name} = {text}")
+            return name
+
+        return written(self.term, leaf, call)
 
     def _read(self, source: Source, whole: str) -> str:
         axes = self.accesses[source.index]

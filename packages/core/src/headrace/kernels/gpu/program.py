@@ -60,17 +60,18 @@ def program(file: str) -> str:
 
 
 class Kernel(NamedTuple):
-    """A kernel of one of the programs.
+    """A kernel of one of the programs, or of one that goes on with a generated text.
 
     `name`: name expression: ``"fill<float>"``.
     """
 
     file: str
     name: str
+    text: str = ""
 
     def source(self) -> str:
         """Text of the program."""
-        return program(self.file)
+        return program(self.file) + self.text
 
 
 class CudaKernel(NamedTuple):

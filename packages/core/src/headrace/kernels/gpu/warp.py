@@ -13,11 +13,13 @@ import numpy as np
 
 from headrace.kernels.cpu.warp import saturated_number
 from headrace.kernels.cpu.warp_image import RESTART
+from headrace.kernels.gpu.color import PixelColors
+from headrace.kernels.gpu.color_steps import PerChannel
+from headrace.kernels.gpu.color_text import ColorBody, color_body, with_colors
 from headrace.kernels.gpu.program import C_TYPES, kernel
-from headrace.kernels.gpu.records import THREADS, fill_fields
+from headrace.kernels.gpu.records import THREADS
 from headrace.kernels.gpu.resample_layout import Target, contiguous_places
 from headrace.kernels.gpu.shared import constant, record
-from headrace.kernels.gpu.warp_chain import chain_kernel, chain_of
 from headrace.kernels.gpu.warp_matrices import DeviceMatrices
 from headrace.kernels.gpu.warp_request import Warp, WarpWindows
 from headrace.kernels.plan.compiled import compiled
@@ -115,10 +117,9 @@ def warp_placed(
     arguments: tuple[Any, ...] = ()
     if not whole:
         numbers, pitch = np.uint64(0), 0
-        if warp.chain is not None and warp.numbers:
-            table = np.empty(count, chain_of(warp.chain, warp.dtype).row)
-            fill_fields(table, *warp.numbers)
-            numbers, pitch = queue.upload(table), table.itemsize
+        if warp.chain is not None:
+            body = _body(warp)
+            numbers, pitch = PixelColors(body, warp.numbers).table(queue), body.numbers.itemsize
         arguments = numbers, np.uint32(pitch)
     queue.launch(
         _kernel(warp, target, channels, in_strips=in_strips, whole=whole),
@@ -156,8 +157,13 @@ def _kernel(warp: Warp, target: Target, channels: int, *, in_strips: bool, whole
     if warp.chain is None:
         keep = f"Keep<{C_TYPES[warp.dtype]}>"
         return kernel(f"{function}.cu", function, *arguments, keep)
-    name = kernel("", function, *arguments, "Chain").name
-    return chain_kernel(f"{function}_chain.cuh", name, warp.chain, warp.dtype)
+    return with_colors(kernel(f"{function}.cu", function, *arguments), _body(warp), "Each<Body>")
+
+
+def _body(warp: Warp) -> ColorBody:
+    """Functions of elements that follow a warp, as ones of pixels of one channel."""
+    assert warp.chain is not None
+    return color_body(warp.dtype, 1, (PerChannel(warp.chain, len(warp.numbers), 1),))
 
 
 @compiled

@@ -21,7 +21,18 @@ _MOST_STEPS = 16
 _LARGEST_ITEM_BYTES = 4
 
 
-class ColorBatch(LazyBatch):
+class MappedBatch(LazyBatch):
+    """A lazy batch that itself computes functions of its elements."""
+
+    def mapped(self, term: Term, numbers: tuple[np.ndarray, ...]) -> LazyBatch | None:
+        """The lazy batch of `term`, of source 0, with a row a sample of each of `numbers`.
+
+        `None` where that is better another kernel's.
+        """
+        raise NotImplementedError
+
+
+class ColorBatch(MappedBatch):
     """A lazy batch: a chain of steps, each of which makes pixels out of pixels, done by one kernel.
 
     An operator that takes it over does `steps` with the pixels of `source`, as it reads them:
@@ -53,17 +64,12 @@ class ColorBatch(LazyBatch):
         self.shapes = shapes
         self.dtype = steps[-1].dtype
 
-    def each(
-        self, term: Term, shapes: np.ndarray, numbers: tuple[np.ndarray, ...]
-    ) -> ColorBatch | None:
+    def mapped(self, term: Term, numbers: tuple[np.ndarray, ...]) -> ColorBatch | None:
         """The chain followed by `term` of every element; `None` if that is another kernel's."""
-        if not (shapes is self.shapes or np.array_equal(shapes, self.shapes)):
-            return None
         if not reads_elements(term):
             return None
-        return self.then(
-            _steps.PerChannel(term, len(numbers), self.steps[-1].made), numbers, shapes
-        )
+        step = _steps.PerChannel(term, len(numbers), self.steps[-1].made)
+        return self.then(step, numbers, self.shapes)
 
     def then(
         self, step: Step, numbers: tuple[np.ndarray, ...], shapes: np.ndarray
@@ -86,8 +92,8 @@ class ColorBatch(LazyBatch):
             (source.strides[:, -1] != source.dtype.itemsize).any()
         ):
             return None
-        kernel = _text.color_kernel(source.dtype, 3, self.steps)
-        return _color.PixelColors(kernel, self.numbers) if kernel.in_place else None
+        body = _text.color_body(source.dtype, 3, self.steps)
+        return _color.PixelColors(body, self.numbers) if body.in_place else None
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in device memory: one launch."""
@@ -96,10 +102,8 @@ class ColorBatch(LazyBatch):
             source = source.materialise(queue)
         out = queue.empty(self.extents, self.dtype, len(self))
         if len(self):
-            kernel = _text.color_kernel(
-                source.dtype, int(source.shapes[0, -1]), self.steps, view=_color.is_view(source)
-            )
-            _color.compute(queue, kernel, source, self.numbers, out)
+            body = _text.color_body(source.dtype, int(source.shapes[0, -1]), self.steps)
+            _color.compute(queue, body, source, self.numbers, out)
         return out
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.kernels.gpu import pointwise as _kernels
 from headrace.kernels.gpu import pointwise_terms as _terms
-from headrace.operators.support.pointwise.color_batch import ColorBatch
+from headrace.operators.support.pointwise.color_batch import MappedBatch
 from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 from headrace.tensors.gpu.faults import watched
 from headrace.tensors.gpu.queue import Queue
@@ -78,17 +78,7 @@ class PointwiseBatch(LazyBatch):
         return out
 
 
-class MappedBatch(LazyBatch):
-    """A lazy batch that itself computes functions of its elements."""
-
-    def mapped(self, term: Term, numbers: tuple[np.ndarray, ...]) -> LazyBatch:
-        """A lazy batch of `term`, which reads the elements as source 0, and one number of each of
-        `numbers` a sample.
-        """
-        raise NotImplementedError
-
-
-TAKEN = (PointwiseBatch, ColorBatch, MappedBatch, StridedBatch)
+TAKEN = (PointwiseBatch, MappedBatch, StridedBatch)
 """Recipes that `pointwise` takes over."""
 
 
@@ -112,9 +102,7 @@ def pointwise(
         and not faults
         and (only.shapes is shapes or np.array_equal(only.shapes, shapes))
     ):
-        return only.mapped(term, numbers)
-    if len(inputs) == 1 and isinstance(inputs[0], ColorBatch) and not faults:
-        further = inputs[0].each(term, shapes, numbers)
+        further = only.mapped(term, numbers)
         if further is not None:
             return further
     sources: list[DeviceBatch | StridedBatch] = []
@@ -129,9 +117,7 @@ def pointwise(
     own_numbers, own_faults = tuple(range(len(numbers))), tuple(range(len(faults)))
     leaves: list[Term] = []
     for batch in inputs:
-        if isinstance(batch, MappedBatch):
-            batch = batch.materialise(queue)
-        elif isinstance(batch, PointwiseBatch):
+        if isinstance(batch, PointwiseBatch):
             if _is_to_be_taken_over(batch, term, shapes, len(sources)):
                 theirs = (
                     tuple(place(s) for s in batch.sources),
@@ -143,7 +129,7 @@ def pointwise(
                 faults += batch.faults
                 continue
             batch = batch.materialise(queue)
-        elif isinstance(batch, ColorBatch) or (
+        elif isinstance(batch, MappedBatch) or (
             isinstance(batch, StridedBatch) and not _goes_by_near_elements(batch)
         ):
             batch = batch.materialise(queue)

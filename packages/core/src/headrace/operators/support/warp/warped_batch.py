@@ -11,7 +11,7 @@ from headrace.kernels.gpu import pointwise_terms as _terms
 from headrace.kernels.gpu import resample_layout as _resample_layout
 from headrace.kernels.gpu import warp as _kernels
 from headrace.kernels.gpu.warp_request import Warp, WarpWindows
-from headrace.operators.support.pointwise.pointwise_batch import MappedBatch
+from headrace.operators.support.pointwise.color_batch import MappedBatch
 from headrace.tensors.gpu.batch import (
     DeviceBatch,
     StridedBatch,
