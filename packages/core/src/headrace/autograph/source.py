@@ -13,12 +13,8 @@ Definition = ast.FunctionDef | ast.Lambda
 class FunctionSource(NamedTuple):
     """A function in its source.
 
-    Attributes
-    ----------
-    node
-        Its tree, which must not be changed.
-    class_name
-        The class whose private names (``self.__x``) it uses.
+    `node`: its tree, which must not be changed. `class_name`: the class whose private names
+    (``self.__x``) it uses.
     """
 
     node: Definition

@@ -15,13 +15,8 @@ from headrace.graph.user_line import stack_level
 class Affinity:
     """The processors of a pipeline's workers, by their numbers.
 
-    Attributes
-    ----------
-    listed
-        For each of the first workers the one processor that it is bound to; `None` for what the
-        others have.
-    others
-        Those that all other workers share.
+    `listed`: for each of the first workers the one processor that it is bound to; `None` for what
+    the others have. `others`: those that all other workers share.
     """
 
     listed: tuple[int | None, ...]

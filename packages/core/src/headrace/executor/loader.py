@@ -41,14 +41,8 @@ class Loader:
     fsspec, those of several entries at once. What cannot be read so is tried once more alone
     (`fetch`), which raises what is wrong.
 
-    Attributes
-    ----------
-    index
-        The entries.
-    pieces
-        Of how many extents an entry is made.
-    specs
-        Types of the pieces, the details and the columns.
+    `index`: the entries. `pieces`: of how many extents an entry is made. `specs`: types of the
+    pieces, the details and the columns.
     """
 
     plan = None

@@ -78,13 +78,7 @@ class Pieces:
 
 
 class PipelineMemory:
-    """The shares of pools that one pipeline takes its memory from.
-
-    Attributes
-    ----------
-    host
-        Ordinary memory.
-    """
+    """The shares of pools that one pipeline takes its memory from. `host`: ordinary memory."""
 
     def __init__(self, device: GpuDevice | None) -> None:
         self.host = PoolShare(HOST_POOL) if device is None else device.host

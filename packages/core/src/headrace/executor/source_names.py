@@ -13,12 +13,8 @@ _finding = threading.RLock()
 class SourceNames(Sequence[str]):
     """Files of samples, looked up when one is asked for.
 
-    Parameters
-    ----------
-    size
-        How many there are.
-    known
-        They, or a function that returns a list of its own; empty ones if not given.
+    `size`: how many there are. `known`: they, or a function that returns a list of its own; empty
+    ones if not given.
     """
 
     __slots__ = ("_changes", "_found", "_known", "_size")

@@ -19,15 +19,10 @@ if TYPE_CHECKING:
 class Term(NamedTuple):
     """One predicate of a guard.
 
-    Attributes
-    ----------
-    predicate
-        A number for each sample, on the CPU; any but zero is true.
-    holds
-        True if the predicate must be true, False if it must be false.
-    spreads
-        True if nodes that read an edge with this term get it from there, as those that read what
-        `headrace.graph.branches.split` makes; others are written within the branch.
+    `predicate`: a number for each sample, on the CPU; any but zero is true. `holds`: true if the
+    predicate must be true, False if it must be false. `spreads`: true if nodes that read an edge
+    with this term get it from there, as those that read what `headrace.graph.branches.split` makes;
+    others are written within the branch.
     """
 
     predicate: DataNode

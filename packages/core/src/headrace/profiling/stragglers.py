@@ -41,16 +41,8 @@ def rank_report(figures: Figures, rank: int | None) -> dict[str, Any]:
 class Straggler(NamedTuple):
     """An operator that is slow on one rank.
 
-    Attributes
-    ----------
-    rank, host
-        The rank, and its machine.
-    operator
-        Name of the operator.
-    microseconds
-        Time of a thread for a sample there.
-    median
-        The same on the median rank.
+    `rank`, `host`: the rank, and its machine. `operator`: name of the operator. `microseconds`:
+    time of a thread for a sample there. `median`: the same on the median rank.
     """
 
     rank: int | None
@@ -68,12 +60,8 @@ class Straggler(NamedTuple):
 class Stragglers:
     """Slow ranks and operators of a training; it prints as a table.
 
-    Attributes
-    ----------
-    ranks
-        The reports, those of ranks that wait longest for data first.
-    slow
-        Operators that are slow on a rank, those that cost most first.
+    `ranks`: the reports, those of ranks that wait longest for data first. `slow`: operators that
+    are slow on a rank, those that cost most first.
     """
 
     def __init__(self, reports: list[dict[str, Any]], slow: list[Straggler]) -> None:

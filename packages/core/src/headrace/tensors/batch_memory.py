@@ -23,10 +23,7 @@ class BatchMemory:
 
     Never changes, so that batches can share it.
 
-    Attributes
-    ----------
-    dense
-        The whole batch as one array, outermost axis samples; None unless it is one.
+    `dense`: the whole batch as one array, outermost axis samples; None unless it is one.
     """
 
     __slots__ = ("_flat", "_packed", "_rows", "dense")

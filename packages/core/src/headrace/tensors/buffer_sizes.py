@@ -17,12 +17,9 @@ _MOST_CLASSES = 8
 class BufferSettings:
     """Settings of all pools of the process; from the environment until they are set.
 
-    Attributes
-    ----------
-    host_growth, device_growth
-        Ratio of each size of buffers to the one before, from 1 to 4.
-    host_shrink
-        Ordinary host memory is freed where less than this share of it has been needed for a while.
+    `host_growth`, `device_growth`: ratio of each size of buffers to the one before, from 1 to 4.
+    `host_shrink`: ordinary host memory is freed where less than this share of it has been needed
+    for a while.
     """
 
     host_growth: float

@@ -82,10 +82,7 @@ class Reserve:
 
     Parts are taken and collected under the lock of the pool.
 
-    Attributes
-    ----------
-    is_released
-        True if nothing is taken from it any more, nor kept for later requests.
+    `is_released`: true if nothing is taken from it any more, nor kept for later requests.
     """
 
     def __init__(self, pool: HostPool, block: Block) -> None:

@@ -11,10 +11,7 @@ from headrace.tensors.rows import Rows
 class StridedRows(Rows):
     """Views of samples.
 
-    Attributes
-    ----------
-    strides
-        Bytes from each element to the next along each axis, int64 ``(samples, ndim)``.
+    `strides`: bytes from each element to the next along each axis, int64 ``(samples, ndim)``.
     """
 
     __slots__ = ("_memory", "_starts", "strides")

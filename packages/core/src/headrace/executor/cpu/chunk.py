@@ -25,17 +25,10 @@ _LIGHT_BYTES = 48 << 10
 class Chunk:
     """Samples that a worker has taken, as columns: the data of each register.
 
-    Attributes
-    ----------
-    indices
-        Positions of the samples in their batch.
-    columns
-        For each register its samples, or what is planned of them; `None` where nothing is known.
-    sources
-        For each register that is read from files, or that comes from an earlier stage, where each
-        sample was read from (see `Step.origin`).
-    failures
-        Samples that failed, and how.
+    `indices`: positions of the samples in their batch. `columns`: for each register its samples, or
+    what is planned of them; `None` where nothing is known. `sources`: for each register that is
+    read from files, or that comes from an earlier stage, where each sample was read from (see
+    `Step.origin`). `failures`: samples that failed, and how.
     """
 
     __slots__ = ("columns", "failures", "indices", "sources")
@@ -110,12 +103,8 @@ def samples_of(batch: BatchBuffer, indices: list[int]) -> Samples:
 class Group:
     """Samples of a chunk that go through the steps together, while they are in the cache.
 
-    Attributes
-    ----------
-    positions
-        Their positions in the chunk.
-    values
-        For each register the samples: a list, `Rows`, or one lazy value for all of them.
+    `positions`: their positions in the chunk. `values`: for each register the samples: a list,
+    `Rows`, or one lazy value for all of them.
     """
 
     __slots__ = ("_branches", "_columns", "_made", "_root", "_selected", "positions", "values")

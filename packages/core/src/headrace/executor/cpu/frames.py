@@ -208,12 +208,8 @@ def _of_frame(spec: Spec) -> Spec:
 class _Frames:
     """Memory of an output sequence, in the places of its frames.
 
-    Attributes
-    ----------
-    frame
-        Number of the frame at hand.
-    sequence
-        The whole sequence; `None` until a frame has told the shape.
+    `frame`: number of the frame at hand. `sequence`: the whole sequence; `None` until a frame has
+    told the shape.
     """
 
     __slots__ = ("_axis", "_count", "_dtype", "_output", "_whole", "frame", "sequence")

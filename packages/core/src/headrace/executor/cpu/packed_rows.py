@@ -17,18 +17,9 @@ _ALIGNMENT = 64
 class PackedSegment(NamedTuple):
     """Samples that follow one another in memory, each at a multiple of 64 bytes.
 
-    Attributes
-    ----------
-    first
-        Number of the first.
-    memory
-        All of it, flat.
-    begins
-        int64 ``(samples,)``: the element of `memory` that each begins with.
-    shapes
-        int64 ``(samples, ndim)``.
-    rows
-        The samples.
+    `first`: number of the first. `memory`: all of it, flat. `begins`: int64 ``(samples,)``: the
+    element of `memory` that each begins with. `shapes`: int64 ``(samples, ndim)``. `rows`: the
+    samples.
     """
 
     first: int
@@ -41,10 +32,7 @@ class PackedSegment(NamedTuple):
 class PackedRows:
     """A piece of memory of which rows are taken one after the other, by any thread.
 
-    Attributes
-    ----------
-    wanted
-        Bytes that were asked for so far.
+    `wanted`: bytes that were asked for so far.
     """
 
     __slots__ = ("_lock", "_memory", "wanted")

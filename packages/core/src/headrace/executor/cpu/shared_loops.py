@@ -29,24 +29,12 @@ an image, 9,600 images a second were made so, 8,000 with half of it as with twic
 class SharedLoop:
     """A loop at work; all but `taken` is guarded by the monitor's lock.
 
-    Attributes
-    ----------
-    program, node, iteration
-        The operator whose loop it is, where it is run, and the number of the iteration.
-    count
-        Number of pieces.
-    taken
-        int64 ``(1,)``: number of pieces taken so far; more once all are.
-    part
-        Does the pieces that are left.
-    called
-        Number of threads on their way to it or taking part, besides its own.
-    helpers
-        Number of them taking part.
-    seconds, processor_seconds
-        Their time so far, by the clock and of processors.
-    error
-        Error, if any.
+    `program`, `node`, `iteration`: the operator whose loop it is, where it is run, and the number
+    of the iteration. `count`: number of pieces. `taken`: int64 ``(1,)``: number of pieces taken so
+    far; more once all are. `part`: does the pieces that are left. `called`: number of threads on
+    their way to it or taking part, besides its own. `helpers`: number of them taking part.
+    `seconds`, `processor_seconds`: their time so far, by the clock and of processors. `error`:
+    error, if any.
     """
 
     __slots__ = (
@@ -153,12 +141,8 @@ class SharedLoops:
 class ChunkLoops:
     """The loops of the chunks that one worker carries through a program.
 
-    Attributes
-    ----------
-    seconds
-        Processor time of the present chunk's loops.
-    helped_seconds, helped_processor_seconds
-        Time of other threads for it, by the clock and of processors.
+    `seconds`: processor time of the present chunk's loops. `helped_seconds`,
+    `helped_processor_seconds`: time of other threads for it, by the clock and of processors.
     """
 
     def __init__(self, shared: SharedLoops, program: Program) -> None:

@@ -31,18 +31,9 @@ _WORTH_SHARING_SECONDS = 5e-4
 class _SharedWork:
     """Work shared by threads; all fields are guarded by the lock of `WorkerThreads`.
 
-    Attributes
-    ----------
-    pieces
-        Groups of numbers that no thread has taken yet.
-    do
-        Does a piece; returns the numbers that failed.
-    threads
-        Number of threads that may take part, including the caller.
-    in_flight
-        Number of pieces that workers are at.
-    failures
-        Errors so far.
+    `pieces`: groups of numbers that no thread has taken yet. `do`: does a piece; returns the
+    numbers that failed. `threads`: number of threads that may take part, including the caller.
+    `in_flight`: number of pieces that workers are at. `failures`: errors so far.
     """
 
     __slots__ = ("do", "failures", "in_flight", "pieces", "threads")

@@ -26,16 +26,9 @@ def no_samples(device: GpuDevice, spec: Spec) -> GpuBatch:
 class GpuBatch:
     """Counterpart on the GPU of `BatchBuffer`; complete from the start.
 
-    Attributes
-    ----------
-    batch
-        The samples.
-    spec
-        Their type and layout.
-    sources
-        File that each was read from, if known.
-    event, stream
-        Event after which the samples are ready, and its stream; `None` if they are.
+    `batch`: the samples. `spec`: their type and layout. `sources`: file that each was read from, if
+    known. `event`, `stream`: event after which the samples are ready, and its stream; `None` if
+    they are.
     """
 
     __slots__ = ("_rows", "batch", "event", "sources", "spec", "stream")

@@ -28,12 +28,7 @@ _END_SECONDS = 10.0
 class LostWorkerError(Exception):
     """A worker process has ended, or was ended because it does nothing; the text says how.
 
-    Attributes
-    ----------
-    pid
-        Its process id; 0 if it has not begun.
-    hung
-        True if it did nothing.
+    `pid`: its process id; 0 if it has not begun. `hung`: true if it did nothing.
     """
 
     def __init__(self, pid: int, how: str, *, hung: bool = False) -> None:

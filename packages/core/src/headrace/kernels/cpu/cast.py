@@ -26,10 +26,8 @@ _FLOAT16_MAX = 65504.0
 def converter(source: np.dtype, target: np.dtype, *, rounded: bool = True) -> Converter:
     """The function that converts arrays of type `source` to type `target`.
 
-    Notes
-    -----
-    Not-a-numbers become what the x86 conversion instructions make of them: 0 in types of up to
-    16 bits and in uint32, the most negative number in int32 and int64, 2**63 in uint64.
+    Not-a-numbers become what the x86 conversion instructions make of them: 0 in types of up to 16
+    bits and in uint32, the most negative number in int32 and int64, 2**63 in uint64.
     """
     if source == target or source.kind == "b":
         return _copy

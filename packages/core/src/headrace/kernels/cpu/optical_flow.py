@@ -31,20 +31,10 @@ def optical_flow(
 ) -> None:
     """Fill `out` with where pixels of each frame but the first were in the one before.
 
-    Parameters
-    ----------
-    frames
-        Gray images.
-    preset
-        One of `PRESETS`, the best first.
-    grid
-        Pixels of a cell's side: of each cell, the mean.
-    hints
-        For each result, what to begin with: of cells of `hint_grid` pixels.
-    chained
-        Begin with the result before, where there is no hint.
-    out
-        Columns and rows to go, in pixels, float32 ``(results, height, width, 2)``.
+    `frames`: gray images. `preset`: one of `PRESETS`, the best first. `grid`: pixels of a cell's
+    side: of each cell, the mean. `hints`: for each result, what to begin with: of cells of
+    `hint_grid` pixels. `chained`: begin with the result before, where there is no hint. `out`:
+    columns and rows to go, in pixels, float32 ``(results, height, width, 2)``.
     """
     cv = cv2()
     work = cv.DISOpticalFlow.create(getattr(cv, f"DISOPTICAL_FLOW_PRESET_{preset}"))

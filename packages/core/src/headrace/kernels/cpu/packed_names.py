@@ -12,16 +12,8 @@ import numpy as np
 class PackedNames(Sequence[str]):
     """Names in one piece of memory; a string is made of one that is asked for.
 
-    Parameters
-    ----------
-    text
-        uint8, with a NUL after each name.
-    begins
-        int64: where each begins.
-    longest
-        Length of the longest, in bytes.
-    remote
-        True if one of them is an address.
+    `text`: uint8, with a NUL after each name. `begins`: int64: where each begins. `longest`: length
+    of the longest, in bytes. `remote`: true if one of them is an address.
     """
 
     def __init__(self, text: np.ndarray, begins: np.ndarray, longest: int, remote: bool) -> None:

@@ -61,22 +61,12 @@ def _close_all(descriptors: np.ndarray) -> None:
 class FileExtents:
     """Local files, or parts of them, as they are handed to the system.
 
-    Attributes
-    ----------
-    text
-        uint8: the names of all files, each with a NUL after it.
-    begins
-        int64: where in `text` each begins.
-    root
-        uint8: what is to be put before names that do not begin with a slash.
-    longest
-        How long a path may get, in bytes.
-    files, offsets, sizes
-        int64, one for each extent: its file, and its place there in bytes; a size that is negative
-        reaches to the end of the file. `None`: extent ``k`` is file ``k``; extents begin where the
-        file does; they all reach to its end.
-    largest
-        Extents of more bytes are not read.
+    `text`: uint8: the names of all files, each with a NUL after it. `begins`: int64: where in
+    `text` each begins. `root`: uint8: what is to be put before names that do not begin with a
+    slash. `longest`: how long a path may get, in bytes. `files`, `offsets`, `sizes`: int64, one for
+    each extent: its file, and its place there in bytes; a size that is negative reaches to the end
+    of the file. `None`: extent ``k`` is file ``k``; extents begin where the file does; they all
+    reach to its end. `largest`: extents of more bytes are not read.
     """
 
     text: np.ndarray
@@ -208,22 +198,11 @@ class BeingRead:
 class FilesRead:
     """Contents of files.
 
-    Attributes
-    ----------
-    memories
-        What they lie in: uint8.
-    of_memory
-        For each file, in which of these.
-    addresses
-        int64: where each begins; -1 where it could not be read.
-    sizes
-        int64: its length, in bytes.
-    unread, empty
-        How many could not be read, and how many of the others have no bytes.
-    size_bytes
-        Of all.
-    scanned
-        What headers tell, where they were looked at; valid where all files are read.
+    `memories`: what they lie in: uint8. `of_memory`: for each file, in which of these. `addresses`:
+    int64: where each begins; -1 where it could not be read. `sizes`: int64: its length, in bytes.
+    `unread`, `empty`: how many could not be read, and how many of the others have no bytes.
+    `size_bytes`: of all. `scanned`: what headers tell, where they were looked at; valid where all
+    files are read.
     """
 
     memories: list[np.ndarray]

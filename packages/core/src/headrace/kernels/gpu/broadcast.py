@@ -44,8 +44,6 @@ class Merged(NamedTuple):
 def merged_axes(shapes: np.ndarray, strides: Sequence[np.ndarray]) -> Merged:
     """Join axes along which all operands of all samples go on evenly.
 
-    Notes
-    -----
     An axis joins the one after it where its stride is that of the other times the other's extent.
     Where one of the two has a single element, it does anyway, but all samples must agree.
 

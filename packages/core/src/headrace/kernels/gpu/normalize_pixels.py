@@ -77,14 +77,8 @@ class PixelWindows:
 
     Arrays are int64 ``(samples, ndim)``, or ``(1, ndim)`` for what all samples have in common.
 
-    Attributes
-    ----------
-    anchors, shapes
-        Where each begins, which need not be in the sample, and its extents.
-    extents
-        Of the samples.
-    mirrored_axis
-        Number of the axis along which samples are mirrored.
+    `anchors`, `shapes`: where each begins, which need not be in the sample, and its extents.
+    `extents`: of the samples. `mirrored_axis`: number of the axis along which samples are mirrored.
     """
 
     anchors: np.ndarray

@@ -24,8 +24,6 @@ class AxesSampling:
 
     All axes but the last are `stepwise`.
 
-    Notes
-    -----
     Axes in common are the same in the next iterations, as long as sizes do not change. What is
     derived of them is remembered, and so are their taps in device memory.
 

@@ -34,12 +34,7 @@ of all channels, or 0 where pixels are not normalised.
 class _Images:
     """Images of a batch.
 
-    Attributes
-    ----------
-    pointers
-        uint64 ``(samples,)``.
-    layout
-        One a sample or one for all.
+    `pointers`: uint64 ``(samples,)``. `layout`: one a sample or one for all.
     """
 
     dtype: np.dtype

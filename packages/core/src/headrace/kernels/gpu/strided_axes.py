@@ -23,19 +23,11 @@ AXIS = record("""strided_axes:Axis {
 class StridedAxes:
     """Axes of a copy: elements at strides, into contiguous elements.
 
-    Attributes
-    ----------
-    source, target
-        uint64 ``(samples,)``: addresses of the first elements.
-    extents
-        int64 ``(samples, axes)``, or ``(1, axes)`` for samples that are all alike; outermost first,
-        at least one axis.
-    strides
-        Of the same shape: those of the source, in bytes. 0 where the extent is 1.
-    itemsize
-        Bytes of an element: 1, 2, 4 or 8.
-    has_runs
-        Whether elements along the innermost axis lie next to one another in the source.
+    `source`, `target`: uint64 ``(samples,)``: addresses of the first elements. `extents`: int64
+    ``(samples, axes)``, or ``(1, axes)`` for samples that are all alike; outermost first, at least
+    one axis. `strides`: of the same shape: those of the source, in bytes. 0 where the extent is 1.
+    `itemsize`: bytes of an element: 1, 2, 4 or 8. `has_runs`: whether elements along the innermost
+    axis lie next to one another in the source.
     """
 
     source: np.ndarray

@@ -23,13 +23,9 @@ _THREADS = 64
 class DeviceMatrices:
     """Matrices of a batch.
 
-    Attributes
-    ----------
-    batch
-        Contiguous float32 ``(rank, rank + 1)``; the memory stays as long as this object.
-    singular
-        Makes the error for a matrix without inverse; `None` for matrices that are not to be
-        inverted.
+    `batch`: contiguous float32 ``(rank, rank + 1)``; the memory stays as long as this object.
+    `singular`: makes the error for a matrix without inverse; `None` for matrices that are not to be
+    inverted.
     """
 
     batch: DeviceBatch

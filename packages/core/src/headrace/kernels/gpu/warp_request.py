@@ -18,14 +18,9 @@ if TYPE_CHECKING:
 class WarpWindows:
     """Windows wanted of warps; rows of one sample each, or one row for all.
 
-    Attributes
-    ----------
-    canvas
-        Extents of the whole outputs, int64 ``(n, rank)``.
-    first, size
-        The windows of them, int64 ``(n, rank)``.
-    mirrored
-        Which axes run backwards in the output, bool ``(n, rank)``.
+    `canvas`: extents of the whole outputs, int64 ``(n, rank)``. `first`, `size`: the windows of
+    them, int64 ``(n, rank)``. `mirrored`: which axes run backwards in the output, bool ``(n,
+    rank)``.
     """
 
     canvas: np.ndarray
@@ -38,16 +33,9 @@ class WarpWindows:
 class Warp:
     """Warp of samples: the arguments of `warp`, without memory for an output.
 
-    Attributes
-    ----------
-    source, matrices, nearest, fill
-        As of `headrace.kernels.gpu.warp.warp`.
-    dtype
-        Element type of the warp's output.
-    chain
-        What becomes of elements, a term of source 0, or `None`.
-    numbers
-        For each number of the term, an array of one value a sample.
+    `source`, `matrices`, `nearest`, `fill`: as of `headrace.kernels.gpu.warp.warp`. `dtype`:
+    element type of the warp's output. `chain`: what becomes of elements, a term of source 0, or
+    `None`. `numbers`: for each number of the term, an array of one value a sample.
     """
 
     source: DeviceBatch

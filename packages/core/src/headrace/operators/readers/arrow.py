@@ -70,16 +70,8 @@ class _InMemory:
 class TableIndex(GroupedIndex):
     """The rows of tables, one table after the other: views of their memory.
 
-    Parameters
-    ----------
-    holders
-        The tables.
-    columns
-        Names of the columns.
-    rows
-        The rows that entries are, int64; all in their order if not given.
-    name
-        Of the data, for messages.
+    `holders`: the tables. `columns`: names of the columns. `rows`: the rows that entries are,
+    int64; all in their order if not given. `name`: of the data, for messages.
     """
 
     def __init__(

@@ -29,16 +29,9 @@ def arrow(operator: str) -> ModuleType:
 class ArrowColumn:
     """The type of a column, or of a field within it: ``"objects.bbox"``.
 
-    Attributes
-    ----------
-    spec
-        Type of a value.
-    fields
-        Names of the fields that are read, below the column.
-    is_file
-        True if a value is a file: its bytes, or where there are none, those at its path.
-    is_object
-        True if values are no tensors, but objects of Python: side data.
+    `spec`: type of a value. `fields`: names of the fields that are read, below the column.
+    `is_file`: true if a value is a file: its bytes, or where there are none, those at its path.
+    `is_object`: true if values are no tensors, but objects of Python: side data.
     """
 
     def __init__(self, schema: Any, name: str) -> None:

@@ -56,16 +56,9 @@ def lengths_of(given: Any, index: Index, argument: str = "bucket_by") -> np.ndar
 class Buckets:
     """Samples in buckets of about one length, and how many of a bucket make a batch.
 
-    Parameters
-    ----------
-    lengths
-        Of each sample.
-    batch_size
-        Most samples of a batch.
-    buckets
-        Number of buckets, or the lengths at which the next one begins; chosen if `None`.
-    max_batch
-        Most that a batch may have: its samples times the longest of them.
+    `lengths`: of each sample. `batch_size`: most samples of a batch. `buckets`: number of buckets,
+    or the lengths at which the next one begins; chosen if `None`. `max_batch`: most that a batch
+    may have: its samples times the longest of them.
     """
 
     def __init__(

@@ -67,10 +67,7 @@ class Joined(Entries):
 class EpochOrders(ABC):
     """For each epoch, the order of the samples of all shards together.
 
-    Attributes
-    ----------
-    size
-        Number of samples in an epoch, the same in all.
+    `size`: number of samples in an epoch, the same in all.
     """
 
     size: int

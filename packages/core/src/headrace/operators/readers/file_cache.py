@@ -45,12 +45,8 @@ class KeptFiles(NamedTuple):
 class FileCache:
     """Contents of remote files, or of extents of them, in a folder.
 
-    Parameters
-    ----------
-    folder
-        Where they are.
-    limit_bytes
-        How much they may take; 0 for what leaves a tenth of the disk free.
+    `folder`: where they are. `limit_bytes`: how much they may take; 0 for what leaves a tenth of
+    the disk free.
     """
 
     def __init__(self, folder: Path, limit_bytes: int = 0) -> None:

@@ -33,14 +33,8 @@ class Values(Protocol):
 class GroupedIndex(Index):
     """Entries in groups, of which those that were used last are kept in memory.
 
-    Parameters
-    ----------
-    sizes
-        Number of entries of each group.
-    specs
-        Types of the values of an entry.
-    cache_bytes
-        Memory for groups that are kept; one at least is.
+    `sizes`: number of entries of each group. `specs`: types of the values of an entry.
+    `cache_bytes`: memory for groups that are kept; one at least is.
     """
 
     lends = True
@@ -73,10 +67,7 @@ class GroupedIndex(Index):
     def read_group(self, group: int) -> tuple[list[Values], int]:
         """The values of each column for the rows of a group, and the bytes of memory they take.
 
-        Raises
-        ------
-        BadSampleError
-            If it cannot be read.
+        Raises `BadSampleError` if it cannot be read.
         """
 
     def place(self, entry: int) -> tuple[int, int]:

@@ -43,12 +43,8 @@ _HEADER_BYTES = 1 << 16
 class RaggedColumn:
     """A column whose values differ in length from entry to entry.
 
-    Parameters
-    ----------
-    values
-        Those of all entries one after another, ``(all, ...)``.
-    ends
-        int64 ``(entries,)``: where in `values` those of each entry end.
+    `values`: those of all entries one after another, ``(all, ...)``. `ends`: int64 ``(entries,)``:
+    where in `values` those of each entry end.
     """
 
     def __init__(self, values: np.ndarray, ends: Sequence[int] | np.ndarray) -> None:
@@ -102,22 +98,12 @@ class Index:
     `fetch` and a `source` of its own. An index can be pickled, so that another process can be told
     entries by their numbers alone.
 
-    Parameters
-    ----------
-    size
-        Number of entries.
-    specs
-        Types of the pieces that an entry is made of; none where there are only columns.
-    columns
-        Arrays ``(entries, ...)``, `RaggedColumn` or `ComputedColumn`, that become the last outputs
-        of the reader.
-    details
-        The same for what the parser is handed after the pieces.
+    `size`: number of entries. `specs`: types of the pieces that an entry is made of; none where
+    there are only columns. `columns`: arrays ``(entries, ...)``, `RaggedColumn` or
+    `ComputedColumn`, that become the last outputs of the reader. `details`: the same for what the
+    parser is handed after the pieces.
 
-    Raises
-    ------
-    ArgumentValueError
-        If a column has another number of entries.
+    Raises `ArgumentValueError` if a column has another number of entries.
     """
 
     allows_empty = True
@@ -227,10 +213,7 @@ class Index:
     def fetch(self, entry: int) -> tuple[Any, ...]:
         """The pieces of one entry, which could not be brought in with others.
 
-        Raises
-        ------
-        BadSampleError
-            If it cannot be read.
+        Raises `BadSampleError` if it cannot be read.
         """
         return ()
 
@@ -238,30 +221,17 @@ class Index:
 class FileIndex(Index):
     """Entries that are files, or extents within files.
 
-    Parameters
-    ----------
-    paths
-        Names of files, or addresses.
-    root
-        What incomplete names are below; empty for the working directory.
-    files
-        Which of `paths` an entry is in, ``(entries,)``; or ``(entries, pieces)`` for entries that
-        are made of several pieces. Without it entry ``k`` is in file ``k``.
-    offsets, sizes
-        Where in its file each begins, and how long it is, in bytes, of the shape of `files`.
-        Without them, they begin at 0 and reach to the end of the file, as where a size is negative.
-    columns, details
-        As of `Index`.
-    allows_empty
-        Whether entries without a byte are samples.
-    largest_bytes
-        The parser is handed the path of local files with more bytes, of which it reads what it
-        needs. `None` for bytes always.
+    `paths`: names of files, or addresses. `root`: what incomplete names are below; empty for the
+    working directory. `files`: which of `paths` an entry is in, ``(entries,)``; or ``(entries,
+    pieces)`` for entries that are made of several pieces. Without it entry ``k`` is in file ``k``.
+    `offsets`, `sizes`: where in its file each begins, and how long it is, in bytes, of the shape of
+    `files`. Without them, they begin at 0 and reach to the end of the file, as where a size is
+    negative. `columns`, `details`: as of `Index`. `allows_empty`: whether entries without a byte
+    are samples. `largest_bytes`: the parser is handed the path of local files with more bytes, of
+    which it reads what it needs. `None` for bytes always.
 
-    Raises
-    ------
-    ArgumentValueError
-        If the arrays do not have the same number of entries, or name other files than there are.
+    Raises `ArgumentValueError` if the arrays do not have the same number of entries, or name other
+    files than there are.
     """
 
     def __init__(

@@ -39,14 +39,8 @@ def kept_arrays(
 ) -> Mapping[str, np.ndarray] | None:
     """Call `find`, or return what it has found when the files were the same.
 
-    Parameters
-    ----------
-    kind
-        What is looked for, with all that it depends on but the files.
-    paths
-        The files.
-    find
-        Returns arrays, or `None`, which is not kept.
+    `kind`: what is looked for, with all that it depends on but the files. `paths`: the files.
+    `find`: returns arrays, or `None`, which is not kept.
     """
     file = _place(kind, paths)
     if file is None:

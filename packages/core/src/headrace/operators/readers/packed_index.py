@@ -60,18 +60,9 @@ def packed(lengths: np.ndarray, length: int, *, split: bool) -> PackingPlan:
 class PackedIndex(Index):
     """Rows of `length` elements, and of each the number of its sequence and its place there.
 
-    Parameters
-    ----------
-    part
-        Index of the sequences.
-    outputs
-        Its pieces that rows are made of.
-    rows
-        What is in each row.
-    length
-        Elements of a row.
-    fills
-        Elements that follow after the last sequence of a row, of each output.
+    `part`: index of the sequences. `outputs`: its pieces that rows are made of. `rows`: what is in
+    each row. `length`: elements of a row. `fills`: elements that follow after the last sequence of
+    a row, of each output.
     """
 
     def __init__(

@@ -184,10 +184,7 @@ class ReadAhead:
     The window is doubled when a thread had to wait for an entry that was being read, as long as
     that makes more of them come in a second; what a second brings is then the store's bandwidth.
 
-    Parameters
-    ----------
-    place_of
-        The extent of a piece, by its number.
+    `place_of`: the extent of a piece, by its number.
     """
 
     def __init__(self, place_of: Callable[[int], ByteRange]) -> None:

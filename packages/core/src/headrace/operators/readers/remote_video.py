@@ -25,10 +25,7 @@ _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.1, 10.0
 class RemoteVideo:
     """A video at an address, to be opened any number of times.
 
-    Attributes
-    ----------
-    key
-        The address, the size and what else tells versions of the file apart.
+    `key`: the address, the size and what else tells versions of the file apart.
     """
 
     def __init__(self, address: str, size: int, stamp: int) -> None:
@@ -59,10 +56,7 @@ class RemoteVideo:
 class RangeFile(io.RawIOBase):
     """A remote file; what fails is tried again, and then remembered.
 
-    Attributes
-    ----------
-    failure
-        The error that reading ended with, which FFmpeg takes for the end of the file.
+    `failure`: the error that reading ended with, which FFmpeg takes for the end of the file.
     """
 
     def __init__(self, address: str, opened: Callable[[], Any]) -> None:

@@ -22,16 +22,10 @@ if TYPE_CHECKING:
 class Remainder:
     """Samples left of an epoch.
 
-    Attributes
-    ----------
-    origin
-        What it follows from, for checkpoints: ``shards``, how many there were; ``shard``, one of
-        them; and its ``state``.
-    epoch
-        Number of the epoch that it makes up now.
-    samples
-        The samples, in the order of the former shards; none where an epoch begins, which is cut
-        into shards as ever.
+    `origin`: what it follows from, for checkpoints: ``shards``, how many there were; ``shard``, one
+    of them; and its ``state``. `epoch`: number of the epoch that it makes up now. `samples`: the
+    samples, in the order of the former shards; none where an epoch begins, which is cut into shards
+    as ever.
     """
 
     origin: dict[str, Any]

@@ -25,11 +25,8 @@ class EpochSampler(ABC):
 
     Attributes are the arguments, by name.
 
-    Attributes
-    ----------
-    seed
-        What the order follows from, together with the number of the epoch. It must be the same for
-        all shards.
+    `seed`: what the order follows from, together with the number of the epoch. It must be the same
+    for all shards.
     """
 
     def __init__(self, seed: int) -> None:
@@ -101,17 +98,11 @@ class Shuffled(EpochSampler):
 class Weighted(EpochSampler):
     """Samples drawn at random, each as often as its weight says.
 
-    Parameters
-    ----------
-    weights
-        A number for each sample, none of them negative; they need not add up to 1.
-    replacement
-        Whether a sample may come several times in an epoch. Without, those with larger weights come
-        sooner, and all of the epoch are different ones.
-    size
-        Number of samples in an epoch, of all shards together; that of the weights if not given.
-    seed
-        Must be the same for all shards.
+    `weights`: A number for each sample, none of them negative; they need not add up to 1.
+    `replacement`: whether a sample may come several times in an epoch. Without, those with larger
+    weights come sooner, and all of the epoch are different ones. `size`: number of samples in an
+    epoch, of all shards together; that of the weights if not given. `seed`: must be the same for
+    all shards.
     """
 
     def __init__(
@@ -155,14 +146,9 @@ class Balanced(EpochSampler):
     An epoch has every class equally often, but for one sample; over the epochs, those of a class
     come in turn, each once before one comes again, always in another order.
 
-    Parameters
-    ----------
-    labels
-        The class of each sample, any integers; those of the reader if not given.
-    size
-        Number of samples in an epoch, of all shards together; that of the data set if not given.
-    seed
-        Must be the same for all shards.
+    `labels`: the class of each sample, any integers; those of the reader if not given. `size`:
+    number of samples in an epoch, of all shards together; that of the data set if not given.
+    `seed`: must be the same for all shards.
     """
 
     def __init__(self, labels: Any = None, *, size: int | None = None, seed: int = 0) -> None:

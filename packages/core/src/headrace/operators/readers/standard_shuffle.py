@@ -188,10 +188,7 @@ class _MersenneTwister64:
 class MinimalStandard:
     """``std::minstd_rand0`` with ``std::uniform_int_distribution<int>``.
 
-    Attributes
-    ----------
-    value
-        The generator's whole state: the last number it gave.
+    `value`: the generator's whole state: the last number it gave.
     """
 
     _MODULUS = (1 << 31) - 1

@@ -73,12 +73,7 @@ def _damaged(what: str, at: int) -> tarfile.ReadError:
 class Members(NamedTuple):
     """The files in an archive, or what an index lists.
 
-    Attributes
-    ----------
-    places
-        int64 ``(files, 2)``: where each begins, and its size.
-    names
-        Their names.
+    `places`: int64 ``(files, 2)``: where each begins, and its size. `names`: their names.
     """
 
     places: np.ndarray

@@ -43,12 +43,7 @@ class PlainSource(NamedTuple):
 class LazyImage(LazyValue):
     """An HWC image whose pixels are computed on demand, a region at a time.
 
-    Attributes
-    ----------
-    shape
-        Height, width and number of channels of the whole image.
-    dtype
-        Element type.
+    `shape`: height, width and number of channels of the whole image. `dtype`: element type.
     """
 
     __slots__ = ("dtype", "shape")

@@ -15,12 +15,8 @@ if TYPE_CHECKING:
 class RuntimeTypedBatch(NamedTuple):
     """An output of an operator whose declaration says `data_dependent_type`.
 
-    Attributes
-    ----------
-    values
-        All samples: one array ``(samples, ...)`` on the CPU, a batch on the GPU.
-    spec
-        What they are.
+    `values`: all samples: one array ``(samples, ...)`` on the CPU, a batch on the GPU. `spec`: what
+    they are.
     """
 
     values: np.ndarray | DeviceBatch

@@ -149,15 +149,10 @@ def _shift(out: np.ndarray, pointers: np.ndarray, steps: np.ndarray, strides: An
 class LazyBatch:
     """A batch whose samples are not in memory yet: a lazy batch that a consumer may take over.
 
-    An operator's `gpu` may return one. The engine has it made into memory, by `materialise`,
-    unless its only consumer lists the class in its `takes`.
+    An operator's `gpu` may return one. The engine has it made into memory, by `materialise`, unless
+    its only consumer lists the class in its `takes`.
 
-    Attributes
-    ----------
-    shapes
-        int64 ``(samples, ndim)``.
-    dtype
-        Element type.
+    `shapes`: int64 ``(samples, ndim)``. `dtype`: element type.
     """
 
     shapes: np.ndarray
@@ -211,14 +206,8 @@ def in_one_piece(owners: tuple[Any, ...], pointers: np.ndarray) -> bool:
 class DeviceBatch(LazyBatch):
     """Samples in device memory, each C-contiguous, anywhere.
 
-    Attributes
-    ----------
-    runtime
-        The device.
-    owners
-        Objects that keep the memory alive.
-    pointers
-        uint64 ``(samples,)``: the address of each sample. Not to be written to: batches share it.
+    `runtime`: the device. `owners`: objects that keep the memory alive. `pointers`: uint64
+    ``(samples,)``: the address of each sample. Not to be written to: batches share it.
     """
 
     __slots__ = ("_dense", "_uniform", "dtype", "owners", "pointers", "runtime", "shapes")
@@ -343,12 +332,8 @@ class DeviceBatch(LazyBatch):
 class StridedBatch(LazyBatch):
     """Samples of device memory seen through strides: crops, flips, transpositions cost nothing.
 
-    Attributes
-    ----------
-    runtime, owners, pointers
-        As of `DeviceBatch`; a pointer is the address of element ``(0, 0, ...)``.
-    strides
-        int64 ``(samples, ndim)``, in bytes; may be negative.
+    `runtime`, `owners`, `pointers`: as of `DeviceBatch`; a pointer is the address of element ``(0,
+    0, ...)``. `strides`: int64 ``(samples, ndim)``, in bytes; may be negative.
     """
 
     __slots__ = ("dtype", "owners", "pointers", "runtime", "shapes", "strides")

@@ -18,16 +18,8 @@ if TYPE_CHECKING:
 class GpuDevice:
     """One GPU of this process.
 
-    Attributes
-    ----------
-    runtime
-        The interface to it.
-    memory
-        Its memory.
-    pinned
-        Host memory that it copies from and to: batches on their way.
-    host
-        Ordinary host memory, for batches that have come from it.
+    `runtime`: the interface to it. `memory`: its memory. `pinned`: host memory that it copies from
+    and to: batches on their way. `host`: ordinary host memory, for batches that have come from it.
     """
 
     def __init__(self, runtime: Runtime) -> None:

@@ -84,20 +84,9 @@ def _extents(ndim: int) -> Any:
 class CapsuleMemory(NamedTuple):
     """The memory that a capsule describes.
 
-    Attributes
-    ----------
-    address
-        Of the first element.
-    shape
-        Extents of the axes.
-    strides
-        In bytes; None for C order.
-    dtype
-        Element type.
-    device
-        Type and number of the device, as DLPack has them.
-    owner
-        Keeps the memory alive.
+    `address`: of the first element. `shape`: extents of the axes. `strides`: in bytes; None for C
+    order. `dtype`: element type. `device`: type and number of the device, as DLPack has them.
+    `owner`: keeps the memory alive.
     """
 
     address: int
@@ -131,14 +120,8 @@ def consume(capsule: Any) -> CapsuleMemory:
 class DescribedArrays(NamedTuple):
     """The memory that several capsules describe: C-contiguous arrays that are alike.
 
-    Attributes
-    ----------
-    addresses
-        uint64 ``(arrays,)``: of the first elements.
-    shapes
-        int64 ``(arrays, ndim)``.
-    dtype, device, owner
-        As of `CapsuleMemory`, for all of them.
+    `addresses`: uint64 ``(arrays,)``: of the first elements. `shapes`: int64 ``(arrays, ndim)``.
+    `dtype`, `device`, `owner`: as of `CapsuleMemory`, for all of them.
     """
 
     addresses: np.ndarray

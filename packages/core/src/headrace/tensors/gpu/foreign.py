@@ -25,16 +25,8 @@ ON_GPU = (DLDeviceType.kDLCUDA, DLDeviceType.kDLCUDAManaged)
 class Foreign:
     """C-contiguous memory on a GPU.
 
-    Attributes
-    ----------
-    access
-        Access tracking of the memory.
-    address
-        Of the first element.
-    shape
-        Extents of the axes.
-    dtype
-        Element type.
+    `access`: access tracking of the memory. `address`: of the first element. `shape`: extents of
+    the axes. `dtype`: element type.
     """
 
     access: Access

@@ -32,18 +32,9 @@ if TYPE_CHECKING:
 class ForeignList:
     """C-contiguous arrays of one type and number of axes, in the memory of one GPU.
 
-    Attributes
-    ----------
-    access
-        Access tracking of their memory.
-    writers
-        Streams that they are written on, as far as known.
-    pointers
-        uint64 ``(arrays,)``: the address of each.
-    shapes
-        int64 ``(arrays, ndim)``.
-    dtype
-        Element type.
+    `access`: access tracking of their memory. `writers`: streams that they are written on, as far
+    as known. `pointers`: uint64 ``(arrays,)``: the address of each. `shapes`: int64 ``(arrays,
+    ndim)``. `dtype`: element type.
     """
 
     access: Access

@@ -23,21 +23,10 @@ _OF_PYTORCH = {f"torch.{dtype.name}": dtype for dtype in DALI_OF_NUMPY}
 class Arrays(NamedTuple):
     """C-contiguous arrays of one element type, on one GPU.
 
-    Attributes
-    ----------
-    device_id
-        Number of the GPU.
-    addresses
-        Of the first elements.
-    shapes
-        Extents of the axes.
-    dtype
-        Element type.
-    owner
-        Keeps the memory alive.
-    stream
-        Number of the library's current stream, in the calling thread: what writes the arrays is on
-        it, or has been made to come before it.
+    `device_id`: number of the GPU. `addresses`: of the first elements. `shapes`: extents of the
+    axes. `dtype`: element type. `owner`: keeps the memory alive. `stream`: number of the library's
+    current stream, in the calling thread: what writes the arrays is on it, or has been made to come
+    before it.
     """
 
     device_id: int

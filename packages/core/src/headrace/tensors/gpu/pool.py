@@ -40,12 +40,8 @@ STAGING_BYTES = 1 << 18
 class DeviceMemory:
     """A piece of device memory; it returns to its pool when this object is dropped.
 
-    Attributes
-    ----------
-    address
-        Address of the first byte, aligned to 256 bytes.
-    size_bytes
-        Size, at least as requested.
+    `address`: address of the first byte, aligned to 256 bytes. `size_bytes`: size, at least as
+    requested.
     """
 
     __slots__ = (
@@ -89,15 +85,9 @@ class DeviceMemory:
 class _Pending:
     """Memory that work of other streams than `home`, or of any, may still use.
 
-    Attributes
-    ----------
-    address
-        Address of the first byte.
-    home
-        The stream it was taken for, whose work needs no event to come after its own; None if there
-        is an event for it, too.
-    events
-        Events after the work of all others.
+    `address`: address of the first byte. `home`: the stream it was taken for, whose work needs no
+    event to come after its own; None if there is an event for it, too. `events`: events after the
+    work of all others.
     """
 
     __slots__ = ("address", "events", "home")
@@ -334,10 +324,7 @@ class DevicePool:
 class DevicePoolShare:
     """A pool as one pipeline uses it: what is in use of it is counted.
 
-    Attributes
-    ----------
-    take
-        `DevicePool.take`.
+    `take`: `DevicePool.take`.
     """
 
     def __init__(self, pool: DevicePool) -> None:
@@ -361,13 +348,9 @@ class DevicePoolShare:
 class PinnedBuffer:
     """A piece of page-locked host memory, which belongs to its holder until it is given back.
 
-    Attributes
-    ----------
-    address
-        Address of the first byte.
-    view
-        The memory as bytes. Not an array: NumPy lets go of the interpreter while it copies more
-        than a few hundred elements, and to get it back takes longer than the copy.
+    `address`: address of the first byte. `view`: the memory as bytes. Not an array: NumPy lets go
+    of the interpreter while it copies more than a few hundred elements, and to get it back takes
+    longer than the copy.
     """
 
     __slots__ = ("address", "size_bytes", "view")

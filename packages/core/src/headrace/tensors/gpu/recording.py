@@ -197,19 +197,11 @@ class _WatchedRuntime:
 class Template(NamedTuple):
     """A recording without its addresses: equal for iterations that queue the same.
 
-    Attributes
-    ----------
-    words
-        The tables, one after the other, and the arguments of kernels, a word each; of addresses
-        what lies between them and the begin of their block.
-    begins
-        Addresses of the blocks.
-    positions, blocks
-        Which words are addresses, and in which block each lies: of the recording; then tables.
-    table_offsets
-        Bytes in front of each table; and of all.
-    commands
-        What is launched and copied, without arguments.
+    `words`: the tables, one after the other, and the arguments of kernels, a word each; of
+    addresses what lies between them and the begin of their block. `begins`: addresses of the
+    blocks. `positions`, `blocks`: which words are addresses, and in which block each lies: of the
+    recording; then tables. `table_offsets`: bytes in front of each table; and of all. `commands`:
+    what is launched and copied, without arguments.
     """
 
     words: np.ndarray

@@ -28,20 +28,9 @@ _INT = np.dtype(np.int32)
 class FlacHeader(NamedTuple):
     """Stream information of a FLAC file, from its first block.
 
-    Attributes
-    ----------
-    frames
-        Samples of each channel.
-    channels
-        Their number.
-    rate
-        Samples a second, in Hz.
-    bits
-        Of a sample.
-    most_in_block
-        Samples of each channel in the longest frame of the format.
-    begin
-        The byte where the first such frame begins.
+    `frames`: samples of each channel. `channels`: their number. `rate`: samples a second, in Hz.
+    `bits`: of a sample. `most_in_block`: samples of each channel in the longest frame of the
+    format. `begin`: the byte where the first such frame begins.
     """
 
     frames: int

@@ -21,17 +21,10 @@ PHASES = 32
 class SincWindow(NamedTuple):
     """The weights of all neighbours of a place between two samples.
 
-    Attributes
-    ----------
-    lobes
-        How far neighbours may be, in samples.
-    taps
-        How many weights a place has, with the zeros at the end.
-    weights
-        float32 ``(PHASES + 1) * taps`` in one row: those number p are for places ``p / PHASES``
-        after a sample, and begin with the neighbour `lobes` before that sample.
-    steps
-        float32, as large: what each weight gains if the place moves by ``1 / PHASES`` *back*.
+    `lobes`: how far neighbours may be, in samples. `taps`: how many weights a place has, with the
+    zeros at the end. `weights`: float32 ``(PHASES + 1) * taps`` in one row: those number p are for
+    places ``p / PHASES`` after a sample, and begin with the neighbour `lobes` before that sample.
+    `steps`: float32, as large: what each weight gains if the place moves by ``1 / PHASES`` *back*.
     """
 
     lobes: int

@@ -29,20 +29,10 @@ _MOST_CHANNELS = 1024
 class WaveHeader(NamedTuple):
     """Format of a WAV file, and extent of its samples.
 
-    Attributes
-    ----------
-    offset, size
-        Of the samples, in bytes: those that are there.
-    missing
-        Bytes that the header promises beyond them.
-    channels
-        Their number.
-    rate
-        Samples a second, in Hz.
-    bits
-        Of a sample: 8, 16, 24, 32, or 64.
-    is_float
-        Whether samples are floating point numbers. Integers of 8 bits are unsigned.
+    `offset`, `size`: of the samples, in bytes: those that are there. `missing`: bytes that the
+    header promises beyond them. `channels`: their number. `rate`: samples a second, in Hz. `bits`:
+    of a sample: 8, 16, 24, 32, or 64. `is_float`: whether samples are floating point numbers.
+    Integers of 8 bits are unsigned.
     """
 
     offset: int

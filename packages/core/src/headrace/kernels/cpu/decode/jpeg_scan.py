@@ -34,17 +34,11 @@ _E, _X, _I, _F = b"Exif"
 class ScannedJpegs:
     """Headers of a batch of JPEG files.
 
-    Attributes
-    ----------
-    addresses, sizes
-        uint64 ``(samples,)``: where each file lies in memory, and its length; the latter is 0 where
-        its bytes have gaps.
-    facts
-        int64 ``(samples, 5)``: height, width, channels, sampling (see `SAMPLINGS`) and `kind_of` of
-        each plain file, and 0 for any other. A plain file is a JPEG that has a `sampling`, no
-        orientation and no `variant`, and ends with the marker of the end.
-    plain
-        How many files are plain.
+    `addresses`, `sizes`: uint64 ``(samples,)``: where each file lies in memory, and its length; the
+    latter is 0 where its bytes have gaps. `facts`: int64 ``(samples, 5)``: height, width, channels,
+    sampling (see `SAMPLINGS`) and `kind_of` of each plain file, and 0 for any other. A plain file
+    is a JPEG that has a `sampling`, no orientation and no `variant`, and ends with the marker of
+    the end. `plain`: how many files are plain.
     """
 
     addresses: np.ndarray

@@ -149,12 +149,7 @@ def _marked(dtype: np.dtype) -> np.ndarray:
 class Library:
     """The library, with what decodes on the CPU.
 
-    Attributes
-    ----------
-    instance
-        Its handle.
-    version
-        900 for 0.9.0.
+    `instance`: its handle. `version`: 900 for 0.9.0.
     """
 
     def __init__(self) -> None:

@@ -23,14 +23,8 @@ NO_TIME = -(1 << 63)
 class Packets:
     """The packets of a video in the order they are stored.
 
-    Parameters
-    ----------
-    keys, shown
-        True for those with a key frame, and with a picture that is shown.
-    pts, dts
-        Times of presentation and of decoding, or `NO_TIME`.
-    sizes
-        Bytes of each.
+    `keys`, `shown`: true for those with a key frame, and with a picture that is shown. `pts`,
+    `dts`: times of presentation and of decoding, or `NO_TIME`. `sizes`: bytes of each.
     """
 
     def __init__(
@@ -68,14 +62,8 @@ class Packets:
 class Timeline:
     """Times of the frames of a video.
 
-    Parameters
-    ----------
-    seconds
-        When each frame begins, rising.
-    frame_seconds
-        How long one lasts, by the rate that the file names.
-    tick
-        Seconds of a unit of time.
+    `seconds`: when each frame begins, rising. `frame_seconds`: how long one lasts, by the rate that
+    the file names. `tick`: seconds of a unit of time.
     """
 
     def __init__(self, seconds: np.ndarray, frame_seconds: float, tick: float = 0.0) -> None:
@@ -116,29 +104,13 @@ class Timeline:
 class FrameIndex(Timeline):
     """The frames of a video in the order they are presented.
 
-    Parameters
-    ----------
-    packets
-        The packets of the file.
-    order
-        Of each frame, the number of its packet.
-    time_base
-        Seconds of a unit of time.
-    rate
-        Frames a second, for what has no times.
-    missing
-        How many frames the file announces that are not in it.
+    `packets`: the packets of the file. `order`: of each frame, the number of its packet.
+    `time_base`: seconds of a unit of time. `rate`: frames a second, for what has no times.
+    `missing`: how many frames the file announces that are not in it.
 
-    Attributes
-    ----------
-    sound
-        What is known of the audio of the file, once it was asked for.
-    height, width
-        Extents of the pictures.
-    exact
-        True if the frames were found by decoding all of them.
-    orientation
-        Turn that the file asks for, as EXIF counts them; `None` until it was asked for.
+    `sound`: what is known of the audio of the file, once it was asked for. `height`, `width`:
+    extents of the pictures. `exact`: true if the frames were found by decoding all of them.
+    `orientation`: turn that the file asks for, as EXIF counts them; `None` until it was asked for.
     """
 
     sound: SoundIndex | None = None

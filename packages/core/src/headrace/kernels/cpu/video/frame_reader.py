@@ -35,10 +35,7 @@ class FrameReader:
 
         What stands at a negative number is left as it is.
 
-        Raises
-        ------
-        BadSampleError
-            If a frame cannot be decoded.
+        Raises `BadSampleError` if a frame cannot be decoded.
         """
         for frame, (first, *others) in self.frames(numbers):
             colors.write(frame, out[first])

@@ -34,12 +34,7 @@ class SoundIndex:
 class Sound:
     """The first audio stream of a file.
 
-    Parameters
-    ----------
-    open_container
-        Opens the file anew.
-    index
-        That of the file where it is known.
+    `open_container`: opens the file anew. `index`: that of the file where it is known.
     """
 
     def __init__(self, open_container: Callable[[], Any], index: SoundIndex | None = None) -> None:

@@ -80,26 +80,12 @@ class Video(FrameReader):
     Packets are numbered as they are stored, and each is handed to the decoder with its number in
     place of a time: so a frame that comes out is known by its packet, whatever the times are worth.
 
-    Parameters
-    ----------
-    source
-        A path, or all bytes of a file.
-    index
-        That of the file where it is known.
+    `source`: a path, or all bytes of a file. `index`: that of the file where it is known.
 
-    Attributes
-    ----------
-    index
-        Its frames.
-    height, width
-        Extents of its pictures, as they are stored.
-    missing
-        How many frames the file announces that are not in it: where it is cut off.
+    `index`: its frames. `height`, `width`: extents of its pictures, as they are stored. `missing`:
+    how many frames the file announces that are not in it: where it is cut off.
 
-    Raises
-    ------
-    BadSampleError
-        If it cannot be opened, or has no video.
+    Raises `BadSampleError` if it cannot be opened, or has no video.
     """
 
     def __init__(

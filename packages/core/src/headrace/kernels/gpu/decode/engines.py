@@ -43,11 +43,8 @@ if TYPE_CHECKING:
 class JpegEngines:
     """Decodes batches by the JPEG engines of one device; used by one thread at a time.
 
-    Attributes
-    ----------
-    cuts
-        Whether regions can be decoded. nvJPEG before 13.2 interpolates chroma wrongly at their
-        edges.
+    `cuts`: whether regions can be decoded. nvJPEG before 13.2 interpolates chroma wrongly at their
+    edges.
     """
 
     def __init__(self, runtime: Runtime, options: DecoderOptions, batch_size: int) -> None:

@@ -64,16 +64,9 @@ def plan(sample: Sample, wanted: PixelFormat, channels: int, *, cuts: bool) -> D
 class Job:
     """Images for one decoder, of one colour.
 
-    Attributes
-    ----------
-    samples, plans
-        What to decode, and how.
-    places
-        For each image the address where it is to be decoded to.
-    targets
-        For each image the address of its place in the batch.
-    color
-        ``"RGB"``, ``"BGR"`` or ``"GRAY"``.
+    `samples`, `plans`: what to decode, and how. `places`: for each image the address where it is to
+    be decoded to. `targets`: for each image the address of its place in the batch. `color`:
+    ``"RGB"``, ``"BGR"`` or ``"GRAY"``.
     """
 
     samples: list[Sample]

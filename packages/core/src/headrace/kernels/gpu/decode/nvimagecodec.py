@@ -68,12 +68,8 @@ class DecoderMemory:
 class DeviceDecoder:
     """Decodes batches on one device, for the thread that made it.
 
-    Attributes
-    ----------
-    on_host
-        Whether decoded pixels come in memory of the host.
-    cuts
-        Whether regions can be decoded.
+    `on_host`: whether decoded pixels come in memory of the host. `cuts`: whether regions can be
+    decoded.
     """
 
     def __init__(

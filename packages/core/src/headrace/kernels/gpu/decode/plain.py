@@ -41,21 +41,10 @@ class Encoded(Protocol):
 class PlainJpegs:
     """Plain images of a batch.
 
-    Attributes
-    ----------
-    encoded
-        What has all encoded images of the batch, in its `rows`.
-    scanned
-        What is known of them.
-    positions
-        int64: which of them are meant.
-    channels
-        Of the decoded images.
-    shapes
-        Of the decoded images, int64 ``(images, 3)``.
-    regions
-        What to decode of each, int64 ``(images, 4)``: first row and column, and one past the last;
-        `None` for whole images.
+    `encoded`: what has all encoded images of the batch, in its `rows`. `scanned`: what is known of
+    them. `positions`: int64: which of them are meant. `channels`: of the decoded images. `shapes`:
+    of the decoded images, int64 ``(images, 3)``. `regions`: what to decode of each, int64
+    ``(images, 4)``: first row and column, and one past the last; `None` for whole images.
     """
 
     encoded: Encoded
@@ -134,14 +123,8 @@ def plain_jpegs(
 class PlainJob:
     """Plain images for the JPEG engines.
 
-    Attributes
-    ----------
-    images
-        What to decode.
-    targets
-        uint64: where each of them is to be decoded to.
-    color
-        As of `Job`.
+    `images`: what to decode. `targets`: uint64: where each of them is to be decoded to. `color`: as
+    of `Job`.
     """
 
     images: PlainJpegs

@@ -27,12 +27,8 @@ _MOST_FAILURES = 3
 class HardwareVideo(Video):
     """A video whose packets go to a decoder of a GPU, which it is given before frames are read.
 
-    Attributes
-    ----------
-    config
-        What kind of decoder it takes; `None` if there is none.
-    is_full, colorspace
-        Range of its samples, and the matrix that it names.
+    `config`: what kind of decoder it takes; `None` if there is none. `is_full`, `colorspace`: range
+    of its samples, and the matrix that it names.
     """
 
     _leaves_out = False
@@ -82,10 +78,7 @@ class HardwareDecoders:
 
     A video stays at its decoder, so that the next sequence of it goes on where the last one ended.
 
-    Parameters
-    ----------
-    most
-        How many there may be.
+    `most`: how many there may be.
     """
 
     def __init__(self, most: int) -> None:
@@ -113,10 +106,7 @@ class HardwareDecoders:
     ) -> Iterator[HardwareVideo]:
         """A video at a decoder; `key` tells it from others, `number` is the first frame wanted.
 
-        Raises
-        ------
-        NotDecodedError
-            If the hardware cannot decode it.
+        Raises `NotDecodedError` if the hardware cannot decode it.
         """
         with self._room:
             session = self._of_same(key, number)

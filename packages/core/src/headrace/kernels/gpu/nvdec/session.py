@@ -79,14 +79,7 @@ class DeviceFrame:
 class Session:
     """A decoder, for one video after another of one kind; used by one thread at a time.
 
-    Parameters
-    ----------
-    runtime
-        The device.
-    config
-        Codec and bits.
-    height, width
-        Extents of the first video.
+    `runtime`: the device. `config`: codec and bits. `height`, `width`: extents of the first video.
     """
 
     def __init__(self, runtime: Runtime, config: Config, height: int, width: int) -> None:

@@ -65,8 +65,6 @@ def merge(
 ) -> tuple[Expression, list[Hashable]]:
     """Put the expressions that compute some inputs in the place of these inputs.
 
-    Notes
-    -----
     An expression that replaces several occurrences of a label is computed as many times.
 
     Returns the expression of the whole tree and the labels of its inputs, each of them once, in

@@ -150,17 +150,10 @@ class AudioDecoding:
 class AudioHeaders(NamedTuple):
     """Headers of encoded files, read before any is decoded.
 
-    Attributes
-    ----------
-    headers
-        int64 ``(files, COLUMNS)``, as of `headrace.kernels.cpu.audio.wave_batch`: plain WAV files,
-        of the rate that is wanted, are `FOUND`.
-    clips
-        The others, opened.
-    shapes
-        int64 ``(files, ndim)``: the shapes of their samples.
-    rates
-        float32 ``(files,)``: their own sampling rates in Hz.
+    `headers`: int64 ``(files, COLUMNS)``, as of `headrace.kernels.cpu.audio.wave_batch`: plain WAV
+    files, of the rate that is wanted, are `FOUND`. `clips`: the others, opened. `shapes`: int64
+    ``(files, ndim)``: the shapes of their samples. `rates`: float32 ``(files,)``: their own
+    sampling rates in Hz.
     """
 
     headers: np.ndarray

@@ -172,13 +172,7 @@ _DTYPES = data_types("UINT8 UINT16 UINT32 INT8 INT16 INT32 FLOAT")
 
 
 class ImageDecoder(SampleOperator):
-    """Shared code of the image decoders.
-
-    Attributes
-    ----------
-    has_window
-        Whether a part of the image is decoded.
-    """
+    """Shared code of the image decoders. `has_window`: whether a part of the image is decoded."""
 
     has_window = False
 

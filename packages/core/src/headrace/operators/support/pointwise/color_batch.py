@@ -36,17 +36,11 @@ class ColorBatch(MappedBatch):
     """A lazy batch: a chain of steps, each of which makes pixels out of pixels, done by one kernel.
 
     An operator that takes it over does `steps` with the pixels of `source`, as it reads them:
-    extents are the same, but for the number of channels. Between steps pixels are rounded
-    to the type that they would have had in memory.
+    extents are the same, but for the number of channels. Between steps pixels are rounded to the
+    type that they would have had in memory.
 
-    Attributes
-    ----------
-    source
-        The batch that is read, ``(..., H, W, C)``.
-    steps
-        What is done.
-    numbers
-        For each array of numbers that the steps have, one row a sample.
+    `source`: the batch that is read, ``(..., H, W, C)``. `steps`: what is done. `numbers`: for each
+    array of numbers that the steps have, one row a sample.
     """
 
     __slots__ = ("dtype", "numbers", "shapes", "source", "steps")

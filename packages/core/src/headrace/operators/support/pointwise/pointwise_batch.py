@@ -30,16 +30,9 @@ class PointwiseBatch(LazyBatch):
     `headrace.kernels.gpu.pointwise_text`). The term rounds to every type that the elements would
     have had in memory on the way.
 
-    Attributes
-    ----------
-    term
-        What is computed.
-    sources
-        The batches that the term reads; the shapes of each sample broadcast to the result's.
-    numbers
-        For each number that the term reads, an array of one value a sample.
-    faults
-        For each division that may fail, the error to be raised.
+    `term`: what is computed. `sources`: the batches that the term reads; the shapes of each sample
+    broadcast to the result's. `numbers`: for each number that the term reads, an array of one value
+    a sample. `faults`: for each division that may fail, the error to be raised.
     """
 
     __slots__ = ("dtype", "faults", "numbers", "shapes", "sources", "term")

@@ -90,16 +90,8 @@ _NO_FILTER = -1
 class Resampling:
     """Interpolation as the arguments of `RESAMPLING_ARGS` ask for it.
 
-    Attributes
-    ----------
-    dtype
-        Element type of the output.
-    numpy_dtype
-        The same for NumPy.
-    rounds_to
-        The integer type of the output, or `None`.
-    antialias
-        Whether filters widen where an axis shrinks.
+    `dtype`: element type of the output. `numpy_dtype`: the same for NumPy. `rounds_to`: the integer
+    type of the output, or `None`. `antialias`: whether filters widen where an axis shrinks.
     """
 
     __slots__ = (

@@ -31,22 +31,14 @@ if TYPE_CHECKING:
 class ResizedBatch(LazyBatch):
     """A lazy batch: a source and how its spatial axes are to be resampled.
 
-    A window or a mirror image of it is one, too, so only what is wanted in the end is computed.
-    The values are the same, bit for bit, whether a part is computed by itself or with the whole,
-    and whether it is normalised on the way (`write`) or afterwards.
+    A window or a mirror image of it is one, too, so only what is wanted in the end is computed. The
+    values are the same, bit for bit, whether a part is computed by itself or with the whole, and
+    whether it is normalised on the way (`write`) or afterwards.
 
-    Attributes
-    ----------
-    source
-        The samples that are resampled.
-    axes
-        How their spatial axes are resampled, and which pixels are wanted.
-    first
-        Position of the first spatial axis.
-    row
-        Position of the axis of rows; that of columns is the next one.
-    rounds_to
-        The integer type that pixels are rounded to, or `None` for floating point.
+    `source`: the samples that are resampled. `axes`: how their spatial axes are resampled, and
+    which pixels are wanted. `first`: position of the first spatial axis. `row`: position of the
+    axis of rows; that of columns is the next one. `rounds_to`: the integer type that pixels are
+    rounded to, or `None` for floating point.
     """
 
     __slots__ = (

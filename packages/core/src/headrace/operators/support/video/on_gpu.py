@@ -42,12 +42,8 @@ class Wanted:
 class VideosToDevice:
     """Decodes batches of one operator.
 
-    Parameters
-    ----------
-    colors, dtype
-        Colours of the frames, and their type.
-    fill
-        Colour of frames that are not there, uint8 ``(channels,)``.
+    `colors`, `dtype`: colours of the frames, and their type. `fill`: colour of frames that are not
+    there, uint8 ``(channels,)``.
     """
 
     def __init__(self, colors: Colors, dtype: np.dtype, fill: np.ndarray) -> None:

@@ -29,18 +29,14 @@ if TYPE_CHECKING:
 class WarpedBatch(MappedBatch):
     """A lazy batch: how samples are warped, and which part of that is wanted.
 
-    Windows and mirror images of it, and functions of its elements, are lazy, too. What is wanted
-    in the end is computed by one kernel, with the bits of one operator after the other: a window
-    keeps where it is on the canvas, and elements are rounded to every type that they would have had
-    in memory. A warp of a warp is no such batch: elements in between are rounded, and blended
-    anew. So it is computed after this one.
+    Windows and mirror images of it, and functions of its elements, are lazy, too. What is wanted in
+    the end is computed by one kernel, with the bits of one operator after the other: a window keeps
+    where it is on the canvas, and elements are rounded to every type that they would have had in
+    memory. A warp of a warp is no such batch: elements in between are rounded, and blended anew. So
+    it is computed after this one.
 
-    Attributes
-    ----------
-    warp
-        What is computed of the whole samples.
-    windows
-        Which part of it is wanted, and what of that is mirrored.
+    `warp`: what is computed of the whole samples. `windows`: which part of it is wanted, and what
+    of that is mirrored.
     """
 
     __slots__ = ("_queue", "_rows", "_uniform", "_whole", "dtype", "shapes", "warp", "windows")

@@ -52,13 +52,9 @@ OUT_OF_BOUNDS_ARGS: tuple[Arg, ...] = (
 class OutOfBounds:
     """Handling of windows that leave the data: the arguments of `OUT_OF_BOUNDS_ARGS`.
 
-    Attributes
-    ----------
-    policy
-        ``"error"``, ``"constant"``, ``"edge"``, ``"reflect_1001"``, ``"reflect_101"``, ``"wrap"``
-        or ``"trim_to_shape"``: the argument with its aliases resolved.
-    fill
-        Fill values: one, or one a channel.
+    `policy`: ``"error"``, ``"constant"``, ``"edge"``, ``"reflect_1001"``, ``"reflect_101"``,
+    ``"wrap"`` or ``"trim_to_shape"``: the argument with its aliases resolved. `fill`: fill values:
+    one, or one a channel.
     """
 
     __slots__ = ("fill", "policy")

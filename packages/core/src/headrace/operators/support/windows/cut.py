@@ -51,12 +51,8 @@ _CONVERTIBLE = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8)
 class Cutter:
     """Cuts windows out of samples; resolved in `infer`, used by all threads.
 
-    Attributes
-    ----------
-    dtype
-        Element type of the output.
-    are_signals
-        Whether samples have a single axis, and elements stay as they are.
+    `dtype`: element type of the output. `are_signals`: whether samples have a single axis, and
+    elements stay as they are.
     """
 
     __slots__ = (
