@@ -7,7 +7,7 @@ import pytest
 
 from headrace.kernels.gpu import normalize_pixels
 from headrace.types import DALIDataType
-from tests.support.gpu.same_values import assert_same_values, each, random_rows
+from tests.support.gpu.alike import check_alike, each, random_rows
 
 DTYPES = [DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8]
 SHAPES = [(75, 90, 3), (1, 2100, 3), (1500, 1, 3), (33, 32, 3)]
@@ -17,10 +17,10 @@ WIDE = [(3, 4700, 3), (70, 101, 3), (2, 4, 3), (9, 700, 3)]
 def same(layout, output_layout, dtype, shapes=SHAPES, **arguments):
     if layout == "CHW":
         shapes = [(c, h, w) for h, w, c in shapes]
-    assert_same_values(
+    check_alike(
         "crop_mirror_normalize",
         random_rows(*shapes),
-        layout,
+        layout=layout,
         output_layout=output_layout,
         dtype=dtype,
         mirror=each(0, 1, 0, 1, dtype=np.int32),

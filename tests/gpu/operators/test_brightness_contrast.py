@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from headrace.errors import ArgumentValueError
 from headrace.types import DALIDataType as T
 from headrace.types import to_numpy_type
-from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
+from tests.support.gpu.alike import check_alike
+from tests.support.gpu.run_operator import run_gpu_operator
+
+check = partial(check_alike, layout="HWC")
 
 TYPES = (T.UINT8, T.INT16, T.INT32, T.FLOAT)
 SHAPES = [(5, 7, 3), (33, 47, 1), (1, 1, 3), (40, 50, 3)]
@@ -27,14 +31,6 @@ def batch(dtype, shapes=SHAPES):
 
 def numbers(*values):
     return [np.asarray(v, np.float32) for v in values]
-
-
-def check(name, data, layout="HWC", **options):
-    got = run_gpu_operator(name, data, layout=layout, **options)
-    options.pop("scattered", None)
-    want = run_cpu_operator_on_batch(name, data, layout=layout, **options)
-    for a, b in zip(got, want, strict=True):
-        np.testing.assert_array_equal(a, b, strict=True)
 
 
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(TYPES, TYPES)), ids=str)
@@ -92,13 +88,13 @@ def test_one_launch_for_samples_of_one_shape(emulated_gpu):
 @pytest.mark.parametrize("shapes", [[(3, 4, 5, 3), (2, 4, 5, 3)], [(3, 4, 5, 3), (2, 7, 6, 3)]])
 def test_sequences(shapes):
     data = batch(T.UINT8, shapes)
-    check("brightness", data, "FHWC", brightness=numbers(1.5, 0.5))
+    check("brightness", data, layout="FHWC", brightness=numbers(1.5, 0.5))
     each = [np.float32([1, 2, 3]), np.float32([0.5, 0.1])]
-    check("brightness", data, "FHWC", brightness=each, arg_layouts={"brightness": "F"})
+    check("brightness", data, layout="FHWC", brightness=each, arg_layouts={"brightness": "F"})
 
 
 def test_volumes():
-    check("contrast", batch(T.INT16, [(3, 4, 5, 3), (2, 4, 5, 3)]), "DHWC", contrast=0.5)
+    check("contrast", batch(T.INT16, [(3, 4, 5, 3), (2, 4, 5, 3)]), layout="DHWC", contrast=0.5)
 
 
 def test_arguments_with_too_many_numbers():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ from headrace.errors import ArgumentValueError, ShapeError
 from headrace.kernels.cpu.color_spaces import CHANNELS, CONVERSIONS
 from headrace.types import DALIDataType as T
 from headrace.types import DALIImageType, to_numpy_type
-from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
+from tests.support.gpu.alike import check_alike
+from tests.support.gpu.run_operator import run_gpu_operator
+
+check = partial(check_alike, layout="HWC")
 
 TYPES = (T.UINT8, T.INT16, T.INT32, T.FLOAT16, T.FLOAT)
 SHAPES = [(5, 7, 3), (33, 47, 3), (1, 1, 3), (64, 100, 3), (0, 4, 3)]
@@ -28,14 +32,6 @@ def batch(dtype, shapes=SHAPES):
 
 def numbers(*values):
     return [np.asarray(v, np.float32) for v in values]
-
-
-def check(name, data, layout="HWC", **options):
-    got = run_gpu_operator(name, data, layout=layout, **options)
-    options.pop("scattered", None)
-    want = run_cpu_operator_on_batch(name, data, layout=layout, **options)
-    for a, b in zip(got, want, strict=True):
-        np.testing.assert_array_equal(a, b, strict=True)
 
 
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(TYPES, TYPES)), ids=str)
@@ -93,16 +89,16 @@ def test_one_launch(emulated_gpu):
 @pytest.mark.parametrize("shapes", [[(3, 4, 5, 3), (2, 4, 5, 3)], [(3, 4, 5, 3), (2, 7, 6, 3)]])
 def test_sequences(shapes):
     data = batch(T.UINT8, shapes)
-    check("color_twist", data, "FHWC", hue=numbers(1.5, 50))
+    check("color_twist", data, layout="FHWC", hue=numbers(1.5, 50))
     each = [np.float32([1, 2, 3]), np.float32([0.5, 0.1])]
-    check("hsv", data, "FHWC", saturation=each, arg_layouts={"saturation": "F"})
+    check("hsv", data, layout="FHWC", saturation=each, arg_layouts={"saturation": "F"})
     grey = {"image_type": DALIImageType.RGB, "output_type": DALIImageType.GRAY}
-    check("color_space_conversion", data, "FHWC", **grey)
-    check("color_space_conversion", [d[None] for d in data], "FDHWC", **grey)
+    check("color_space_conversion", data, layout="FHWC", **grey)
+    check("color_space_conversion", [d[None] for d in data], layout="FDHWC", **grey)
 
 
 def test_volumes():
-    check("hue", batch(T.INT16, [(3, 4, 5, 3), (2, 4, 5, 3)]), "DHWC", hue=70.0)
+    check("hue", batch(T.INT16, [(3, 4, 5, 3), (2, 4, 5, 3)]), layout="DHWC", hue=70.0)
 
 
 def test_pixels_of_other_channels():

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from headrace.errors import ArgumentValueError, ShapeError
 from headrace.types import DALIDataType
-from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
+from tests.support.gpu.alike import check_alike
+from tests.support.gpu.run_operator import run_gpu_operator
+
+same = partial(check_alike, "coord_transform")
 
 
 def points(n=2, dtype="float32"):
@@ -18,13 +23,6 @@ def points(n=2, dtype="float32"):
 
 def maps(*shape):
     return list(np.random.default_rng(1).normal(size=(4, *shape)).astype(np.float32))
-
-
-def same(data, layout="", **arguments):
-    found = run_gpu_operator("coord_transform", data, layout=layout, **arguments)
-    expected = run_cpu_operator_on_batch("coord_transform", data, layout=layout, **arguments)
-    for got, wanted in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.sanitize
@@ -55,9 +53,9 @@ def test_types(dtype):
 def test_frames():
     data = [np.ones((3, 5, 2), np.float32), np.ones((2, 9, 2), np.float32)]
     given = [np.random.default_rng(k).normal(size=(k, 2, 3)).astype("f4") for k in (3, 2)]
-    same(data, "FAB", MT=given, arg_layouts={"MT": "F**"})
-    same(data, "FAB", T=(1, 2))
-    same([row[0] for row in data], "AB", MT=given, arg_layouts={"MT": "F**"})
+    same(data, layout="FAB", MT=given, arg_layouts={"MT": "F**"})
+    same(data, layout="FAB", T=(1, 2))
+    same([row[0] for row in data], layout="AB", MT=given, arg_layouts={"MT": "F**"})
 
 
 def test_different_numbers_of_coordinates():

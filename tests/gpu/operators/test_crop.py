@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headrace.types import DALIDataType as T
-from tests.support.gpu.alike import check_alike, check_same_error
+from tests.support.gpu.alike import check_alike, check_same_error, each
 
 _rng = np.random.default_rng(0)
 SHAPES = [(30, 41), (9, 12), (64, 5), (17, 17)]
@@ -15,10 +15,6 @@ POLICIES = ["pad", "edge", "reflect_1001", "reflect_101", "wrap", "trim_to_shape
 
 def images(dtype=np.uint8, channels=3, shapes=SHAPES):
     return [_rng.integers(0, 256, (*s, channels)).astype(dtype) for s in shapes]
-
-
-def each(*values, dtype=np.float32):
-    return [np.asarray(v, dtype) for v in values]
 
 
 def kernels(runtime):

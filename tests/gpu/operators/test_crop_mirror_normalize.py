@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 
 from headrace.errors import ArgumentValueError, OutOfRangeError
 from headrace.types import DALIDataType
+from tests.support.gpu.alike import check_alike, each, random_rows
 from tests.support.gpu.run_operator import run_gpu_operator
-from tests.support.gpu.same_values import assert_same_values, each, random_rows
+
+same = partial(check_alike, "crop_mirror_normalize", layout="HWC")
 
 IMAGES = [(20, 31, 3), (17, 22, 3), (30, 30, 3)]
 STATISTICS = {"mean": [120.0, 110.5, 100.0], "std": [50.0, 61.0, 70.0]}
 MIRRORS = each(0, 1, 1, dtype=np.int32)
 OUT_TYPES = [DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8]
-
-
-def same(rows, layout="HWC", **arguments):
-    return assert_same_values("crop_mirror_normalize", rows, layout, **arguments)
 
 
 @pytest.mark.sweep
@@ -47,11 +46,11 @@ def test_layouts(given, layout):
     shapes = IMAGES if given == "HWC" else [(3, 20, 31), (3, 17, 22), (3, 30, 30)]
     rows = random_rows(*shapes)
     common = {"output_layout": layout, "mirror": MIRRORS, "pad_output": True, **STATISTICS}
-    same(rows, given, dtype=DALIDataType.FLOAT16, crop=(12, 15), **common)
-    same(rows, given, **common)
+    same(rows, layout=given, dtype=DALIDataType.FLOAT16, crop=(12, 15), **common)
+    same(rows, layout=given, **common)
     same(
         rows,
-        given,
+        layout=given,
         dtype=DALIDataType.UINT8,
         crop=(35, 15),
         out_of_bounds_policy="pad",
@@ -92,9 +91,9 @@ def test_sequences_and_volumes(given, shapes):
     rows = random_rows(*shapes)
     others = given.replace("C", "")
     for layout in ("", "C" + others, others + "C", others[::-1] + "C", "C" + others[::-1]):
-        same(rows, given, output_layout=layout, crop=(8, 9), mirror=1, **STATISTICS)
+        same(rows, layout=given, output_layout=layout, crop=(8, 9), mirror=1, **STATISTICS)
     if "D" in given or "F" in given:
-        same(rows, given, output_layout="", crop_d=2, crop_h=8, crop_w=9, crop_pos_z=1.0)
+        same(rows, layout=given, output_layout="", crop_d=2, crop_h=8, crop_w=9, crop_pos_z=1.0)
 
 
 @pytest.mark.parametrize("policy", ["pad", "trim_to_shape"])
@@ -133,7 +132,7 @@ def test_large_images():
 def test_empty_windows():
     same(random_rows((20, 31, 3), (0, 22, 3), (30, 0, 3)))
     same(random_rows((5, 5, 0), (3, 4, 0)), pad_output=True)
-    same(random_rows((0, 5, 6, 3), (2, 5, 6, 3)), "FHWC", output_layout="")
+    same(random_rows((0, 5, 6, 3), (2, 5, 6, 3)), layout="FHWC", output_layout="")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from headrace.errors import ShapeError
-from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
+from tests.support.gpu.alike import check_alike
+from tests.support.gpu.run_operator import run_gpu_operator
+
+same = partial(check_alike, "erase", layout="HWC")
 
 SHAPES = [(9, 21, 3), (1, 1, 3), (0, 5, 3)]
 
 
 def images(dtype="uint8", shapes=SHAPES):
     return [(np.arange(np.prod(s)) % 90 + 1).reshape(s).astype(dtype) for s in shapes]
-
-
-def same(data, layout="HWC", **arguments):
-    found = run_gpu_operator("erase", data, layout=layout, **arguments)
-    expected = run_cpu_operator_on_batch("erase", data, layout=layout, **arguments)
-    for got, wanted in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(got, wanted, strict=True)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "int64"])
@@ -47,4 +45,4 @@ def test_layouts():
     for layout, shape in (("CHW", (3, 5, 6)), ("FHWC", (2, 5, 6, 3)), ("W", (7,))):
         data = [np.ones(shape, np.uint8)] * 2
         count = len(layout.replace("C", ""))
-        same(data, layout, anchor=[1] * count, shape=[1] * count, fill_value=9)
+        same(data, layout=layout, anchor=[1] * count, shape=[1] * count, fill_value=9)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from headrace.errors import ArgumentValueError
 from headrace.types import FLOAT, DALIDataType
+from tests.support.gpu.alike import check_alike, each
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
+
+same = partial(check_alike, "gaussian_blur", layout="HWC")
 
 SHAPES = [(31, 70), (1, 64), (9, 130)]
 
@@ -18,17 +23,6 @@ def noise(*shape, dtype="uint8"):
 
 def images(dtype="uint8", channels=3):
     return [noise(*shape, channels, dtype=dtype) for shape in SHAPES]
-
-
-def each(*values, dtype=np.float32):
-    return [np.asarray(v, dtype) for v in values]
-
-
-def same(data, layout="HWC", **arguments):
-    found = run_gpu_operator("gaussian_blur", data, layout=layout, **arguments)
-    expected = run_cpu_operator_on_batch("gaussian_blur", data, layout=layout, **arguments)
-    for got, wanted in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 1 / 3, 12.0])
@@ -74,21 +68,21 @@ def test_values_of_different_lengths_that_are_all_right():
     ],
 )
 def test_layouts(layout, shape):
-    same([noise(*shape), noise(*shape)], layout, sigma=1.0)
-    same([noise(*shape), noise(*shape)], layout, sigma=each(0.5, 1.5))
+    same([noise(*shape), noise(*shape)], layout=layout, sigma=1.0)
+    same([noise(*shape), noise(*shape)], layout=layout, sigma=each(0.5, 1.5))
 
 
 def test_a_sigma_for_each_frame():
     data = [noise(3, 9, 70, 3), noise(1, 5, 64, 3)]
     sigma = [np.float32([0.5, 1, 2]), np.float32([3])]
-    same(data, "FHWC", sigma=sigma, arg_layouts={"sigma": "F"})
+    same(data, layout="FHWC", sigma=sigma, arg_layouts={"sigma": "F"})
     sizes = [np.int32([[3, 5], [1, 1], [9, 3]]), np.int32([[5, 7]])]
-    same(data, "FHWC", window_size=sizes, arg_layouts={"window_size": "F"})
+    same(data, layout="FHWC", window_size=sizes, arg_layouts={"window_size": "F"})
 
 
 def test_empty_images_and_sequences():
     same([np.zeros(s, np.uint8) for s in [(0, 4, 3), (4, 0, 3), (4, 4, 0)]], sigma=1.0)
-    same([np.zeros((0, 4, 70, 3), np.uint8), noise(2, 4, 70, 3)], "FHWC", sigma=1.0)
+    same([np.zeros((0, 4, 70, 3), np.uint8), noise(2, 4, 70, 3)], layout="FHWC", sigma=1.0)
 
 
 @pytest.mark.parametrize(

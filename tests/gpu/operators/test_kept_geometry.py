@@ -13,7 +13,7 @@ from headrace.kernels.gpu.resample_axes import AxesSampling
 from headrace.kernels.gpu.resample_taps import axes_taps
 from headrace.kernels.plan.resize_axes import AXIS
 from headrace.operators.support.shape_memo import ShapeMemo
-from tests.support.gpu.same_values import random_rows
+from tests.support.gpu.alike import random_rows
 from tests.support.gpu.session import gpu_session
 
 SHAPES = [

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from headrace.types import DALIDataType
-from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
-
-
-def same(name, data, **arguments):
-    found = run_gpu_operator(name, data, **arguments)
-    expected = run_cpu_operator_on_batch(name, data, **arguments)
-    for got, wanted in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(got, wanted, strict=True)
+from tests.support.gpu.alike import check_alike
 
 
 @pytest.mark.parametrize(
@@ -24,7 +17,7 @@ def test_lookup_table(source, dtype):
     numbers = [np.arange(300).reshape(3, 100), np.array([[-1, 65535, 65536, 40000, 5]])]
     data = [n.astype(source) for n in numbers] + [np.zeros((0, 2), source)]
     keys, values = [0, 5, 200, 40000, 65535], [1.5, -3, 1e9, 4, 5]
-    same(
+    check_alike(
         "lookup_table",
         data,
         keys=keys,
@@ -41,10 +34,12 @@ def test_equalize(layout):
     rng = np.random.default_rng(0)
     data = [(rng.random(shape) ** 3 * top).astype(np.uint8) for top in (255, 90)]
     data += [np.full(shape, 9, np.uint8), np.zeros([0 if n == 11 else n for n in shape], np.uint8)]
-    same("equalize", data, layout=layout)
+    check_alike("equalize", data, layout=layout)
 
 
 def test_large_images_are_equalized_in_parts():
     rng = np.random.default_rng(1)
     shapes = [(150, 130, 3), (2, 3, 3)]
-    same("equalize", [(rng.random(s) ** 2 * 255).astype(np.uint8) for s in shapes], layout="HWC")
+    check_alike(
+        "equalize", [(rng.random(s) ** 2 * 255).astype(np.uint8) for s in shapes], layout="HWC"
+    )

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from headrace.errors import ArgumentValueError
 from headrace.types import DALIDataType, DALIInterpType
+from tests.support.gpu.alike import check_alike, each, random_rows
 from tests.support.gpu.run_operator import run_gpu_operator
-from tests.support.gpu.same_values import assert_same_values, each, random_rows
+
+same = partial(check_alike, "resize", layout="HWC")
 
 IMAGES = [(40, 57, 3), (61, 33, 3), (5, 7, 3), (1, 1, 3)]
 FILTERS = sorted({f.value: f for f in DALIInterpType}.values())
-
-
-def same(rows, layout="HWC", **arguments):
-    return assert_same_values("resize", rows, layout, **arguments)
 
 
 @pytest.mark.sanitize
@@ -60,8 +60,8 @@ def test_numbers_of_channels_differ():
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_layouts(layout, shapes, dtype):
     rows = random_rows(*shapes, dtype=dtype)
-    same(rows, layout, size=(13, 19))
-    same(rows, layout, size=(0, 41))
+    same(rows, layout=layout, size=(13, 19))
+    same(rows, layout=layout, size=(0, 41))
 
 
 @pytest.mark.sweep
@@ -78,23 +78,23 @@ def test_layouts(layout, shapes, dtype):
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_volumes(layout, shapes, dtype):
     rows = random_rows(*shapes, dtype=dtype)
-    same(rows, layout, size=(4, 13, 19))
-    same(rows, layout, size=(12, 0, 10))
-    same(rows, layout, size=(-4, 13, -19), interp_type=DALIInterpType.INTERP_NN)
+    same(rows, layout=layout, size=(4, 13, 19))
+    same(rows, layout=layout, size=(12, 0, 10))
+    same(rows, layout=layout, size=(-4, 13, -19), interp_type=DALIInterpType.INTERP_NN)
 
 
 @pytest.mark.parametrize("dtype", ["int16", "uint16"])
 def test_types_of_volumes(dtype):
     rows = random_rows((9, 21, 17, 3), (5, 14, 12, 3), dtype=dtype)
-    same(rows, "DHWC", size=(4, 13, 19))
+    same(rows, layout="DHWC", size=(4, 13, 19))
 
 
 @pytest.mark.parametrize("layout", ["DHWC", "FDHWC"])
 def test_slices_that_stay(layout):
     shape = (5, 21, 17, 3)
     rows = random_rows(*[shape if layout == "DHWC" else (2, *shape)] * 2)
-    same(rows, layout, size=(5, 13, 10))
-    same(rows, layout, size=(-5, 13, 10))
+    same(rows, layout=layout, size=(5, 13, 10))
+    same(rows, layout=layout, size=(-5, 13, 10))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_large_tiles():
 def test_empty_images():
     same(random_rows((40, 57, 3), (0, 33, 3), (4, 0, 3)), size=(9, 7))
     same(random_rows((40, 57, 0), (3, 33, 0)), size=(9, 7))
-    same(random_rows((0, 5, 6, 3), (2, 5, 6, 3)), "FHWC", size=(9, 7))
+    same(random_rows((0, 5, 6, 3), (2, 5, 6, 3)), layout="FHWC", size=(9, 7))
 
 
 def test_what_stays_is_not_copied():
@@ -185,7 +185,7 @@ def test_what_stays_is_not_copied():
 def test_extents_before_resizing():
     rows = random_rows((40, 57, 3), (61, 33, 3))
     same(rows, size=(9, 7), save_attrs=True)
-    same(random_rows((3, 4, 5, 6)), "CDHW", size=(9, 7, 5), save_attrs=True)
+    same(random_rows((3, 4, 5, 6)), layout="CDHW", size=(9, 7, 5), save_attrs=True)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from headrace import Pipeline, fn, types
 from headrace.operators.support.resize.resized_batch import ResizedBatch
-from tests.support.gpu.same_values import random_rows
+from tests.support.gpu.alike import random_rows
 
 SHAPES = {
     "HWC": [(40, 57, 3), (61, 33, 3), (25, 80, 3), (30, 30, 3)],

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from headrace.errors import ArgumentValueError, ShapeError
 from headrace.types import DALIDataType, DALIInterpType
-from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
+from tests.support.gpu.alike import check_alike, each
+from tests.support.gpu.run_operator import run_gpu_operator
+
+same = partial(check_alike, "rotate", layout="HWC")
 
 SHAPES = [(31, 44), (1, 1), (9, 70), (64, 5)]
 
@@ -22,18 +27,6 @@ def images(dtype="uint8", channels=3):
 
 def volumes():
     return [noise(*shape, 1) for shape in [(4, 9, 12), (1, 1, 1), (3, 20, 7), (2, 2, 2)]]
-
-
-def each(*values, dtype=np.float32):
-    return [np.asarray(v, dtype) for v in values]
-
-
-def same(data, layout="HWC", **arguments):
-    found = run_gpu_operator("rotate", data, layout=layout, **arguments)
-    expected = run_cpu_operator_on_batch("rotate", data, layout=layout, **arguments)
-    for got, wanted in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(got, wanted)
-    return found
 
 
 @pytest.mark.parametrize("angle", [0.0, 90.0, -90.0, 180.0, 270.0, 1e-4, 33.0, 1234.5])
@@ -68,21 +61,27 @@ def test_angles_and_sizes_by_sample():
 
 def test_volumes():
     directions = each((0, 0, 1), (1, 2, 3), (-1, 0.5, 0), (1e-30, 0, 0))
-    same(volumes(), "DHWC", angle=each(10, 20, 90, -45), axis=directions)
-    same(volumes(), "DHWC", angle=33.0, axis=(1, 1, 1), fill_value=9)
-    same(volumes(), "DHWC", angle=33.0, axis=(1, 1, 1), keep_size=True)
-    same(volumes(), "DHWC", angle=33.0, axis=(1, 1, 1), size=each(*[(3, 4, 5)] * 4, dtype="int32"))
+    same(volumes(), layout="DHWC", angle=each(10, 20, 90, -45), axis=directions)
+    same(volumes(), layout="DHWC", angle=33.0, axis=(1, 1, 1), fill_value=9)
+    same(volumes(), layout="DHWC", angle=33.0, axis=(1, 1, 1), keep_size=True)
+    same(
+        volumes(),
+        layout="DHWC",
+        angle=33.0,
+        axis=(1, 1, 1),
+        size=each(*[(3, 4, 5)] * 4, dtype="int32"),
+    )
 
 
 def test_sequences():
     data = [noise(3, 12, 17, 3), noise(1, 8, 9, 3), noise(2, 5, 5, 3)]
-    same(data, "FHWC", angle=each(20, 40, 60))
+    same(data, layout="FHWC", angle=each(20, 40, 60))
     by_frame = [np.array(v, np.float32) for v in ([10, 20, 70], [5], [0, 90])]
-    same(data, "FHWC", angle=by_frame, arg_layouts={"angle": "F"})
-    same(data, "FHWC", angle=by_frame, arg_layouts={"angle": "F"}, keep_size=True)
+    same(data, layout="FHWC", angle=by_frame, arg_layouts={"angle": "F"})
+    same(data, layout="FHWC", angle=by_frame, arg_layouts={"angle": "F"}, keep_size=True)
     same(
         [x[:, None] for x in data],
-        "FDHWC",
+        layout="FDHWC",
         angle=by_frame,
         arg_layouts={"angle": "F"},
         axis=(1, 2, 3),
@@ -119,4 +118,9 @@ def test_axes_that_are_none():
 
 
 def test_values_of_different_lengths_that_are_all_right():
-    same(volumes(), "DHWC", angle=3.0, axis=each((0, 0, 1), ((0, 0, 1),), (1, 2, 3), (3, 2, 1)))
+    same(
+        volumes(),
+        layout="DHWC",
+        angle=3.0,
+        axis=each((0, 0, 1), ((0, 0, 1),), (1, 2, 3), (3, 2, 1)),
+    )

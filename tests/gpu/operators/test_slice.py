@@ -6,15 +6,11 @@ import numpy as np
 import pytest
 
 from headrace.types import DALIDataType as T
-from tests.support.gpu.alike import check_alike, check_same_error
+from tests.support.gpu.alike import check_alike, check_same_error, each
 
 _rng = np.random.default_rng(0)
 IMAGES = [_rng.integers(0, 256, (*s, 3), np.uint8) for s in [(30, 41), (9, 12), (24, 9), (17, 17)]]
 SIGNALS = [_rng.standard_normal(n).astype(np.float32) for n in (100, 1, 37, 2000)]
-
-
-def each(*values, dtype=np.float32):
-    return [np.asarray(v, dtype) for v in values]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from headrace import Pipeline, fn, types
 from headrace._lazy_module import lazy_module
 from headrace.operators.support.warp.warped_batch import WarpedBatch
 from headrace.tensors.gpu.queue import Queue
+from tests.support.gpu.alike import random_rows
 from tests.support.gpu.runtime import EmulatedRuntime
-from tests.support.gpu.same_values import random_rows
 
 SHAPES = {
     "HWC": [(40, 57, 3), (61, 33, 3), (25, 300, 3), (30, 30, 3)],
