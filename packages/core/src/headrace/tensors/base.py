@@ -85,6 +85,9 @@ class TensorBase(TypedData):
     _layout: str
     _source: str
 
+    def __init__(self, data: Any, *options: Any) -> None:
+        raise NotImplementedError
+
     def _extents(self) -> Shape:
         raise NotImplementedError
 
@@ -185,6 +188,19 @@ class TensorListBase(TypedData, Generic[TensorT]):
         """The batch of the samples `numbers`."""
         raise NotImplementedError
 
+    def _volume(self) -> int:
+        """Number of elements of all samples."""
+        raise NotImplementedError
+
+    def _as_tensor(self, layout: str) -> TensorT:
+        raise NotImplementedError
+
+    def _as_reshaped(self, extents: Shape, layout: str) -> TensorT:
+        raise NotImplementedError
+
+    def _set_empty(self) -> None:
+        raise NotImplementedError
+
     def _repr_html_(self) -> str:
         return _html.of_batch(repr(self), self)
 
@@ -240,19 +256,35 @@ class TensorListBase(TypedData, Generic[TensorT]):
             )
         return i
 
-    def _tensor_layout(self) -> str:
-        """Layout of the batch as one tensor."""
-        self._check_type_known()
-        return f"N{self._layout}" if self._layout or self._ndim == 0 else ""
-
     def _check_type_known(self) -> None:
         check_not_side_data(self._dtype)
         if self._dtype == DALIDataType.NO_TYPE:
             raise UsageError("An empty batch without a type cannot be made a tensor.")
 
-    def _reshaped(self, shape: Sequence[int], volume: int) -> tuple[Shape, str]:
-        """Extents and layout of the `volume` elements of the batch as one tensor of `shape`."""
+    def as_tensor(self) -> TensorT:
+        """The batch as one tensor, axis N first; shared if the batch is dense, else a copy.
+
+        Raises
+        ------
+        ShapeError
+            If the shapes of the samples differ.
+        """
         self._check_type_known()
+        return self._as_tensor(f"N{self._layout}" if self._layout or self._ndim == 0 else "")
+
+    def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorT:
+        """All elements of the batch, sample after sample, as one tensor.
+
+        Shared if the batch is in one piece of memory, else a copy. Shapes of samples may differ.
+        The layout is N and that of a sample where `shape` has as many axes, otherwise none.
+
+        Raises
+        ------
+        ShapeError
+            If `shape` does not hold as many elements as the batch.
+        """
+        self._check_type_known()
+        volume = self._volume()
         extents = tuple(extent.__index__() for extent in shape)
         if math.prod(extents) != volume or any(extent < 0 for extent in extents):
             raise ShapeError(
@@ -260,7 +292,12 @@ class TensorListBase(TypedData, Generic[TensorT]):
                 f"to have the same volume."
             )
         layout = f"N{self._layout}"
-        return extents, layout if len(layout) == len(extents) else ""
+        return self._as_reshaped(extents, layout if len(layout) == len(extents) else "")
+
+    def reset(self) -> None:
+        """Let go of all samples: the batch is then empty and has no type."""
+        self._set_empty()
+        self._layout = ""
 
 
 def check_count(count: int) -> None:
@@ -275,6 +312,20 @@ def check_supports_dlpack(item: Any, number: int, is_capsule: bool) -> None:
         raise ArgumentTypeError(
             f"Sample {number}, of type {type(item).__name__}, does not support the DLPack protocol."
         )
+
+
+def as_sample(kind: type[TensorT], item: Any, number: int, *options: Any) -> TensorT:
+    """The tensor over the memory of `item`, which is to be sample `number`."""
+    if isinstance(item, kind):
+        return item
+    try:
+        return kind(item, *options)
+    except DataTypeError:
+        raise
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(
+            f"Object at position {number} cannot be converted to {kind.__name__}: {error}"
+        ) from None
 
 
 def check_same_size(dtype: DALIDataType, new_type: DALIDataType) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,28 @@ class _Count(int):
         return int(self)
 
 
-class TensorOnHost(TensorCPU, NDArrayOperatorsMixin):
+class _StandIn:
+    """Methods of data on a GPU, for data in host memory."""
+
+    __slots__ = ()
+    stream = None
+
+    def device_id(self) -> int:
+        """The number of the GPU that it stands for: the first one."""
+        return 0
+
+    def copy_to_external(
+        self,
+        ptr: Any,
+        cuda_stream: Any = None,
+        non_blocking: bool = False,
+        use_copy_kernel: bool = False,
+    ) -> None:
+        """Copy the data to other host memory, before it returns; there is no stream to order."""
+        super().copy_to_external(ptr)  # type: ignore[misc]
+
+
+class TensorOnHost(_StandIn, TensorCPU, NDArrayOperatorsMixin):
     """A tensor in host memory with all methods of a `TensorGPU`.
 
     It may be used as the NumPy array that a sample of a batch in host memory is, too.
@@ -36,7 +57,6 @@ class TensorOnHost(TensorCPU, NDArrayOperatorsMixin):
 
     __slots__ = ()
     __hash__ = object.__hash__
-    stream = None
 
     @property
     def shape(self) -> _Extents:  # it can be called
@@ -48,23 +68,9 @@ class TensorOnHost(TensorCPU, NDArrayOperatorsMixin):
         """Number of axes."""
         return _Count(self._array.ndim)
 
-    def device_id(self) -> int:
-        """The number of the GPU that it stands for: the first one."""
-        return 0
-
     def as_cpu(self) -> TensorCPU:
         """The same data, as a tensor that stands for none on a GPU."""
         return TensorCPU._wrap(self._array, self._layout, self._dtype, self._source)
-
-    def copy_to_external(
-        self,
-        ptr: Any,
-        cuda_stream: Any = None,
-        non_blocking: bool = False,
-        use_copy_kernel: bool = False,
-    ) -> None:
-        """Copy the data to other host memory, before it returns; there is no stream to order."""
-        super().copy_to_external(ptr)
 
     def __getattr__(self, name: str) -> Any:
         if name == "__cuda_array_interface__":
@@ -101,11 +107,10 @@ class TensorOnHost(TensorCPU, NDArrayOperatorsMixin):
         return float(self._array)
 
 
-class TensorListOnHost(TensorListCPU):
+class TensorListOnHost(_StandIn, TensorListCPU):
     """A batch in host memory with all methods of a `TensorListGPU`."""
 
     __slots__ = ()
-    stream = None
 
     @classmethod
     def of(cls, batch: TensorListCPU) -> TensorListOnHost:
@@ -121,33 +126,17 @@ class TensorListOnHost(TensorListCPU):
         """Sample `i`, which must not be negative."""
         return self._sample(self._checked_position(i))
 
-    def as_tensor(self) -> TensorOnHost:
-        """The batch as one tensor; see `TensorListCPU.as_tensor`."""
-        return _on_host(super().as_tensor())
+    def _as_tensor(self, layout: str) -> TensorOnHost:
+        return _on_host(super()._as_tensor(layout))
 
-    def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorOnHost:
-        """All elements as one tensor; see `TensorListCPU.as_reshaped_tensor`."""
-        return _on_host(super().as_reshaped_tensor(shape))
-
-    def device_id(self) -> int:
-        """The number of the GPU that it stands for: the first one."""
-        return 0
+    def _as_reshaped(self, extents: tuple[int, ...], layout: str) -> TensorOnHost:
+        return _on_host(super()._as_reshaped(extents, layout))
 
     def as_cpu(self) -> TensorListCPU:
         """The same samples, as a batch that stands for none on a GPU."""
         return TensorListCPU._make(
             self._memory, self._layout, self._dtype, self._ndim, self._sources
         )
-
-    def copy_to_external(
-        self,
-        ptr: Any,
-        cuda_stream: Any = None,
-        non_blocking: bool = False,
-        use_copy_kernel: bool = False,
-    ) -> None:
-        """Copy the data to other host memory, before it returns; there is no stream to order."""
-        super().copy_to_external(ptr)
 
 
 def _on_host(tensor: TensorCPU) -> TensorOnHost:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.errors import ArgumentTypeError, DataTypeError, ShapeError, UsageError
+from headrace.errors import ShapeError, UsageError
 from headrace.tensors import _repr
 from headrace.tensors.base import (
     TensorListBase,
+    as_sample,
     check_count,
     check_supports_dlpack,
     common_layout,
@@ -116,7 +117,7 @@ class TensorListCPU(TensorListBase[TensorCPU]):
         if not data:
             self._set_empty()
             return ""
-        samples = [_as_sample(item, number) for number, item in enumerate(data)]
+        samples = [as_sample(TensorCPU, item, number) for number, item in enumerate(data)]
         layout = common_layout(samples)
         self._dtype = samples[0]._dtype
         self._ndim = samples[0].ndim()
@@ -254,15 +255,7 @@ class TensorListCPU(TensorListBase[TensorCPU]):
             return as_objects(self.tolist())
         return as_numbers(self._stacked(), self._dtype)
 
-    def as_tensor(self) -> TensorCPU:
-        """The batch as one tensor, axis N first; shared if the batch is dense, else a copy.
-
-        Raises
-        ------
-        ShapeError
-            If the shapes of the samples differ.
-        """
-        layout = self._tensor_layout()
+    def _as_tensor(self, layout: str) -> TensorCPU:
         return TensorCPU._wrap(self._stacked(), layout, self._dtype)
 
     def _stacked(self) -> np.ndarray:
@@ -272,20 +265,11 @@ class TensorListCPU(TensorListBase[TensorCPU]):
             return np.empty((0,) * (self._ndim + 1), storage_dtype(self._dtype))
         return self._memory.stacked()
 
-    def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
-        """All elements of the batch, sample after sample, as one tensor.
+    def _volume(self) -> int:
+        return self._memory.size
 
-        Shared if the batch is in one piece of memory, else a copy. Shapes of samples may differ.
-        The layout is N and that of a sample where `shape` has as many axes, otherwise none.
-
-        Raises
-        ------
-        ShapeError
-            If `shape` does not hold as many elements as the batch.
-        """
-        volume = self._memory.size
-        extents, layout = self._reshaped(shape, volume)
-        flat = self._memory.flat() if volume else np.empty(0, storage_dtype(self._dtype))
+    def _as_reshaped(self, extents: tuple[int, ...], layout: str) -> TensorCPU:
+        flat = self._memory.flat() if self._volume() else np.empty(0, storage_dtype(self._dtype))
         return TensorCPU._wrap(flat.reshape(extents), layout, self._dtype)
 
     def is_dense_tensor(self) -> bool:
@@ -324,11 +308,6 @@ class TensorListCPU(TensorListBase[TensorCPU]):
         whole = self._memory.in_one_piece
         copy_to_address(self._memory.rows if whole is None else [whole], ptr)
 
-    def reset(self) -> None:
-        """Let go of all samples: the batch is then empty and has no type."""
-        self._set_empty()
-        self._layout = ""
-
     def as_cpu(self) -> TensorListCPU:
         """Return this batch itself."""
         return self
@@ -337,7 +316,7 @@ class TensorListCPU(TensorListBase[TensorCPU]):
     def broadcast(tensor: Any, count: int) -> TensorListCPU:
         """A batch of `count` samples, all of them `tensor`, shared."""
         check_count(count)
-        sample = _as_sample(tensor, 0)
+        sample = as_sample(TensorCPU, tensor, 0)
         sources = [sample._source] * count if sample._source else None
         return TensorListCPU._from_samples(
             [sample._array] * count, sample._layout, sample._dtype, sources, sample.ndim()
@@ -407,17 +386,3 @@ def _unpickle(
 ) -> TensorListCPU:
     memory = BatchMemory(data) if isinstance(data, np.ndarray) else BatchMemory.of_rows(data)
     return TensorListCPU._make(memory, layout, dtype, ndim, sources)
-
-
-def _as_sample(item: Any, number: int) -> TensorCPU:
-    """The tensor over the memory of `item`, which is to be sample `number`."""
-    if isinstance(item, TensorCPU):
-        return item
-    try:
-        return TensorCPU(item)
-    except DataTypeError:
-        raise
-    except ArgumentTypeError as error:
-        raise ArgumentTypeError(
-            f"Object at position {number} cannot be converted to TensorCPU: {error}"
-        ) from None

@@ -152,7 +152,7 @@ def _gpu_reference(data: Any) -> ValueReference:
     found = TensorGPU(data, getattr(data, "_layout", None) or None)
     spec = Spec(found._dtype, len(found._shape), found._layout)
     access = found._access
-    value = GpuBatch(found._batch(), spec, None, access.event, access.stream)
+    value = GpuBatch(found._samples(), spec, None, access.event, access.stream)
     return ValueReference(spec, None, value, None, found.device_id())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -24,7 +24,63 @@ from headrace.types.dtypes import storage_dtype
 from headrace.types.enums import DALIDataType
 
 
-class TensorGPU(TensorBase):
+class OnGpu:
+    """Data in the memory of a GPU: what tensors and batches have in common."""
+
+    __slots__ = ()
+    _access: Access
+
+    def _samples(self) -> DeviceBatch:
+        """All of it."""
+        raise NotImplementedError
+
+    def device_id(self) -> int:
+        """Number of the GPU."""
+        return self._access.runtime.device_id
+
+    @property
+    def stream(self) -> int | None:
+        """The stream that the data is written on; None if it is written."""
+        return self._access.stream
+
+    def copy_to_external(
+        self,
+        ptr: Any,
+        cuda_stream: Any = None,
+        non_blocking: bool = False,
+        use_copy_kernel: bool = False,
+    ) -> None:
+        """Copy the data, sample after sample, to other memory.
+
+        Parameters
+        ----------
+        ptr
+            The address, as `ctypes.c_void_p`, ctypes pointer or integer; on a GPU or on the host.
+        cuda_stream
+            The stream to copy on; the default stream if None.
+        non_blocking
+            Return before the copy is done.
+        use_copy_kernel
+            DALI's hint how to copy; there is one way here.
+        """
+        address = plain_address(ptr)
+        if address is None:
+            raise ArgumentTypeError(
+                "The target of a copy is a ctypes.c_void_p or an integer address, got "
+                f"{type(ptr).__name__}."
+            )
+        batch, number = self._samples(), stream_number(cuda_stream)
+        target = check_target(address, int(batch.sizes().sum()) * batch.dtype.itemsize)
+        copy_to_address(self._access, batch, target, number, wait=not non_blocking)
+
+    def _as_gpu(self) -> Self:
+        return self
+
+    def _set_stream(self, stream: Any) -> None:
+        self._access.pass_to(stream_number(stream))
+
+
+class TensorGPU(OnGpu, TensorBase):
     """A tensor in the memory of a GPU, with a layout.
 
     A view: the memory belongs to `data` or to a pipeline's output, and is kept alive as long as
@@ -60,7 +116,6 @@ class TensorGPU(TensorBase):
     """
 
     __slots__ = ("_access", "_address", "_shape")
-    _access: Access
     _address: int
     _shape: tuple[int, ...]
 
@@ -118,8 +173,7 @@ class TensorGPU(TensorBase):
     def _set_dtype(self, dtype: DALIDataType) -> None:
         """Nothing to do: memory has no type."""
 
-    def _batch(self) -> DeviceBatch:
-        """The tensor as a batch of one sample."""
+    def _samples(self) -> DeviceBatch:
         return DeviceBatch(
             self._access.runtime,
             self._access.owners,
@@ -127,15 +181,6 @@ class TensorGPU(TensorBase):
             np.array([self._shape], np.int64).reshape(1, len(self._shape)),
             storage_dtype(self._dtype),
         )
-
-    def device_id(self) -> int:
-        """Number of the GPU."""
-        return self._access.runtime.device_id
-
-    @property
-    def stream(self) -> int | None:
-        """The stream that the data is written on; None if it is written."""
-        return self._access.stream
 
     def data_ptr(self) -> int:
         """Address of the first element.
@@ -148,42 +193,14 @@ class TensorGPU(TensorBase):
 
     def as_cpu(self) -> TensorCPU:
         """A copy in host memory."""
-        whole = downloaded(self._access, self._batch())
+        whole = downloaded(self._access, self._samples())
         assert isinstance(whole, np.ndarray)
         return TensorCPU._wrap(whole[0, ...], self._layout, self._dtype, self._source)
 
-    def copy_to_external(
-        self,
-        ptr: Any,
-        cuda_stream: Any = None,
-        non_blocking: bool = False,
-        use_copy_kernel: bool = False,
-    ) -> None:
-        """Copy the data to other memory.
-
-        Parameters
-        ----------
-        ptr
-            The address, as `ctypes.c_void_p`, ctypes pointer or integer; on a GPU or on the host.
-        cuda_stream
-            The stream to copy on; the default stream if None.
-        non_blocking
-            Return before the copy is done.
-        use_copy_kernel
-            DALI's hint how to copy; there is one way here.
-        """
-        copy_to_external(self._access, self._batch(), ptr, cuda_stream, non_blocking)
-
     def _make_copy(self) -> TensorGPU:
-        access, batch = duplicated(self._access, self._batch())
+        access, batch = duplicated(self._access, self._samples())
         address = int(batch.pointers[0])
         return self._wrap(access, address, self._shape, self._layout, self._dtype, self._source)
-
-    def _as_gpu(self) -> TensorGPU:
-        return self
-
-    def _set_stream(self, stream: Any) -> None:
-        self._access.pass_to(stream_number(stream))
 
     def _array(self) -> Any:
         """The memory as an array of CuPy's, without waiting for writers."""
@@ -258,18 +275,3 @@ class TensorGPU(TensorBase):
 
     def __str__(self) -> str:
         return _repr.with_values(repr(self), 1, lambda _: self.as_cpu()._array, self._dtype)
-
-
-def copy_to_external(
-    access: Access, batch: DeviceBatch, ptr: Any, stream: Any, non_blocking: bool
-) -> None:
-    """Copy samples, one after the other, to where the user says."""
-    address = plain_address(ptr)
-    if address is None:
-        raise ArgumentTypeError(
-            "The target of a copy is a ctypes.c_void_p or an integer address, got "
-            f"{type(ptr).__name__}."
-        )
-    size = int(batch.sizes().sum()) * batch.dtype.itemsize
-    target = check_target(address, size)
-    copy_to_address(access, batch, target, stream_number(stream), wait=not non_blocking)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from headrace.errors import ArgumentTypeError, DataTypeError, ShapeError, UsageError
+from headrace.errors import ArgumentTypeError, ShapeError, UsageError
 from headrace.tensors import _repr
 from headrace.tensors.base import (
     TensorListBase,
+    as_sample,
     check_count,
     check_supports_dlpack,
     common_layout,
@@ -30,8 +31,7 @@ from headrace.tensors.gpu.foreign import access_behind
 from headrace.tensors.gpu.foreign_list import ForeignList, all_on_gpu
 from headrace.tensors.gpu.libraries import described
 from headrace.tensors.gpu.runtime import current_device, get_runtime
-from headrace.tensors.gpu.streams import stream_number
-from headrace.tensors.gpu.tensor import TensorGPU, copy_to_external
+from headrace.tensors.gpu.tensor import OnGpu, TensorGPU
 from headrace.tensors.interop import check_layout, is_dlpack_capsule
 from headrace.tensors.tensor_list import TensorListCPU
 from headrace.types.dtypes import DALI_OF_NUMPY, storage_dtype
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from headrace.tensors.gpu.runtime import Event
 
 
-class TensorListGPU(TensorListBase[TensorGPU]):
+class TensorListGPU(OnGpu, TensorListBase[TensorGPU]):
     """A batch in the memory of a GPU, with the layout of its samples.
 
     Samples lie in one piece of memory (a dense batch, if all shapes are equal) or anywhere. As with
@@ -79,7 +79,6 @@ class TensorListGPU(TensorListBase[TensorGPU]):
     """
 
     __slots__ = ("_access", "_batch", "_shape_of_none")
-    _access: Access
     _batch: DeviceBatch
     _shape_of_none: tuple[int, ...] | None
     """Shape that the samples would have, of a part without samples of a batch of one shape."""
@@ -148,7 +147,9 @@ class TensorListGPU(TensorListBase[TensorGPU]):
             if contiguous:
                 self._access, self._batch = duplicated(self._access, self._batch)
             return ""
-        samples = [_as_sample(item, k, stream, device_id) for k, item in enumerate(data)]
+        samples = [
+            as_sample(TensorGPU, item, k, None, stream, device_id) for k, item in enumerate(data)
+        ]
         return self._from_samples(samples, contiguous)
 
     def _set_foreign(self, found: ForeignList) -> None:
@@ -184,8 +185,8 @@ class TensorListGPU(TensorListBase[TensorGPU]):
             self._access, self._batch = duplicated(self._access, self._batch)
         return layout
 
-    def _set_empty(self, device_id: int) -> None:
-        runtime = get_runtime(device_id)
+    def _set_empty(self, device_id: int | None = None) -> None:
+        runtime = get_runtime(self.device_id() if device_id is None else device_id)
         self._access = Access(runtime, (), None, None)
         none = np.empty(0, np.uint64), np.empty((0, 0), np.int64), np.dtype(np.uint8)
         self._batch = DeviceBatch(runtime, (), *none)
@@ -251,6 +252,9 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         )
         return cls._make(access, copy, batch._layout, batch._dtype, batch._sources)
 
+    def _samples(self) -> DeviceBatch:
+        return self._batch
+
     def __len__(self) -> int:
         return len(self._batch.shapes)
 
@@ -283,15 +287,6 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         """Shape of each sample."""
         return [tuple(shape) for shape in self._batch.shapes.tolist()]
 
-    def device_id(self) -> int:
-        """Number of the GPU."""
-        return self._access.runtime.device_id
-
-    @property
-    def stream(self) -> int | None:
-        """The stream that the data is written on; None if it is written."""
-        return self._access.stream
-
     def at(self, i: int) -> TensorGPU:
         """Sample `i`, shared; `i` must not be negative."""
         return self._sample(self._checked_position(i))
@@ -302,15 +297,7 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         """
         return len(self) == 0 or self._batch.is_dense
 
-    def as_tensor(self) -> TensorGPU:
-        """The batch as one tensor, axis N first; shared if the batch is dense, else a copy.
-
-        Raises
-        ------
-        ShapeError
-            If the shapes of the samples differ.
-        """
-        layout = self._tensor_layout()
+    def _as_tensor(self, layout: str) -> TensorGPU:
         batch = self._batch
         if batch.is_dense and len(batch.shapes):
             extents = (len(batch.shapes), *(batch.uniform_shape or ()))
@@ -326,18 +313,10 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         access, address = self._in_one_piece()
         return TensorGPU._wrap(access, address, (len(self), *one), layout, self._dtype)
 
-    def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorGPU:
-        """All elements of the batch, sample after sample, as one tensor.
+    def _volume(self) -> int:
+        return int(self._batch.sizes().sum())
 
-        Shared if the batch is in one piece of memory, else a copy. Shapes of samples may differ.
-        The layout is N and that of a sample where `shape` has as many axes, otherwise none.
-
-        Raises
-        ------
-        ShapeError
-            If `shape` does not hold as many elements as the batch.
-        """
-        extents, layout = self._reshaped(shape, int(self._batch.sizes().sum()))
+    def _as_reshaped(self, extents: tuple[int, ...], layout: str) -> TensorGPU:
         access, address = self._in_one_piece()
         return TensorGPU._wrap(access, address, extents, layout, self._dtype)
 
@@ -385,39 +364,12 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         memory = BatchMemory(found) if isinstance(found, np.ndarray) else BatchMemory.of_rows(found)
         return TensorListCPU._make(memory, self._layout, self._dtype, self._ndim, self._sources)
 
-    def copy_to_external(
-        self,
-        ptr: Any,
-        cuda_stream: Any = None,
-        non_blocking: bool = False,
-        use_copy_kernel: bool = False,
-    ) -> None:
-        """Copy all samples, one after the other, to other memory.
-
-        Parameters
-        ----------
-        ptr
-            The address, as `ctypes.c_void_p`, ctypes pointer or integer; on a GPU or on the host.
-        cuda_stream
-            The stream to copy on; the default stream if None.
-        non_blocking
-            Return before the copy is done.
-        use_copy_kernel
-            DALI's hint how to copy; there is one way here.
-        """
-        copy_to_external(self._access, self._batch, ptr, cuda_stream, non_blocking)
-
-    def reset(self) -> None:
-        """Let go of all samples: the batch is then empty and has no type."""
-        self._set_empty(self.device_id())
-        self._layout = ""
-
     @staticmethod
     def broadcast(tensor: Any, count: int) -> TensorListGPU:
         """A batch of `count` samples, all of them `tensor`, shared."""
         check_count(count)
-        sample = _as_sample(tensor, 0, None, -1)
-        batch = sample._batch().taken(np.zeros(count, np.intp))
+        sample = as_sample(TensorGPU, tensor, 0)
+        batch = sample._samples().taken(np.zeros(count, np.intp))
         sources = [sample._source] * count if sample._source else None
         return TensorListGPU._make(sample._access, batch, sample._layout, sample._dtype, sources)
 
@@ -452,12 +404,6 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         access, batch = duplicated(self._access, self._batch)
         return self._make(access, batch, self._layout, self._dtype, self._sources)
 
-    def _as_gpu(self) -> TensorListGPU:
-        return self
-
-    def _set_stream(self, stream: Any) -> None:
-        self._access.pass_to(stream_number(stream))
-
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError("A batch in GPU memory cannot be pickled; pickle `batch.as_cpu()`.")
 
@@ -468,17 +414,3 @@ class TensorListGPU(TensorListBase[TensorGPU]):
         return _repr.with_values(
             repr(self), len(self), lambda i: self[i].as_cpu()._array, self._dtype
         )
-
-
-def _as_sample(item: Any, number: int, stream: Any, device_id: int) -> TensorGPU:
-    """The tensor over the memory of `item`, which is to be sample `number`."""
-    if isinstance(item, TensorGPU):
-        return item
-    try:
-        return TensorGPU(item, None, stream, device_id)
-    except DataTypeError:
-        raise
-    except ArgumentTypeError as error:
-        raise ArgumentTypeError(
-            f"Object at position {number} cannot be converted to TensorGPU: {error}"
-        ) from None
