@@ -122,11 +122,9 @@ def test_compiles(arch):
         pytest.skip(missing)
     if arch not in nvrtc.known_architectures():
         pytest.skip(f"this compiler is older than {arch}")
-    kernels = [
-        color_body(*arguments).kernel(view=view)
-        for arguments in KERNELS.values()
-        for view in (False, True)
-    ]
+    # What is generated does not ask for the generation; the loop around it does.
+    written = KERNELS.values() if arch == nvrtc.ARCHITECTURES[0] else [KERNELS["a chain"]]
+    kernels = [color_body(*each).kernel(view=view) for each in written for view in (False, True)]
     nvrtc.check_compiles([(kernel.source(), kernel.name) for kernel in kernels], arch)
 
 
