@@ -56,16 +56,8 @@ extern "C" __global__ void copy16(const uint4* source, uint4* target, unsigned i
 class Bench:
     """One stream of the GPU, to measure on.
 
-    Parameters
-    ----------
-    device
-        The GPU.
-    count
-        Samples in a batch.
-    extent
-        Height and width of the images of one size; others are smaller.
-    smoke
-        The GPU is emulated: only show that the cases run.
+    `device`: the GPU. `count`: samples in a batch. `extent`: height and width of the images of one
+    size; others are smaller. `smoke`: the GPU is emulated: only show that the cases run.
     """
 
     def __init__(

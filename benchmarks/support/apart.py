@@ -22,12 +22,8 @@ from benchmarks.support.harness import Peer
 class Apart:
     """A process that makes peers and runs them, one at a time.
 
-    Parameters
-    ----------
-    name
-        Of the process.
-    tree
-        The repository whose packages it imports; those that are installed when not given.
+    `name`: of the process. `tree`: the repository whose packages it imports; those that are
+    installed when not given.
     """
 
     def __init__(self, name: str, tree: Path | None = None) -> None:
@@ -95,14 +91,8 @@ class ApartPeer(Peer):
 class Together(Peer):
     """Peers in several processes that work at the same time.
 
-    Parameters
-    ----------
-    name
-        What tables call it.
-    homes
-        The processes.
-    make, args
-        What makes the peer of each, the number of the process as its last argument.
+    `name`: what tables call it. `homes`: the processes. `make`, `args`: what makes the peer of
+    each, the number of the process as its last argument.
     """
 
     def __init__(

@@ -43,22 +43,10 @@ def augment(ndd: Any, files: Any, batch_size: int, rng: Any, *, gpu: bool = Fals
 class DynamicLoop:
     """One rank's loop over its shard.
 
-    Parameters
-    ----------
-    ndd
-        Dynamic mode of a library.
-    root
-        The files.
-    mode
-        Name of the `EvalMode`; ``"captured"`` for eager loops that are done ahead.
-    threads
-        Threads for the operators of this loop.
-    rank, ranks
-        Which shard of how many.
-    look_every
-        Every so many batches one is waited for; 0: none before the last one.
-    epochs
-        How many `run` goes through.
+    `ndd`: dynamic mode of a library. `root`: the files. `mode`: name of the `EvalMode`;
+    ``"captured"`` for eager loops that are done ahead. `threads`: threads for the operators of this
+    loop. `rank`, `ranks`: which shard of how many. `look_every`: every so many batches one is
+    waited for; 0: none before the last one. `epochs`: how many `run` goes through.
     """
 
     def __init__(

@@ -16,20 +16,10 @@ class Consumer:
 
     It waits for its GPUs once an epoch. Each batch is read by a tiny kernel, on PyTorch's stream.
 
-    Parameters
-    ----------
-    name
-        Of the library.
-    pipes
-        Its pipelines, each on a GPU of its own: images, then maybe labels.
-    devices
-        Numbers of these GPUs.
-    names
-        Names of the outputs.
-    reader
-        Name of the reader that says how long an epoch is; without one it never ends.
-    waits
-        Whether it waits for the GPUs after each batch.
+    `name`: of the library. `pipes`: its pipelines, each on a GPU of its own: images, then maybe
+    labels. `devices`: numbers of these GPUs. `names`: names of the outputs. `reader`: name of the
+    reader that says how long an epoch is; without one it never ends. `waits`: whether it waits for
+    the GPUs after each batch.
     """
 
     def __init__(

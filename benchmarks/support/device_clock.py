@@ -24,12 +24,7 @@ class DeviceClock:
     The stream is held up by a kernel that only waits until the host has queued everything, so that
     the time the host takes to queue is not in the figures.
 
-    Parameters
-    ----------
-    runtime
-        A `headrace.tensors.gpu.cuda.CudaRuntime`.
-    stream
-        Where the work is queued.
+    `runtime`: A `headrace.tensors.gpu.cuda.CudaRuntime`. `stream`: where the work is queued.
     """
 
     def __init__(self, runtime: Any, stream: int) -> None:

@@ -18,16 +18,9 @@ _WAITING = {"wait", "acquire", "join", "synchronize", "_wait_for_tstate_lock", "
 class ThreadShare:
     """One thread, over some iterations.
 
-    Attributes
-    ----------
-    name
-        Of the thread.
-    cpu_ms
-        Processor time an iteration: Python, and what it calls in C (the driver, decoders).
-    samples, busy
-        How often it was looked at, and how often it was not waiting then.
-    places
-        Where it was when it did not wait.
+    `name`: of the thread. `cpu_ms`: processor time an iteration: Python, and what it calls in C
+    (the driver, decoders). `samples`, `busy`: how often it was looked at, and how often it was not
+    waiting then. `places`: where it was when it did not wait.
     """
 
     name: str

@@ -19,16 +19,9 @@ _UINT8, _FLOAT = np.dtype(np.uint8), np.dtype(np.float32)
 class Case:
     """One kernel, or some that are fused.
 
-    Attributes
-    ----------
-    name
-        For the table.
-    calls
-        The operators.
-    dtype
-        Of the input; `None` for generators.
-    reads_what_it_writes
-        Whether only as many elements are read as are written (crops); else all of the input.
+    `name`: for the table. `calls`: the operators. `dtype`: of the input; `None` for generators.
+    `reads_what_it_writes`: whether only as many elements are read as are written (crops); else all
+    of the input.
     """
 
     name: str

@@ -24,18 +24,9 @@ class OperatorChain:
     What an operator only describes is taken over by the next one where it understands that, and
     made into memory at the end.
 
-    Parameters
-    ----------
-    device
-        The GPU.
-    stream
-        Where the work goes.
-    calls
-        The operators.
-    dtype, layout, ndim
-        Of the input; `dtype` is `None` where the first operator takes none.
-    batch_size
-        Number of samples.
+    `device`: the GPU. `stream`: where the work goes. `calls`: the operators. `dtype`, `layout`,
+    `ndim`: of the input; `dtype` is `None` where the first operator takes none. `batch_size`:
+    number of samples.
     """
 
     def __init__(

@@ -138,10 +138,7 @@ def built(nodes, bad, images, numbers):
 def modelled(nodes, numbers, draws, source):
     """What a graph gives where sample k is that of place ``source[k]``.
 
-    Parameters
-    ----------
-    numbers, draws
-        What each place holds.
+    `numbers`, `draws`: what each place holds.
     """
     values = [[painting(n) for n in numbers], numbers, draws]
     for node in nodes[3:]:

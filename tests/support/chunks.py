@@ -22,12 +22,8 @@ SIZES = os.environ.get("HEADRACE_TEST_CHUNKS", "")
 def set_chunks(sizes: str, set_attribute: Callable[[object, str, object], None] = setattr) -> None:
     """Set how many samples a thread takes, and how many of them go through steps together.
 
-    Parameters
-    ----------
-    sizes
-        ``"CHUNK:GROUP"``, two numbers.
-    set_attribute
-        How, as that of `pytest.MonkeyPatch`, which takes it back.
+    `sizes`: ``"CHUNK:GROUP"``, two numbers. `set_attribute`: how, as that of `pytest.MonkeyPatch`,
+    which takes it back.
     """
     chunk, group = map(int, sizes.split(":"))
     for module in (tasks, worker_threads):

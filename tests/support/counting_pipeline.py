@@ -22,10 +22,7 @@ from headrace.types import PipelineAPIType
 class CountingPipeline:
     """Gives the numbers of the samples of one shard.
 
-    Parameters
-    ----------
-    bad
-        Samples that cannot be read; later ones take their places.
+    `bad`: samples that cannot be read; later ones take their places.
     """
 
     def __init__(

@@ -37,15 +37,9 @@ class _Entry:
 class FakeCuda:
     """One process' CUDA, with two devices that do nothing.
 
-    Attributes
-    ----------
-    calls
-        Names of the functions that were called, in order. In a fork of the process each of them
-        fails, as with CUDA.
-    devices_of_events
-        The device that each event belongs to: the one that was current when it was made.
-    contexts
-        Devices that have a context.
+    `calls`: names of the functions that were called, in order. In a fork of the process each of
+    them fails, as with CUDA. `devices_of_events`: the device that each event belongs to: the one
+    that was current when it was made. `contexts`: devices that have a context.
     """
 
     def __init__(self, capability: tuple[int, int] = (9, 0)) -> None:

@@ -58,11 +58,8 @@ def check_like_cpu(
 
     A real GPU is asked to interpolate chroma, as the CPU does.
 
-    Parameters
-    ----------
-    ulps
-        By how many float32 steps of 1.0 pixels may differ that are not JPEG's, in parts of full
-        intensity.
+    `ulps`: by how many float32 steps of 1.0 pixels may differ that are not JPEG's, in parts of full
+    intensity.
     """
     rows = encoded(images)
     want = run_cpu_operator_on_batch(operator, rows, *inputs, **args)

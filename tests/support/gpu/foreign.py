@@ -26,19 +26,10 @@ def _free(runtime: Runtime, address: int, pinned: int, stream: int) -> None:
 class ForeignArray:
     """An array whose values are on their way, on a stream of its own.
 
-    Parameters
-    ----------
-    runtime
-        The GPU.
-    values
-        What it will hold.
-    interface_version
-        Of the CUDA array interface.
+    `runtime`: the GPU. `values`: what it will hold. `interface_version`: of the CUDA array
+    interface.
 
-    Attributes
-    ----------
-    asked
-        The streams that `__dlpack__` was called with.
+    `asked`: the streams that `__dlpack__` was called with.
     """
 
     def __init__(self, runtime: Runtime, values: np.ndarray, *, interface_version: int = 3) -> None:

@@ -16,10 +16,7 @@ from tests.support.gpu.foreign import DLPackArray
 class LibraryArray(DLPackArray):
     """An array whose values are on their way, on its library's current stream.
 
-    Parameters
-    ----------
-    transposed
-        Whether it sees its memory with the axes in the opposite order.
+    `transposed`: whether it sees its memory with the axes in the opposite order.
     """
 
     library: Any

@@ -26,25 +26,13 @@ class EmulatedNvJpeg:
 
     It writes its outputs when it is called, as the engines do.
 
-    Parameters
-    ----------
-    engines
-        How many there are; 0 for a GPU without.
-    broken
-        Lengths of files that make a whole batch fail.
+    `engines`: how many there are; 0 for a GPU without. `broken`: lengths of files that make a whole
+    batch fail.
 
-    Attributes
-    ----------
-    batches
-        Lengths of the files of each batch that was to be decoded.
-    regions
-        Those that were set: offsets to the right and down, width, height; the latter -1 for all.
-    threads, states
-        Names of the threads that decoded, and with which states.
-    asked
-        How often it was asked whether it knows the kind of an image.
-    alive
-        What has been made and not destroyed.
+    `batches`: lengths of the files of each batch that was to be decoded. `regions`: those that were
+    set: offsets to the right and down, width, height; the latter -1 for all. `threads`, `states`:
+    names of the threads that decoded, and with which states. `asked`: how often it was asked
+    whether it knows the kind of an image. `alive`: what has been made and not destroyed.
     """
 
     def __init__(self, engines: int = 7, broken: tuple[int, ...] = ()) -> None:

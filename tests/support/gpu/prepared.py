@@ -34,16 +34,9 @@ def is_per_sample(value: Any) -> bool:
 class Prepared:
     """Operator `name` with its arguments, after `infer`.
 
-    Attributes
-    ----------
-    op
-        The operator; for sequences, the loop over their frames.
-    specs
-        What `infer` says of the outputs.
-    tensors
-        Batch and converter of each per-sample argument, as `BatchContext` takes them.
-    size
-        Number of samples.
+    `op`: the operator; for sequences, the loop over their frames. `specs`: what `infer` says of the
+    outputs. `tensors`: batch and converter of each per-sample argument, as `BatchContext` takes
+    them. `size`: number of samples.
     """
 
     def __init__(

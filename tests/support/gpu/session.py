@@ -39,13 +39,9 @@ class ExactPool(DevicePool):
 class GpuSession:
     """What tests of kernels and operators work with.
 
-    Attributes
-    ----------
-    queue
-        Where work goes.
-    scattered
-        Whether `upload` puts each sample into memory of its own, at an address that is aligned to
-        its elements and no better; else they lie in one piece, as the engine has them.
+    `queue`: where work goes. `scattered`: whether `upload` puts each sample into memory of its own,
+    at an address that is aligned to its elements and no better; else they lie in one piece, as the
+    engine has them.
     """
 
     def __init__(self, runtime: Runtime | None = None, *, scattered: bool | None = None) -> None:

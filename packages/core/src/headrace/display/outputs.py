@@ -16,16 +16,8 @@ _COLORS = (1, 3, 4)
 class DisplayOutput(NamedTuple):
     """Some samples of one output of a pipeline.
 
-    Attributes
-    ----------
-    name
-        The user's name of it, or its number.
-    samples
-        Arrays in host memory.
-    layout
-        Layout of a sample, or "".
-    size
-        Number of samples of the batch.
+    `name`: the user's name of it, or its number. `samples`: arrays in host memory. `layout`: layout
+    of a sample, or "". `size`: number of samples of the batch.
     """
 
     name: str

@@ -32,15 +32,9 @@ class LastBatchPolicy(enum.Enum):
 class DrawnBatch(NamedTuple):
     """Entries that one pipeline drew for one batch, and the samples they became.
 
-    Attributes
-    ----------
-    batch_size
-        Number of samples in the batch.
-    skipped
-        Number of further entries that were drawn and turned out to be bad.
-    draw_numbers
-        For each sample of the batch, the index of its entry among those drawn. `None` for 0, 1, 2,
-        ...
+    `batch_size`: number of samples in the batch. `skipped`: number of further entries that were
+    drawn and turned out to be bad. `draw_numbers`: for each sample of the batch, the index of its
+    entry among those drawn. `None` for 0, 1, 2, ...
     """
 
     batch_size: int

@@ -26,13 +26,7 @@ def can_make_checkpoints(pipelines: Sequence[Pipeline]) -> bool:
 
 
 def check_enabled(pipelines: Sequence[Pipeline]) -> None:
-    """Check that checkpoints can be made of all `pipelines`.
-
-    Raises
-    ------
-    NoCheckpointsError
-        If not.
-    """
+    """Check that checkpoints can be made of all `pipelines`. Raises `NoCheckpointsError` if not."""
     without = [k for k, p in enumerate(pipelines) if not p._settings.enable_checkpointing]
     if without:
         which = "any pipeline" if len(without) == len(pipelines) else f"the pipelines {without}"
@@ -54,18 +48,11 @@ def found_state(
 ) -> dict[str, Any] | None:
     """The state that an iterator goes on from; `None` for the beginning.
 
-    Parameters
-    ----------
-    restored
-        Checkpoint that each of its pipelines continues from.
-    counter
-        Counter of its epochs.
+    `restored`: checkpoint that each of its pipelines continues from. `counter`: counter of its
+    epochs.
 
-    Raises
-    ------
-    CheckpointError
-        If the pipelines were not restored from checkpoints of one iterator, made at once and
-        counting epochs in the same way.
+    Raises `CheckpointError` if the pipelines were not restored from checkpoints of one iterator,
+    made at once and counting epochs in the same way.
     """
     if all(each is None for each in restored):
         return None
@@ -107,10 +94,7 @@ def dealt_anew(
 
     The `counter` then counts that.
 
-    Raises
-    ------
-    CheckpointError
-        If it cannot know how much that is.
+    Raises `CheckpointError` if it cannot know how much that is.
     """
     dealt = any(pipeline._engine.checkpointing.dealt for pipeline in pipelines if pipeline._engine)
     if not dealt or isinstance(counter, EndlessCounter):

@@ -23,10 +23,7 @@ def require_kwargs(
 ) -> None:
     """Complain of arguments that an augmentation needs and the call `call_name` was not given.
 
-    Raises
-    ------
-    MissingArgException
-        If there is such.
+    Raises `MissingArgException` if there is such.
     """
     for each in augmentations:
         for name, needed in accepted(each.op).items():
@@ -42,10 +39,7 @@ def forbid_unused_kwargs(
 ) -> None:
     """Complain of arguments of the call `call_name` that none of the augmentations takes.
 
-    Raises
-    ------
-    UnusedArgException
-        If there is such.
+    Raises `UnusedArgException` if there is such.
     """
     known = {name for each in augmentations for name in accepted(each.op)}
     unused = [name for name in kwargs if name not in known]

@@ -40,17 +40,11 @@ class LookedUp(NamedTuple):
 class Lookups:
     """The caches of one reader, and the columns that it gives for them.
 
-    Attributes
-    ----------
-    stores
-        One for each cache. The first columns are their records, ``(entries, WIDTH)``.
-    groups
-        Sets of caches, by their numbers: the other columns say which entries are absent from any
-        cache of a set.
-    reads
-        Which of `groups` tells what is to be read; -1: everything, as others than caches use it.
-    columns
-        Which of the columns of the index have a say in what is kept; `None` for all.
+    `stores`: one for each cache. The first columns are their records, ``(entries, WIDTH)``.
+    `groups`: sets of caches, by their numbers: the other columns say which entries are absent from
+    any cache of a set. `reads`: which of `groups` tells what is to be read; -1: everything, as
+    others than caches use it. `columns`: which of the columns of the index have a say in what is
+    kept; `None` for all.
     """
 
     def __init__(

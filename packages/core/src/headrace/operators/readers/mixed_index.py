@@ -20,14 +20,10 @@ _NUMBER, _PIECE = Spec(DALIDataType.INT32, 0), Spec(DALIDataType.UINT8, 1)
 class MixedIndex(Index):
     """Entries of several indices, one index after the other.
 
-    Parameters
-    ----------
-    indices
-        The indices.
-    outputs
-        Where readers have no parser: of each, the pieces that are outputs, and the columns after
-        them; the last column is then the number of the index. Without it, an entry is made of that
-        number, and of all its index has of it: pieces, details and columns.
+    `indices`: the indices. `outputs`: where readers have no parser: of each, the pieces that are
+    outputs, and the columns after them; the last column is then the number of the index. Without
+    it, an entry is made of that number, and of all its index has of it: pieces, details and
+    columns.
     """
 
     def __init__(

@@ -19,14 +19,8 @@ PMAP_AXIS = "devices"
 class BatchPart(NamedTuple):
     """One part of the global batch.
 
-    Attributes
-    ----------
-    number
-        Its place among all parts, along the batch.
-    devices
-        Those of this process that want it; more than one where it is replicated.
-    shared
-        Whether other processes want it, too.
+    `number`: its place among all parts, along the batch. `devices`: those of this process that want
+    it; more than one where it is replicated. `shared`: whether other processes want it, too.
     """
 
     number: int
@@ -38,14 +32,8 @@ class BatchPart(NamedTuple):
 class BatchSharding:
     """A sharding of arrays whose first axis counts the samples, and no other axis is cut.
 
-    Attributes
-    ----------
-    sharding
-        As the user gave it.
-    count
-        Into how many parts the global batch is cut.
-    parts
-        Those that devices of this process want, in their order along the batch.
+    `sharding`: as the user gave it. `count`: into how many parts the global batch is cut. `parts`:
+    those that devices of this process want, in their order along the batch.
     """
 
     sharding: Sharding
@@ -175,12 +163,8 @@ def _listed(devices: Sequence[jax.Device]) -> str:
 class OutputShardings:
     """The shardings of all outputs.
 
-    Attributes
-    ----------
-    of
-        By the names of the outputs.
-    finest
-        The one that cuts the batch into most parts: its parts are the shards of the data set.
+    `of`: by the names of the outputs. `finest`: the one that cuts the batch into most parts: its
+    parts are the shards of the data set.
     """
 
     of: dict[str, BatchSharding]

@@ -29,14 +29,8 @@ _SHARD_ARGUMENTS = ("num_shards", "shard_id")
 class PipelinePlace:
     """Device of one pipeline, and the part of the data set that it reads.
 
-    Attributes
-    ----------
-    device_id
-        Number of its GPU; None for the CPU.
-    num_shards, shard_id
-        Of how many parts of the data set it reads which.
-    parts
-        How many parts of the global batch it makes.
+    `device_id`: number of its GPU; None for the CPU. `num_shards`, `shard_id`: of how many parts of
+    the data set it reads which. `parts`: how many parts of the global batch it makes.
     """
 
     device_id: int | None

@@ -17,16 +17,8 @@ def wanted_workers(
 ) -> int:
     """Number of workers to have.
 
-    Parameters
-    ----------
-    trainer_seconds
-        Time the trainer spends on a batch, not waiting.
-    worker_seconds
-        Time one worker spends on a batch; 0 where it is unknown.
-    now
-        Present number.
-    least, most
-        Bounds.
+    `trainer_seconds`: time the trainer spends on a batch, not waiting. `worker_seconds`: time one
+    worker spends on a batch; 0 where it is unknown. `now`: present number. `least`, `most`: bounds.
     """
     if worker_seconds <= 0:
         return min(max(now, least), most)

@@ -28,10 +28,7 @@ _JSON_BEGINNINGS = b"{["
 class ShardSamples:
     """The samples of one open shard, in order; errors name the shard and the sample.
 
-    Attributes
-    ----------
-    number
-        Number of the sample that comes next.
+    `number`: number of the sample that comes next.
     """
 
     def __init__(

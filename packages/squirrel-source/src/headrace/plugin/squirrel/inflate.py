@@ -128,11 +128,8 @@ class ByteStream(Protocol):
 class ByteWindow:
     """A view of a stream that moves forward: what is ahead can be looked at, copied or skipped.
 
-    Attributes
-    ----------
-    chunk, at
-        The bytes at hand, and the position of the next one among them. A parser may look at and
-        move these itself, for speed.
+    `chunk`, `at`: the bytes at hand, and the position of the next one among them. A parser may look
+    at and move these itself, for speed.
     """
 
     __slots__ = ("_error", "_stream", "at", "chunk")

@@ -112,10 +112,7 @@ def _started() -> _Process | None:
 class Scanner:
     """Scans of files that are not known yet, each of which is done by an idle process.
 
-    Parameters
-    ----------
-    most
-        How many processes there may be.
+    `most`: how many processes there may be.
     """
 
     def __init__(self, most: int) -> None:
@@ -134,10 +131,7 @@ class Scanner:
     def index(self, source: Any, *, sound: bool, orientation: bool) -> FrameIndex:
         """The index of a file, and in it what is wanted of its audio and its turn.
 
-        Raises
-        ------
-        BadSampleError
-            If it is no video, or the library crashes at it.
+        Raises `BadSampleError` if it is no video, or the library crashes at it.
         """
         key = None if isinstance(source, np.ndarray) else key_of(source)
         found = None if key is None else POOL.known(key)
