@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headrace.errors import HeadraceError
+from headrace.operators.readers import coco_columns
 from tests.parity.support import LIBRARIES, assert_both_raise
 
 OBJECT = {
@@ -18,6 +19,16 @@ OBJECT = {
     "iscrowd": 0,
     "segmentation": [[1, 2, 3, 4, 5, 6.5], [7, 8, 9, 10, 11, 12, 13, 14]],
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_files_are_scanned():
+    """As are large ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coco_columns, "SMALLEST_BYTES", 0)
+        yield
+
+
 RUNS = {"size": [50, 100], "counts": [1000, 200, 3800]}
 ANNOTATIONS = {
     "info": {"description": "ünïcode"},

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import headrace.experimental.dynamic as ndd
 from headrace import Pipeline, fn
 from headrace.errors import ArgumentValueError
+from headrace.operators.readers import coco_columns
 from headrace.operators.readers.coco_annotations import CocoImage
 from headrace.operators.readers.coco_columns import read_table
 from headrace.operators.readers.coco_masks import MaskColumn
@@ -36,6 +37,14 @@ FILE = {
     "categories": [{"id": 7, "name": "a"}, {"id": 3, "name": "b"}],
 }  # fmt: skip
 EXTENTS = st.tuples(st.integers(1, 40), st.integers(1, 40))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_files_are_scanned():
+    """As are large ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coco_columns, "SMALLEST_BYTES", 0)
+        yield
 
 
 def mask(segmentation, height, width):
@@ -262,7 +271,15 @@ def test_damaged_saved_annotations(read, count):
     assert errors
 
 
-NUMBERS = st.floats(0, 30, width=32).map(lambda x: round(x, 2)) | st.integers(0, 30)
+# The last ones are hard to round: near the middle of two numbers of 32 bits, long or tiny.
+NUMBERS = (
+    st.floats(0, 30, width=32).map(lambda x: round(x, 2))
+    | st.integers(0, 30)
+    | st.floats(-1e9, 1e9)
+    | st.floats(0, 30, width=32).map(lambda x: (x + float(np.nextafter(np.float32(x), 99))) / 2)
+    | st.integers(0, 2**53)
+    | st.sampled_from([1e-300, 1.5e22, 16777217.000000001, -0.0, 4.9e-324])
+)
 OBJECTS = st.fixed_dictionaries(
     {
         "image_id": st.integers(0, 5),
@@ -311,8 +328,90 @@ def test_columns_are_what_objects_make(tmp_path_factory, ids, objects, arguments
         except ArgumentValueError as error:
             return str(error)
 
-    found = outcome()
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coco_columns, "_PORTION", 2)
+        found = outcome()
         patch.setattr("headrace.operators.readers.coco.read_table", lambda *_, **__: None)
         assert found == outcome()
     assert read_table(str(path), polygons=True) is not None
+
+
+ODD_NAMES = """{"a": [{}, [], [[{"b": [1, -0.5e+7, true, false, null, "x\\u00e9\\n"]}]]],
+ "categories": [ {"supercategory": "x", "id": 7} , {"id":3}],
+ "annotations":[{"image_id":1,"bbox":[1,2,3,4],"iscrowd":1,"category_id":3,"segmentation":[
+ [1,2,3,4,5] , [ ] , [1.25e1,2E0]]}],
+ "images": [{"file_name": "a\\/\\"b\\\\é.jpg", "id": 1}]}  """
+
+
+def test_unusual_files_are_scanned(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(ODD_NAMES, encoding="utf-8")
+    table = read_table(str(path), polygons=True)
+    assert table.names[:] == ['a/"b\\é.jpg']
+    assert table.categories == {7: 1, 3: 2}
+    counts, sizes, vertices = table.polygons
+    assert counts.tolist() == [3]
+    assert sizes.tolist() == [2, 0, 1]
+    assert vertices.tolist() == [[1, 2], [3, 4], [12.5, 2]]
+    assert table.crowds.all()
+    assert table.boxes.tolist() == [[1, 2, 3, 4]]
+
+
+def test_ids_that_are_far_apart(tmp_path):
+    path = tmp_path / "a.json"
+    ids = [2**31 - 1, -(2**31), 5]
+    images = [{"id": k, "file_name": str(k)} for k in ids]
+    objects = [{"image_id": k, "category_id": 1, "bbox": []} for k in (*ids, 7, 2**31 - 1)]
+    path.write_text(json.dumps({"images": images, "annotations": objects}))
+    assert read_table(str(path), polygons=False).owners.tolist() == [0, 1, 2, 2]
+
+
+STRANGE = (
+    '{"images": []',
+    '{"images": []} x',
+    '{"images": [], "images": []}',
+    '{"images": [{"id": 1, "file_name": "a", "id": 2}]}',
+    '{"images": [{"id": 1, "file_name": "a\\u0041"}]}',
+    '{"images": [{"id": 01, "file_name": "a"}]}',
+    '{"images": [{"id": 1.0, "file_name": "a"}]}',
+    '{"images": [{"id": 1, "file_name": "a",}]}',
+    '{"images": [{"id": 1, "file_name": "a", "b": NaN}]}',
+    '{"images": [{"id": 1, "file_name": "a", "b": [1, 2}]}',
+    '{"images": [{"id": 1, "file_name": "a", "b": "\\x"}]}',
+    '{"images": [{"id": 1, "file_name": "a", "b": 1.}]}',
+    '{"images": [{"id": 1, "file_name": "a", "b": ' + "[" * 70 + "]" * 70 + "}]}",
+    '{"images": [{"id": 1, "file_name": "a"} {"id": 2, "file_name": "a"}]}',
+    '{"images": [{"id": 1, "file_n\\u0061me": "a"}]}',
+    (
+        '{"images": [{"id": 1, "file_name": "a"}], "annotations": [{"image_id": 1, "bbox": [], '
+        '"category_id": 1, "iscrowd": true}]}'
+    ),
+)
+
+
+def test_what_is_strange_is_left_to_others(tmp_path):
+    path = tmp_path / "a.json"
+    for text in STRANGE:
+        path.write_text(text)
+        assert read_table(str(path), polygons=True) is None, text
+
+
+@FILES
+def test_damaged_files_are_scanned_as_json_reads_them(tmp_path, count):
+    """Files that are left to `json` apart."""
+    path, content = tmp_path / "a.json", json.dumps(FILE).encode()
+    scanned = 0
+    for mutant in mutants(content, count, hot=len(content)):
+        path.write_bytes(mutant)
+        table = read_table(str(path), polygons=True)
+        if table is None:
+            continue
+        scanned += 1
+        found = json.loads(mutant.decode("utf-8", "replace"))
+        images = sorted(found["images"], key=lambda image: image["id"])
+        assert table.ids.tolist() == [image["id"] for image in images]
+        assert table.names[:] == [image["file_name"] for image in images]
+        objects = found.get("annotations", ())
+        owners = [o["image_id"] for i in images for o in objects if o["image_id"] == i["id"]]
+        assert table.ids[table.owners].tolist() == owners
+    assert scanned

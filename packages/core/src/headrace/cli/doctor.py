@@ -36,7 +36,6 @@ _LIBRARIES = {
     "nvidia-nvimgcodec-cu13": "images, as DALI decodes them",
     "soundfile": "audio",
     "cloudpickle": "worker processes",
-    "msgspec": "annotations",
 }
 _EXTRAS = {
     "fsspec": ("s3://, gs://, https:// in readers", "headrace[remote]"),

@@ -1,4 +1,4 @@
-"""Annotations in COCO's format as columns: decoded in portions, with only the fields that are used.
+"""Annotations in COCO's format as columns: a compiled scan takes only the fields that are used.
 
 Files that are not as they should be are left to `coco_annotations`, which takes more time and
 memory, understands more (whole numbers with a fraction of 0), and says what is wrong.
@@ -6,22 +6,25 @@ memory, understands more (whole numbers with a fraction of 0), and says what is 
 
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from headrace.kernels.cpu import coco_json
 from headrace.kernels.cpu.packed_names import PackedNames
 from headrace.operators.readers.coco_saved import CocoEntries
 from headrace.operators.readers.index import RaggedColumn
 from headrace.operators.readers.kept_index import kept_arrays
-from headrace.operators.readers.storage import read_file
+from headrace.operators.readers.storage import is_remote, read_file
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+SMALLEST_BYTES = 4 << 20
+"""Files of less are left to `coco_annotations`: the scan would have to be compiled first."""
 _PORTION = 1 << 14
-"""Annotations that are decoded at once."""
+"""Elements of a list that are read at once."""
+_SPREAD = 16
+"""Ids that a table of places may have for each image."""
 _OUTLINES = ("polygons", "sizes", "vertices")
 _INT32 = np.iinfo(np.int32)
 _NO_ID = 1 << 40
@@ -58,6 +61,8 @@ def read_table(path: str, *, polygons: bool) -> CocoTable | None:
         categories = np.array(list(found.categories.items()), np.int64).reshape(-1, 2)
         return {**arrays, **outlines, **found.names.arrays(), "categories": categories}
 
+    if not is_remote(path) and os.path.isfile(path) and os.path.getsize(path) < SMALLEST_BYTES:
+        return None
     arrays = kept_arrays(f"coco {polygons}", [path], find)
     if arrays is None:
         return None
@@ -70,88 +75,163 @@ def read_table(path: str, *, polygons: bool) -> CocoTable | None:
 
 
 def _decoded(path: str, *, polygons: bool) -> CocoTable | None:
-    import msgspec
-    from msgspec import Raw
+    padded = np.empty(0, np.uint8)
 
-    def struct(*fields: Any) -> Any:
-        return msgspec.defstruct("Struct", fields, gc=False)
+    def allocate(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        nonlocal padded
+        padded = np.empty(shape[0] + coco_json.PADDING, dtype)
+        padded[shape[0] :] = 0
+        return padded[: shape[0]]
 
-    image: Any = struct(("id", int), ("file_name", str), ("width", int, 0), ("height", int, 0))
-    category: Any = struct(("id", int))
-    file = struct(
-        ("images", _list_of(image)),
-        ("annotations", list[Raw], []),
-        ("categories", _list_of(category), []),
-    )
-    fields: list[Any] = [("image_id", int), ("category_id", int), ("bbox", tuple[float, ...])]
-    fields.append(("iscrowd", int, 0))
-    if polygons:
-        fields.append(("segmentation", list[list[float]] | dict[str, Raw], []))
-    objects = msgspec.json.Decoder(_list_of(struct(*fields)))
-
-    def portions(each: list[Any]) -> Iterator[list[Any]]:
-        for k in range(0, len(each), _PORTION):
-            yield objects.decode(b"[" + b",".join(each[k : k + _PORTION]) + b"]")
-
-    try:
-        found = msgspec.json.decode(read_file(path, np.empty).data, type=file)
-        parts = [_columns(portion, polygons) for portion in portions(found.annotations)]
-        parts = parts or [_columns([], polygons)]
-        whole = [np.concatenate(part) for part in zip(*parts, strict=True)]
-        ids = np.array([image.id for image in found.images], np.int64)
-    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+    size = len(read_file(path, allocate))
+    found = _Sections(padded, polygons).read(size)
+    if found is None:
         return None
-    owners, kinds, boxes, crowds, *outlines = whole
+    facts, text, wide, categories, (owners, kinds, crowds, counts), boxes, sizes, vertices = found
+    names = _names(text, wide)
+    if names is None or len(names) != len(facts):
+        return None  # a name has a NUL in it, or is no UTF-8
+    ids = facts[:, 0]
     order = np.argsort(ids, kind="stable")
     ids = ids[order]
-    extents = np.array([(i.width, i.height) for i in found.images], np.int64).reshape(-1, 2)[order]
-    usual = (np.diff(ids) > 0).all() and np.isfinite(boxes).all() and np.isfinite(outlines[2]).all()
-    for wide in (ids, kinds):
-        usual &= wide.min(initial=0) >= _INT32.min and wide.max(initial=0) <= _INT32.max
+    usual = (np.diff(ids) > 0).all() and np.isfinite(boxes).all() and np.isfinite(vertices).all()
+    for wide_ones in (ids, kinds):
+        usual &= wide_ones.min(initial=0) >= _INT32.min and wide_ones.max(initial=0) <= _INT32.max
     if not usual:
         return None
-    listed = [found.images[k].file_name for k in order.tolist()]
-    names = PackedNames.of([listed])
-    if len(names) != len(listed):
-        return None  # a name has a NUL in it
-    places = np.searchsorted(ids, owners)
-    known = np.flatnonzero(np.append(ids, _NO_ID)[places] == owners)
-    turned = known[np.argsort(places[known], kind="stable")]
+    places = _places(ids, owners)
+    turned = np.empty(len(places), np.int64)
+    turned = turned[: coco_json.order_by(places, len(ids), turned)]
+    outlines = (counts, sizes, vertices.reshape(-1, 2))
     return CocoTable(
-        *(ids, names, extents),
-        *(places[turned], kinds[turned], boxes[turned], crowds[turned]),
-        _outlines(outlines, turned) if polygons else (outlines[0], outlines[1], outlines[2]),
-        {category.id: k for k, category in enumerate(found.categories, 1)},
+        *(ids, names.taken(order), facts[order, 1:]),
+        *(places[turned], kinds[turned], boxes.reshape(-1, 4)[turned], crowds[turned] != 0),
+        _outlines(outlines, turned) if polygons else outlines,
+        {int(category): k for k, category in enumerate(categories.tolist(), 1)},
     )
 
 
-def _list_of(element: Any) -> Any:
-    return list[element]
+class _Sections:
+    """The members of a file that are read, in whatever order they come.
+
+    Parameters
+    ----------
+    data
+        uint8: the file, with its padding.
+    polygons
+        Whether outlines are wanted.
+    """
+
+    def __init__(self, data: np.ndarray, polygons: bool) -> None:
+        self._data = data
+        self._polygons = polygons
+        self._used = np.zeros(5, np.int64)
+
+    def read(self, size: int) -> Any:
+        """Arrays of all of them; `None` where something is not as expected."""
+        data, at, first, known = self._data, 0, True, {}
+        readers = {
+            coco_json.IMAGES: partial(self._items, names=coco_json.IMAGE_FIELDS),
+            coco_json.ANNOTATIONS: self._annotations,
+            coco_json.CATEGORIES: partial(self._items, names=coco_json.CATEGORY_FIELDS),
+        }
+        while True:
+            member, at = coco_json.next_member(data, at, first)
+            first = False
+            if member == coco_json.CLOSED:
+                break
+            if member in known or member == coco_json.STRANGE:
+                return None
+            if member == coco_json.OTHER:
+                at = coco_json.past_value(data, at)
+            else:
+                at, *known[member] = readers[member](at)
+            if at < 0:
+                return None
+        if at != size or coco_json.IMAGES not in known:
+            return None
+        categories = known.get(coco_json.CATEGORIES, [np.empty((0, 3), np.int64)])[0][:, 0]
+        none = np.empty(0, np.float32)
+        nothing = [np.empty((4, 0), np.int64), none, np.empty(0, np.int64), none]
+        objects = known.get(coco_json.ANNOTATIONS, nothing)
+        return (*known[coco_json.IMAGES], categories, *objects)
+
+    def _items(self, at: int, names: np.ndarray) -> tuple[Any, ...]:
+        """Items, and the text of their names, and whether it is more than ASCII."""
+        facts, text = np.empty((_PORTION, 3), np.int64), np.empty(_PORTION * 32, np.uint8)
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        wide = False
+        state = coco_json.FULL
+        while state == coco_json.FULL:
+            state, at = coco_json.scan_items(self._data, at, names, facts, text, self._used)
+            count, letters, not_ascii, *_ = self._used.tolist()
+            wide |= bool(not_ascii)
+            parts.append((facts[:count].copy(), text[:letters].copy()))
+            if not count:
+                text = np.empty(2 * len(text), np.uint8)
+        if state == coco_json.STRANGE:
+            return (coco_json.STRANGE,)
+        every, names = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return at, every, names, wide
+
+    def _annotations(self, at: int) -> tuple[Any, ...]:
+        facts, boxes = np.empty((_PORTION, 4), np.int64), np.empty(4 * _PORTION, np.float32)
+        names = coco_json.OBJECT_FIELDS if self._polygons else coco_json.PLAIN_FIELDS
+        outlines = 4 * _PORTION
+        sizes, vertices = np.empty(outlines, np.int64), np.empty(16 * outlines, np.float32)
+        odd = np.empty((2, coco_json.MOST_ODD, 3), np.int64)
+        parts: list[tuple[np.ndarray, ...]] = []
+        state = coco_json.FULL
+        while state == coco_json.FULL:
+            state, at = coco_json.scan_objects(
+                self._data, at, names, facts, boxes, sizes, vertices, odd, self._used
+            )
+            if state == coco_json.STRANGE:
+                return (coco_json.STRANGE,)
+            count, polygons, filled, odd_boxes, odd_vertices = self._used.tolist()
+            self._mend(boxes, odd[0, :odd_boxes])
+            self._mend(vertices, odd[1, :odd_vertices])
+            found = (facts[:count].T, boxes[: 4 * count], sizes[:polygons], vertices[:filled])
+            parts.append(tuple(each.copy() for each in found))
+            if not count and state == coco_json.FULL:  # an object with very many vertices
+                sizes, vertices = (np.empty(2 * len(a), a.dtype) for a in (sizes, vertices))
+        every = [np.concatenate(each, axis=-1) for each in zip(*parts, strict=True)]
+        return (at, *every)
+
+    def _mend(self, values: np.ndarray, odd: np.ndarray) -> None:
+        """Have Python read numbers that are hard to round."""
+        with np.errstate(over="ignore"):
+            for number, begin, end in odd.tolist():
+                values[number] = np.float32(float(self._data[begin:end].tobytes()))
 
 
-def _columns(objects: list[Any], polygons: bool) -> tuple[np.ndarray, ...]:
-    count = len(objects)
-    boxes = np.array([each.bbox or (0.0,) * 4 for each in objects]).reshape(-1, 4)
-    if len(boxes) != count:
-        raise ValueError("boxes with other than four numbers")
-    regions = [
-        each.segmentation if isinstance(each.segmentation, list) else []
-        for each in (objects if polygons else ())
-    ]
-    every = list(itertools.chain.from_iterable(regions))
-    values = [p if len(p) % 2 == 0 else p[:-1] for p in every]
-    with np.errstate(over="ignore"):
-        return (
-            np.fromiter([each.image_id for each in objects], np.int64, count),
-            np.fromiter([each.category_id for each in objects], np.int64, count),
-            boxes.astype(np.float32),
-            np.fromiter([each.iscrowd != 0 for each in objects], np.bool_, count),
-            np.array([len(region) for region in regions], np.int64),
-            np.array([len(value) // 2 for value in values], np.int64),
-            np.array(list(itertools.chain.from_iterable(values)), np.float64)
-            .astype(np.float32)
-            .reshape(-1, 2),
-        )
+def _names(text: np.ndarray, wide: bool) -> PackedNames | None:
+    """The names in a text, each with a NUL behind it; `None` where they are no UTF-8."""
+    if wide:
+        try:
+            return PackedNames.of([text.tobytes().decode().split("\0")[:-1]])
+        except UnicodeDecodeError:
+            return None
+    ends = np.flatnonzero(text == 0)
+    begins = np.zeros(len(ends), np.int64)
+    begins[1:] = ends[:-1] + 1
+    longest = int((ends - begins).max(initial=0))
+    return PackedNames(text, begins, longest, b"://" in text.tobytes())
+
+
+def _places(ids: np.ndarray, owners: np.ndarray) -> np.ndarray:
+    """Places of `owners` in `ids`, which are sorted, int64; -1 for those that are not there."""
+    if not len(ids):
+        return np.full(len(owners), -1)
+    least, span = int(ids[0]), int(ids[-1]) - int(ids[0]) + 1
+    if span > _SPREAD * len(ids) + _PORTION:
+        places = np.searchsorted(ids, owners)
+        return np.where(np.append(ids, _NO_ID)[places] == owners, places, -1)
+    table = np.full(span + 1, -1)  # the last one is for what is elsewhere
+    table[ids - least] = np.arange(len(ids))
+    moved = owners - least
+    found: np.ndarray = table[np.where((moved >= 0) & (moved < span), moved, span)]
+    return found
 
 
 def _ranges(begins: np.ndarray, counts: np.ndarray) -> np.ndarray:
