@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import tarfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from headrace import Pipeline, fn, tfrecord, types
 from headrace.executor.cpu import runner
 from headrace.operators.readers.caffe import CaffeReader
+from headrace.operators.readers.caffe2 import Caffe2Reader
 from headrace.operators.readers.mxnet import MXNetReader
 from headrace.operators.readers.tfrecord import TFRecordReader
 from headrace.operators.readers.webdataset import WebdatasetReader
@@ -73,6 +75,54 @@ def caffe(root, wire, only=None):
     return fn.readers.caffe, {"path": str(folder)}
 
 
+def tensor_records(wire, label_type):
+    """Records of Caffe2 in any way that the format allows; some lack something."""
+    random = wire.random
+
+    def tensor(kind, *content):
+        # Those that are none are no value of the field.
+        kinds = [wire.field(2, 0, wire.number(each)) for each in (random.choice((11, 14)), kind)]
+        others = wire.numbers(1, True)
+        return wire.mixed((1, 2, 3, 4, 5, 6, 10), [*others, *kinds, *content])
+
+    def integers(*values):
+        if random.random() < 0.5:
+            each = [wire.field(4, 0, wire.number(value & 2**64 - 1)) for value in values]
+        else:
+            each = [wire.message(4, b"".join(wire.number(v & 2**64 - 1) for v in values))]
+        return tensor(2, *each)
+
+    def floats(count):
+        return tensor(1, wire.message(3, np.arange(count, dtype="<f4").tobytes()))
+
+    for _ in range(200):
+        image = tensor(4, *(wire.message(6, random.randbytes(random.randint(0, 60))) for _ in "ab"))
+        labels = [random.randint(0, 5) for _ in wire.some()] or [3]
+        box = integers(1, -2, 3, 4)
+        if label_type == 0:
+            parts = [image, integers(random.randint(-9, 2**31)), floats(2), box]
+        elif label_type == 2:
+            parts = [image, integers(*labels), floats(3), box]
+        elif label_type == 1:
+            parts = [image, integers(*labels), *([box] if random.random() < 0.7 else [])]
+        else:
+            parts = [image, integers(*labels), floats(len(labels)), box]
+        if random.random() < 0.1:
+            parts[random.randrange(len(parts))] = random.choice([image, box, floats(5), b"\x08"])
+        yield b"".join(wire.mixed((1,), [wire.message(1, part)]) for part in parts)
+
+
+def caffe2(root, wire, only=None, label_type=0):
+    records = list(tensor_records(wire, label_type))
+    records[0] = list(tensor_records(RandomWire(77), label_type))[1]  # which tells the types
+    folder = root / f"lmdb {only is None}"
+    shutil.rmtree(folder, ignore_errors=True)
+    caffe_records.write(folder, [records[k] for k in only or range(len(records))])
+    more = int(label_type != 1)
+    how = {"additional_inputs": more, "bbox": label_type in (0, 2), "num_labels": 6}
+    return fn.readers.caffe2, {"path": str(folder), "label_type": label_type, **how}
+
+
 def archive(root, wire, only=None):
     """Members in any order, with others between them, of sizes that are whole numbers or not."""
     path = root / "some.tar"
@@ -94,6 +144,7 @@ FORMATS = {
     "tfrecord": (tf, TFRecordReader),
     "mxnet": (mxnet, MXNetReader),
     "caffe": (caffe, CaffeReader),
+    **{f"caffe2 {kind}": (partial(caffe2, label_type=kind), Caffe2Reader) for kind in (0, 1, 2, 3)},
     "webdataset": (archive, WebdatasetReader),
 }
 
@@ -163,6 +214,25 @@ def test_good_ones_need_no_call_for_each(tmp_path, monkeypatch, name):
     monkeypatch.setattr(cls, "cpu", lambda *_: pytest.fail("parsed alone"))
     set_chunks("64:64", monkeypatch.setattr)
     assert samples(make(tmp_path, RandomWire(3), list(only)), 3) == alone
+
+
+def test_long_records_are_parsed_together(tmp_path, monkeypatch):
+    """Those of other operators that are light are not, beyond 48 kB."""
+    content = bytes(range(256)) * 250
+    records = [record_io.record(record_io.image([k, 7.0], content, k)) for k in range(32)]
+    args = record_io.write(tmp_path / "some.rec", records)
+    monkeypatch.setattr(MXNetReader, "cpu", lambda *_: pytest.fail("parsed alone"))
+    set_chunks("64:64", monkeypatch.setattr)
+    pipe = Pipeline(BATCH, 1, None, workers="threads")
+    with pipe:
+        data, labels = fn.readers.mxnet(**args)
+        pipe.set_outputs(data, labels, data[:3] + 1)
+    for batch in range(2):
+        data, labels, first = pipe.run()
+        for k in range(BATCH):
+            assert np.asarray(data.at(k)).tobytes() == content
+            assert np.asarray(labels.at(k)).tolist() == [16 * batch + k, 7]
+            assert np.asarray(first.at(k)).tolist() == [1, 2, 3]
 
 
 def test_numbers_of_the_engine_are_not_written_to(tmp_path):

@@ -59,6 +59,8 @@ class Step:
     light_function: Callable[..., Any] | None = None
     """The function for several samples of few bytes, where samples go through `function` one by
     one."""
+    parses: bool = False
+    """True if it parses records; `light_function` then takes those of any length."""
     read: tuple[bool, ...] = ()
     """Of each output, True if it is read."""
     is_lazy: bool = False
@@ -186,7 +188,7 @@ class StepMaker:
         loaded = (*handed, *outputs[parsed:])
         parse = self.step(node, reader, specs[:parsed], reader.cpu, handed, outputs[:parsed])
         if reader.chunks_light:
-            parse.light_function = reader.cpu_chunk
+            parse.light_function, parse.parses = reader.cpu_chunk, True
         if outputs[0] in self.plan.guards:  # of entries that are read; the others are in caches
             parse.guard = self.plan.guards[outputs[0]]
         return [self.step(node, loader, loader.specs, loader.fetch, (), loaded), parse]

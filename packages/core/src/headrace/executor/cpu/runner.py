@@ -189,6 +189,8 @@ class SampleRunner:
             context.indices = chunk.indices
             context.sources = chunk.sources.get(step.origin)
             context.plans = None
+            if step.parses and not step.guard and self._parsed(step, context, chunk):
+                continue
             places = chosen(step.guard, chunk.columns, selected) if step.guard else None
             if places is not None and not places:
                 for r in step.outputs:
@@ -239,6 +241,30 @@ class SampleRunner:
             self._scratch_bytes = (arena.mark() - mark) // (end - begin)
             arena.release(mark)
             begin = end
+
+    def _parsed(self, step: Step, context: SampleContext, chunk: Chunk) -> bool:
+        """Parse all records of a chunk in one call, however long they are; False where each is to
+        be parsed alone, which says what is wrong.
+        """
+        known = [chunk.columns[r] for r in step.inputs]
+        inputs: list[Any] = [c.rows if c is not None and c.are_there else None for c in known]
+        if len(chunk.indices) < _FEW_SAMPLES or not all(isinstance(i, Rows) for i in inputs):
+            return False
+        function, group = step.light_function, Group(chunk.columns, range(len(chunk.indices)), {})
+        assert function is not None
+        if step.origin in step.outputs:
+            chunk.sources[step.origin] = [""] * len(chunk.indices)
+        try:
+            done = self._at_once(step, function, context, inputs, group, chunk, group.positions)
+        except Exception:  # whatever it is, the next try meets it again and knows the sample
+            return False
+        if done is None:
+            return False
+        for r, rows in zip(step.outputs, done[0], strict=True):
+            chunk.columns[r] = Samples(rows)
+        if self._marks is not None:
+            self._marks.whole(step, len(chunk.indices), chunk.indices[0])
+        return True
 
     def _hand_on(
         self, steps: list[tuple[Step, SampleContext]], chunk: Chunk

@@ -8,14 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headrace.errors import ArgumentChoiceError, ArgumentValueError, BadSampleError
+from headrace.kernels.cpu import tensor_protos
 from headrace.kernels.cpu.protobuf import VARINT, Message
 from headrace.operators.readers.base import Reader, reader
 from headrace.operators.readers.index import Index, first_of
 from headrace.operators.readers.lmdb import LmdbIndex
 from headrace.operators.support.argument_types import BoolArg, IntArg, PathListArg
+from headrace.operators.support.contexts import ChunkContext
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
-from headrace.types import to_dali_type
+from headrace.tensors.rows import Rows
+from headrace.types import to_dali_type, to_numpy_type
 
 _SINGLE, _SPARSE, _DENSE, _WEIGHTED, _NONE = range(5)
 """Values of `label_type`."""
@@ -23,6 +26,7 @@ _FLOAT, _INT32, _BYTE, _STRING, _INT64 = 1, 2, 3, 4, 10
 """Types of the elements of a ``TensorProto``."""
 _TYPES = {*range(11), 12, 13}
 """All that there are: others are no value of the field."""
+_KNOWN = np.isin(np.arange(max(_TYPES) + 1), list(_TYPES))
 _DIMS, _TYPE, _FLOATS, _INTEGERS, _BYTES, _STRINGS, _LONG_INTEGERS = 1, 2, 3, 4, 5, 6, 10
 """Numbers of the fields of a ``TensorProto``."""
 _NUMBERS: dict[int, tuple[int, type]] = {
@@ -91,6 +95,7 @@ class Caffe2Reader(Reader):
     """
 
     permutes = False
+    chunks_light = True
 
     _specs: tuple[Spec, ...]
 
@@ -136,6 +141,112 @@ class Caffe2Reader(Reader):
                     f"first {spec.dtype.name} with {spec.ndim}."
                 )
         return tuple(found)
+
+    def cpu_chunk(self, c: ChunkContext, *data: Rows) -> tuple[Rows, ...] | None:
+        """Parse records whose images are strings; `None` where one is something else."""
+        args, (records,) = self.args, data
+        single = args.label_type in (_SINGLE, _DENSE)
+        box = args.bbox or not (single or args.label_type == _NONE)
+        image, label = int(args.image_available), int(args.label_type != _NONE)
+        plain = image + label + args.additional_inputs
+        found = np.empty((len(records), plain + box, 6), np.int64)
+        if not tensor_protos.find_tensors(records.addresses, records.sizes, _KNOWN, found):
+            return None
+        made: list[Rows] = []
+        if image:
+            begins = found[:, 0, tensor_protos.STRING_BEGIN]
+            are_strings = (found[:, 0, tensor_protos.KIND] == _STRING) & (begins >= 0)
+            if self._specs[0].ndim != 1 or not are_strings.all():
+                return None
+            made.append(records.window(begins, found[:, 0, tensor_protos.STRING_END] - begins))
+        if label and not single:
+            vectors = self._vectors(c, records, found[:, image:], len(made))
+            if vectors is None:
+                return None
+            made.append(vectors)
+        for number in range(image + (label and not single), plain):
+            count = 1 if label and number == image and args.label_type == _SINGLE else None
+            known = found[:, number]
+            if label and number == image and (known[:, tensor_protos.KIND] == _INT64).any():
+                return None
+            numbers = self._numbers(c, records, known, len(made), count)
+            if numbers is None:
+                return None
+            made.append(numbers)
+        if box:
+            known = found[:, plain].copy()
+            has = known[:, tensor_protos.KIND] == _INT32
+            counts = known[:, tensor_protos.COUNT]
+            if (counts[has] != 4).any() or (args.bbox and not has.all()):
+                return None
+            counts[~has] = known[~has, tensor_protos.BEGIN] = known[~has, tensor_protos.END] = 0
+            known[:, tensor_protos.KIND] = _INT32
+            boxes = self._numbers(c, records, known, len(made))
+            assert boxes is not None
+            made.append(boxes)
+        return tuple(made)
+
+    def _numbers(
+        self,
+        c: ChunkContext,
+        records: Rows,
+        found: np.ndarray,
+        output: int,
+        count: int | None = None,
+    ) -> Rows | None:
+        """The numbers of a tensor of each record; `None` where they are not of the type of the
+        output, or not `count`.
+        """
+        dtype, counts = to_numpy_type(self._specs[output].dtype), found[:, tensor_protos.COUNT]
+        kinds = [kind for kind, (_, each) in _NUMBERS.items() if each == dtype]
+        wrong = count is not None and (counts != count).any()
+        if wrong or not kinds or (found[:, tensor_protos.KIND] != kinds[0]).any():
+            return None
+        made = c.empty(counts[:, np.newaxis].copy(), dtype, output)
+        assert made.flat is not None
+        assert made.begins is not None
+        flat = made.flat
+        if kinds[0] == _FLOAT:
+            lists = np.empty(0, np.int64), flat.view(np.uint32)
+        else:
+            lists = flat, np.empty(0, np.uint32)
+        rows = np.ascontiguousarray(found)
+        tensor_protos.read_numbers(records.addresses, records.sizes, rows, made.begins, *lists)
+        return made
+
+    def _vectors(
+        self, c: ChunkContext, records: Rows, found: np.ndarray, output: int
+    ) -> Rows | None:
+        """Vectors with ones, or weights, at the labels of each record; `None` where one has labels
+        that are out of bounds, or not as many weights.
+        """
+        size, weighted = self.args.num_labels, self.args.label_type == _WEIGHTED
+        counts = found[:, 0, tensor_protos.COUNT]
+        kinds = found[:, 0, tensor_protos.KIND]
+        if (kinds != _INT32).any() or not size:
+            return None
+        ends = np.cumsum(counts)
+        labels, values = np.empty(counts.sum(), np.int32), np.ones(counts.sum(), np.float32)
+        facts = records.addresses, records.sizes
+        rows, nothing = np.ascontiguousarray(found[:, 0]), np.empty(0, np.uint32)
+        tensor_protos.read_numbers(*facts, rows, ends - counts, labels, nothing)
+        if labels.min(initial=0) < 0 or labels.max(initial=0) >= size:
+            return None
+        if weighted:
+            rows = np.ascontiguousarray(found[:, 1])
+            of_weights = rows[:, tensor_protos.KIND] == _FLOAT
+            if not of_weights.all() or (rows[:, tensor_protos.COUNT] != counts).any():
+                return None
+            bits = values.view(np.uint32)
+            tensor_protos.read_numbers(*facts, rows, ends - counts, labels, bits)
+        dtype = to_numpy_type(self._specs[output].dtype)
+        made = c.empty(np.full((len(records), 1), size), dtype, output)
+        assert made.flat is not None
+        assert made.begins is not None
+        for begin in made.begins.tolist():
+            made.flat[begin : begin + size] = 0
+        made.flat[np.repeat(made.begins, counts) + labels] = values
+        return made
 
     def _parse(self, data: np.ndarray) -> list[np.ndarray]:
         """The outputs of a record."""
