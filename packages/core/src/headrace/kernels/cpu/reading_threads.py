@@ -28,6 +28,7 @@ come to that: files may be far away.
 _NO_MEMORY = np.empty(0, np.uint8)
 
 
+_SLASH = ord("/")
 _EVERYTHING = np.iinfo(np.int64).max
 
 
@@ -110,6 +111,60 @@ class FileExtents:
             return None  # a name has a NUL in it
         folder = np.frombuffer(begin, np.uint8)
         return cls(packed.text, packed.begins, folder, packed.longest + len(begin), **extents)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self | None]) -> Self | None:
+        """The extents of several, one after another; `None` where one is not there, or has another
+        limit to what is read.
+        """
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts) or len({part.largest for part in known}) > 1:
+            return None
+        named = [part._complete_names() for part in known]
+        texts = np.cumsum([0, *[len(text) for text, _ in named]])
+        begins = [begin + at for (_, begin), at in zip(named, texts[:-1], strict=True)]
+        files = np.cumsum([0, *[len(begin) for begin in begins]])
+        plain = all(p.files is None and p.offsets is None and p.sizes is None for p in known)
+        places: list[np.ndarray | None] = [None] * 3
+        if not plain:
+            each = [part._places() for part in known]
+            moved = [p[0] + at for p, at in zip(each, files[:-1], strict=True)]
+            places = [
+                np.concatenate(moved),
+                *[np.concatenate([p[k] for p in each]) for k in (1, 2)],
+            ]
+        longest = max(part.longest for part in known)
+        text, nothing = np.concatenate([text for text, _ in named]), np.empty(0, np.uint8)
+        return cls(text, np.concatenate(begins), nothing, longest, *places, known[0].largest)
+
+    def _complete_names(self) -> tuple[np.ndarray, np.ndarray]:
+        """Text and beginnings of names that need no `root`."""
+        firsts = self.text[self.begins]
+        if not len(self.root) or (firsts == _SLASH).all():
+            return self.text, self.begins
+        root = self.root.tobytes()
+        ends = np.flatnonzero(self.text == 0)
+        starts = np.concatenate(([0], ends[:-1] + 1))
+        relative = self.text[starts] != _SLASH
+        names = self.text.tobytes()
+        if relative.all():
+            whole = root + names[:-1].replace(b"\0", b"\0" + root) + b"\0"
+        else:
+            each = zip(names.split(b"\0")[:-1], relative.tolist(), strict=True)
+            whole = b"".join([(root if own else b"") + name + b"\0" for name, own in each])
+        added = np.concatenate(([0], np.cumsum(relative)[:-1])) * len(root)
+        moved = self.begins + added[np.searchsorted(starts, self.begins)]
+        return np.frombuffer(whole, np.uint8), moved
+
+    def _places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Files, offsets and sizes of all extents."""
+        given = [p for p in (self.files, self.offsets, self.sizes) if p is not None]
+        count = len(given[0]) if given else len(self.begins)
+        return (
+            np.arange(count) if self.files is None else self.files,
+            np.zeros(count, np.int64) if self.offsets is None else self.offsets,
+            np.full(count, -1) if self.sizes is None else self.sizes,
+        )
 
 
 class BeingRead:

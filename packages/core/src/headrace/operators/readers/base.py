@@ -411,6 +411,20 @@ class Reader(Operator):
             self.index.expect(drawn + self._order.coming(ahead) if ahead else drawn)
         return drawn
 
+    def coming(self, count: int) -> list[int] | None:
+        """Up to `count` entries of this epoch that `draw` returns next; `None` where it does more
+        than to tell them.
+        """
+        index, order = self.index, self._order
+        told = index.local is not None or type(index).expect is Index.expect
+        if not told or type(self).draw is not Reader.draw or not isinstance(order, ReadingOrder):
+            return None
+        return None if order.pad_last_batch else order.coming(count)
+
+    def pass_over(self, count: int) -> None:
+        """Count as many entries as drawn, which `coming` has told."""
+        self._order.pass_over(count)
+
     def before(self, entry: int) -> int:
         """The entry to try in place of one that turned out to be bad."""
         return self._order.before(entry)

@@ -30,6 +30,8 @@ from headrace.operators.support.schema import REQUIRED, Arg, Spec
 from headrace.types import DALIDataType, storage_dtype
 
 _SMALL = 1e-9
+_AHEAD = 1024
+"""Samples whose entries are worked out at once."""
 _ENDLESS = 1 << 62
 """Samples in an epoch that never ends."""
 
@@ -79,6 +81,27 @@ def _known(
     operator: str, arguments: dict[str, Any], outputs: list[int], line: str
 ) -> dict[str, Any]:
     return {"operator": operator, "arguments": arguments, "outputs": outputs, "line": line}
+
+
+class _Ahead:
+    """Entries of the next samples, and how many of them are of each reader."""
+
+    def __init__(self, entries: np.ndarray, turns: np.ndarray, readers: int) -> None:
+        self._entries = entries.tolist()
+        self._upto = np.zeros((len(turns) + 1, readers), np.int64)
+        np.cumsum(turns[:, np.newaxis] == np.arange(readers), axis=0, out=self._upto[1:])
+        self._at = 0
+
+    def has(self, count: int) -> bool:
+        """Return True if so many are left."""
+        return self._at + count <= len(self._entries)
+
+    def take(self, count: int) -> tuple[list[int], list[int]]:
+        """The entries of as many samples, and the samples of each reader."""
+        begin, end = self._at, self._at + count
+        self._at = end
+        shares: list[int] = (self._upto[end] - self._upto[begin]).tolist()
+        return self._entries[begin:end], shares
 
 
 def _weights(given: Any) -> Any:
@@ -205,6 +228,8 @@ class MixReader(Reader):
         self._epoch = self._position = 0
         self._drawn = [0] * len(metas)
         self._rest: dict[str, Any] | None = None
+        self._known_counts: tuple[int, Any, np.ndarray] | None = None
+        self._ahead: _Ahead | None = None
         self._length = 0
         self._length = int(self._counts(0).sum())
 
@@ -225,7 +250,8 @@ class MixReader(Reader):
     # -- types and parsers -------------------------------------------------------------------------
 
     def output_specs(self) -> tuple[Spec, ...]:
-        return self.infer()
+        cached = self.index.cached
+        return (*self.infer(), *(() if cached is None else cached.specs))
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
         found: list[Spec] = []
@@ -297,6 +323,12 @@ class MixReader(Reader):
 
     def _counts(self, epoch: int) -> np.ndarray:
         """Number of samples of each reader that this shard draws in an epoch."""
+        known = self._known_counts
+        if known is None or known[0] != epoch or known[1] is not self._rest or not self._length:
+            known = self._known_counts = epoch, self._rest, self._counted(epoch)
+        return known[2]
+
+    def _counted(self, epoch: int) -> np.ndarray:
         rest = self._rest
         if rest is not None and rest["epoch"] == epoch:
             return self._shares(rest["totals"])
@@ -352,9 +384,41 @@ class MixReader(Reader):
         drawn = self._readers[number].draw(count, refill=refill)
         return [self.index.entry(number, entry) for entry in drawn]
 
+    def _look_ahead(self, count: int) -> _Ahead | None:
+        """Work out what is drawn next; `None` where a reader does more than to tell its entries, or
+        fewer than `count` samples are left until one of their epochs ends.
+        """
+        turns = self._turns(max(_AHEAD, count))
+        entries, end = np.empty(len(turns), np.int64), len(turns)
+        for number, reader in enumerate(self._readers):
+            places = np.flatnonzero(turns == number)
+            coming = reader.coming(len(places))
+            if coming is None:
+                return None
+            entries[places[: len(coming)]] = np.array(coming, np.int64) + self.index.entry(
+                number, 0
+            )
+            if len(coming) < len(places):
+                end = min(end, int(places[len(coming)]))
+        return None if end < count else _Ahead(entries[:end], turns[:end], len(self._readers))
+
+    def coming(self, count: int) -> list[int] | None:
+        return None
+
     def draw(self, count: int, *, refill: bool = False) -> list[int]:
         if self.plans_batches:
             return self._draw_batch(count, refill)
+        if not refill:
+            if self._ahead is None or not self._ahead.has(count):
+                self._ahead = self._look_ahead(count)
+            if self._ahead is not None:
+                told, shares = self._ahead.take(count)
+                for number, share in enumerate(shares):
+                    self._readers[number].pass_over(share)
+                    self._drawn[number] += share
+                self._position += count
+                return told
+        self._ahead = None
         found: list[int] = []
         while len(found) < count:
             turns = self._turns(count - len(found))
@@ -372,7 +436,7 @@ class MixReader(Reader):
         return found
 
     def _go_to(self, epoch: int) -> None:
-        self._epoch, self._position = epoch, 0
+        self._epoch, self._position, self._ahead = epoch, 0, None
         self._drawn = [0] * len(self._readers)
         if self._rest is not None and self._rest["epoch"] < epoch:
             self._rest = None
@@ -440,7 +504,7 @@ class MixReader(Reader):
             reader.follow(own)
 
     def _at(self, state: Mapping[str, Any]) -> None:
-        self._rest = state["rest"]
+        self._rest, self._ahead = state["rest"], None
         self._epoch, self._position = state["epoch"], state["position"]
         self._drawn = list(state["drawn"])
         if self._position > self._counts(self._epoch).sum():  # of other weights

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headrace.kernels.cpu import reading_threads
-from headrace.operators.readers.index import Column, ComputedColumn, Index
+from headrace.operators.readers.index import Column, ComputedColumn, Index, RaggedColumn
 from headrace.operators.readers.storage import Allocate
 from headrace.operators.support.schema import Spec
 from headrace.types import DALIDataType
 
+if TYPE_CHECKING:
+    from headrace.kernels.cpu.reading_threads import FileExtents
+
 _NOTHING = np.empty(0, np.uint8)
+_COPIED_BYTES = 256 << 20
+"""Columns of more are left where they are."""
 _NUMBER, _PIECE = Spec(DALIDataType.INT32, 0), Spec(DALIDataType.UINT8, 1)
 
 
@@ -44,15 +50,38 @@ class MixedIndex(Index):
             known = list(zip(indices, outputs, counts, strict=True))
             for k in range(pieces, len(outputs[0])):
                 own = [index.columns[o[k] - count] for index, o, count in known]
-                columns.append(_MixedColumn(own, self._ends))
-            numbers = [_Number(k, len(index)) for k, index in enumerate(indices)]
-            columns.append(_MixedColumn(numbers, self._ends))
+                columns.append(_joined(own, self._ends))
+            columns.append(_Number(self._ends))
         self._width = len(specs)
         super().__init__(int(self._ends[-1]), specs, columns=columns)
+        widths = [len(index.specs) for index in indices]
+        counts = [len(index) * width for index, width in zip(indices, widths, strict=True)]
+        self._widths, self._extents = np.array(widths), np.cumsum([0, *counts[:-1]])
         self._numbers = np.arange(len(indices), dtype=np.int32)
+        if outputs is not None:
+            self.allows_empty = any(index.allows_empty for index in indices)
         self._bytes = [0] * len(indices)
         self.lends = any(index.lends for index in indices)
         self.reads_apart = any(index.reads_apart for index in indices)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "local"}
+
+    @cached_property
+    def local(self) -> FileExtents | None:  # type: ignore[override]
+        """The extents of all indices, if none has a parser and all are in local files."""
+        alike = len({index.allows_empty for index in self.parts}) == 1
+        if self._outputs is None or not self._width or not alike:
+            return None
+        return reading_threads.FileExtents.joined([index.local for index in self.parts])
+
+    def numbers(self, entries: np.ndarray) -> np.ndarray:
+        """The extents of entries."""
+        parts = np.searchsorted(self._ends, entries, "right")
+        own = entries - self._starts[parts]
+        first = self._extents[parts] + own * self._widths[parts]
+        found: np.ndarray = (first[:, np.newaxis] + np.array(self._outputs)[parts]).reshape(-1)
+        return found
 
     def part_of(self, entry: int) -> tuple[int, int]:
         """The number of the index that has an entry, and its number there."""
@@ -67,6 +96,19 @@ class MixedIndex(Index):
         """The file or key that an entry comes from."""
         part, own = self.part_of(entry)
         return self.parts[part].source(own)
+
+    def extents(self, entries: np.ndarray) -> list[tuple[tuple[str, int, int], ...]] | None:
+        """The files that entries come from; `None` if one of the indices does not name any."""
+        found: list[Any] = [()] * len(entries)
+        parts = np.searchsorted(self._ends, entries, "right")
+        for part in np.unique(parts).tolist():
+            places = np.flatnonzero(parts == part)
+            own = self.parts[part].extents(entries[places] - self._starts[part])
+            if own is None:
+                return None
+            for place, each in zip(places.tolist(), own, strict=True):
+                found[place] = each
+        return found
 
     def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
         """All there is of several entries, one index after the other."""
@@ -126,18 +168,34 @@ def fetched(
 
 
 class _Number(ComputedColumn):
-    """The number of an index, for each of its entries."""
+    """The number of the index that an entry is of."""
 
     dtype, ndim, layout = np.dtype(np.int32), 1, ""
 
-    def __init__(self, number: int, size: int) -> None:
-        self._number, self._size = number, size
+    def __init__(self, ends: np.ndarray) -> None:
+        self._ends = ends
 
     def __len__(self) -> int:
-        return self._size
+        return int(self._ends[-1])
 
     def __getitem__(self, entries: np.ndarray) -> Any:
-        return np.full(len(entries), self._number, np.int32)
+        return np.searchsorted(self._ends, entries, "right").astype(np.int32)
+
+
+def _joined(columns: Sequence[Any], ends: np.ndarray) -> Column:
+    """Columns of several indices, one after the other: one of their kind, if these are small."""
+    kinds = {type(column) for column in columns}
+    parts = [getattr(column, "values", column) for column in columns]
+    if kinds in ({np.ndarray}, {RaggedColumn}) and sum(p.nbytes for p in parts) <= _COPIED_BYTES:
+        shapes = {(part.dtype, part.shape[1:]) for part in parts}
+        if len(shapes) == 1:
+            values = np.concatenate(parts)
+            if kinds == {np.ndarray}:
+                return values
+            starts = np.cumsum([0, *[len(part) for part in parts[:-1]]])
+            stops = [c.ends + start for c, start in zip(columns, starts, strict=True)]
+            return RaggedColumn(values, np.concatenate(stops))
+    return _MixedColumn(columns, ends)
 
 
 class _MixedColumn(ComputedColumn):

@@ -190,6 +190,11 @@ class ReadingOrder:
         """Up to `count` entries of this epoch that will be drawn next."""
         return self._opened().take(self._position, count)
 
+    def pass_over(self, count: int) -> None:
+        """Count as many entries as drawn, which `coming` has told."""
+        self._position += count
+        self._since_drawn += count
+
     def _draw_padded(self, count: int, refill: bool) -> list[int]:
         entries = self._opened()
         if not refill:
