@@ -93,6 +93,9 @@ class Loader:
     def _load(self, entries: np.ndarray, empty: Callable[..., np.ndarray]) -> Loaded:
         index = self.index
         if index.local is None:
+            columns = index.fetch_columns(entries)
+            if columns is not None:
+                return Loaded([], [*columns, *self.columns(entries)], self.sources(entries))
             rows, all_there = index.fetch_together(entries, empty), False
         else:
             files = self.begin(None, entries, empty).wait()

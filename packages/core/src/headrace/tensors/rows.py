@@ -16,13 +16,15 @@ from headrace.tensors.gpu.batch import volumes
 class Rows(Sequence[np.ndarray]):
     """Several samples, one array each."""
 
-    __slots__ = ("_addresses", "_dense", "_rows", "_shapes", "begins", "flat")
+    __slots__ = ("_addresses", "_dense", "_parts", "_rows", "_shapes", "begins", "flat")
 
     def __init__(self, rows: list[np.ndarray] | None = None) -> None:
         self._rows = rows
         self._addresses: np.ndarray | None = None
         self._shapes: np.ndarray | None = None
         self._dense: np.ndarray | None = None
+        self._parts: tuple[Sequence[np.ndarray], np.ndarray, np.ndarray] | None = None
+        """Several pieces of memory, which of these each is in, and where it begins there."""
         self.flat: np.ndarray | None = None
         """Memory that all of them are in, 1-D, where there is such; `begins` then says where."""
         self.begins: np.ndarray | None = None
@@ -40,6 +42,17 @@ class Rows(Sequence[np.ndarray]):
         """Contiguous arrays at known addresses, uint64 ``(samples,)``."""
         made = cls(arrays)
         made._addresses, made._shapes = addresses, shapes
+        return made
+
+    @classmethod
+    def of_parts(
+        cls, parts: Sequence[np.ndarray], numbers: np.ndarray, begins: np.ndarray, sizes: np.ndarray
+    ) -> Rows:
+        """1-D samples in several pieces of memory, 1-D, each in one of them."""
+        made = cls()
+        made._parts, made._shapes = (parts, numbers, begins), sizes[:, np.newaxis]
+        starts = np.array([part.__array_interface__["data"][0] for part in parts], np.int64)
+        made._addresses = (starts[numbers] + begins * parts[0].itemsize).astype(np.uint64)
         return made
 
     @classmethod
@@ -82,6 +95,12 @@ class Rows(Sequence[np.ndarray]):
         """Views of the samples."""
         if self._dense is not None:
             return [self._dense[k, ...] for k in range(len(self._dense))]
+        if self._parts is not None:
+            parts, numbers, starts = self._parts
+            places = zip(
+                numbers.tolist(), starts.tolist(), (starts + self.sizes).tolist(), strict=True
+            )
+            return [parts[n][begin:end] for n, begin, end in places]
         flat, begins, shapes = self.flat, self.begins, self._shapes
         assert flat is not None
         assert begins is not None
@@ -110,6 +129,8 @@ class Rows(Sequence[np.ndarray]):
     @property
     def dtype(self) -> np.dtype:
         """Type of the elements."""
+        if self._parts is not None:
+            return self._parts[0][0].dtype
         return self.rows[0].dtype if self.flat is None else self.flat.dtype
 
     @property

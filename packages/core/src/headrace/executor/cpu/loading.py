@@ -54,7 +54,7 @@ def load(
         chunk.columns[r] = Samples(values=column) if dense else Samples(column)
         if buffer is not None and indices:
             # A user may write to an output.
-            if k < loader.pieces and not (loader.index.lends and r in outputs):
+            if k < loader.pieces and not dense and not (loader.index.lends and r in outputs):
                 buffer.adopt_rows(indices, column)
             else:
                 buffer.put_rows(indices, column)

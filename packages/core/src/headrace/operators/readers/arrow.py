@@ -145,6 +145,10 @@ class TableIndex(GroupedIndex):
         begin = int(self.ends[first - 1]) if first else 0
         return self._holders[number].path, row - begin
 
+    def fetch_columns(self, entries: np.ndarray) -> list[Any] | None:
+        """The values of several entries as columns."""
+        return super().fetch_columns(entries if self._rows is None else self._rows[entries])
+
     def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
         """The values of several entries."""
         return super().fetch_together(entries if self._rows is None else self._rows[entries], empty)

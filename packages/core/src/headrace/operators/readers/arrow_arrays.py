@@ -12,6 +12,7 @@ import numpy as np
 
 from headrace._optional import import_optional
 from headrace.errors import ArgumentValueError, BadSampleError, DataTypeError, did_you_mean
+from headrace.operators.readers.grouped import Spans
 from headrace.operators.readers.storage import join, read_file
 from headrace.operators.support.schema import Spec
 from headrace.types import DALIDataType, to_dali_type
@@ -141,6 +142,25 @@ class ArrowValues:
                 found = [v if valid[p] else None for p, v in zip(positions, found, strict=True)]
             return found
         return [self._list(p) for p in positions]
+
+    def taken(self, positions: np.ndarray) -> np.ndarray | Spans | None:
+        """The values of rows as one array, or as parts of one; `None` where one is missing, or they
+        are neither.
+        """
+        if self._objects is not None or len(self._levels) > 1:
+            return None
+        ends, valid = self._ends, self._valid
+        if self._levels:
+            ends, missing, fixed = self._levels[0]
+            if fixed or missing is not None or valid is not None or self._ends is not None:
+                return None
+        elif valid is not None and not valid[positions].all():
+            return None
+        if ends is None:
+            found: np.ndarray = self._leaves[positions]
+            return found
+        begins = ends[positions].astype(np.int64)
+        return Spans(self._leaves, begins, ends[positions + 1] - begins)
 
     def _object(self, position: int) -> np.ndarray:
         value = self._objects[position].as_py()

@@ -6,13 +6,14 @@ import threading
 from abc import abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from headrace.operators.readers.index import Index
 from headrace.operators.readers.storage import Allocate, complete
 from headrace.operators.support.schema import Spec
+from headrace.tensors.rows import Rows
 
 _OWN = ("_lock", "_kept", "_wanted", "_reads_ahead")
 """Attributes that a process does not share with others."""
@@ -28,6 +29,37 @@ class Values(Protocol):
 
     def alone(self, position: int) -> np.ndarray:
         """That of one row."""
+
+    def taken(self, positions: np.ndarray) -> np.ndarray | Spans | None:
+        """Those of some rows as one array, or as parts of one; `None` where one is missing, or
+        they are neither.
+        """
+
+
+class Spans(NamedTuple):
+    """Parts of an array, 1-D."""
+
+    values: np.ndarray
+    begins: np.ndarray
+    sizes: np.ndarray
+
+
+def _joined(columns: Sequence[Any], places: Sequence[Any], count: int) -> np.ndarray | Rows | None:
+    """One column out of several, the rows of each at its places; `None` where one is `None`."""
+    kinds = {type(column) for column in columns}
+    if kinds == {np.ndarray}:
+        if len(columns) == 1:
+            return columns[0]  # type: ignore[no-any-return]
+        whole = np.empty((count, *columns[0].shape[1:]), columns[0].dtype)
+        for own, column in zip(places, columns, strict=True):
+            whole[own] = column
+        return whole
+    if kinds != {Spans}:
+        return None
+    facts = np.empty((3, count), np.int64)
+    for number, (own, column) in enumerate(zip(places, columns, strict=True)):
+        facts[0, own], facts[1, own], facts[2, own] = number, column.begins, column.sizes
+    return Rows.of_parts([column.values for column in columns], *facts)
 
 
 class GroupedIndex(Index):
@@ -92,6 +124,8 @@ class GroupedIndex(Index):
 
     def expect(self, entries: Sequence[int]) -> None:
         """Read the groups of entries ahead, in a thread that ends when it has read them."""
+        if len(self._kept) == len(self.ends):
+            return
         groups = np.searchsorted(self.ends, np.unique(entries), "right")
         with self._lock:
             known = [group.size_bytes for group in self._kept.values() if group.size_bytes]
@@ -113,6 +147,23 @@ class GroupedIndex(Index):
                     return
                 group = self._wanted.popleft()
             self._group(group)
+
+    def fetch_columns(self, entries: np.ndarray) -> list[Any] | None:
+        """The values of several entries as columns."""
+        groups = np.searchsorted(self.ends, entries, "right")
+        positions = entries - np.concatenate(([0], self.ends))[groups]
+        found: list[list[Any]] = [[] for _ in self.specs]
+        each: list[Any] = []
+        several = set(groups.tolist())
+        for group in several:
+            each.append(np.flatnonzero(groups == group) if len(several) > 1 else slice(None))
+            known = self._group(group).columns
+            if known is None:
+                return None
+            for column, values in zip(found, known, strict=True):
+                column.append(values.taken(positions[each[-1]]))
+        columns = [_joined(column, each, len(entries)) for column in found]
+        return None if any(column is None for column in columns) else columns
 
     def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
         """The values of several entries, one group after the other."""

@@ -127,6 +127,10 @@ class _Rows:
         """Those of some rows."""
         return [self.alone(position) for position in positions]
 
+    def taken(self, positions: np.ndarray) -> np.ndarray | None:
+        """Those of some rows as one array; `None` where they differ in length."""
+        return None if self._values.dtype.kind in "SO" else self._values[positions]
+
     def alone(self, position: int) -> np.ndarray:
         """That of one row."""
         value = self._values[position]

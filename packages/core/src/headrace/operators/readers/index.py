@@ -203,6 +203,12 @@ class Index:
     def expect(self, entries: Sequence[int]) -> None:
         """Take note that entries were drawn, and will be wanted soon."""
 
+    def fetch_columns(self, entries: np.ndarray) -> list[Any] | None:
+        """Each piece of several entries as a column, an array or `Rows`, where not all are in local
+        files; `None` where `fetch_together` is to bring them in.
+        """
+        return None
+
     def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
         """The pieces of several entries where not all are in local files, in memory of `empty`.
 
