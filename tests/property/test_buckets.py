@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+import headrace
 import headrace.experimental.dynamic as ndd
 from headrace import Pipeline, fn
 from headrace.errors import HeadraceError
@@ -171,6 +172,34 @@ def test_iterators_count_batches(files):
                 found += [int(np.array(each)[0]) for each in batch.outputs[1]]
         assert steps == pipes[0].reader_meta("r")["batches"]
         assert sorted(found) == list(range(COUNT))
+
+
+def test_padding_is_counted(files):
+    """Of batches of one length, of plain ones, along some axes, and where nothing is padded."""
+    plain = {"bucket_by": None, "buckets": None, "max_batch": None, "random_shuffle": False}
+    for args in ({}, plain):
+        with headrace.profile() as profile:
+            pipe = make(files, args=args, num_threads=1)
+        shapes = []
+        for _ in range(6):
+            content, label = pipe.run()
+            shapes.append((sum(int(SIZES[int(np.array(k)[0])]) for k in label), content.shape()))
+        counted = pipe.counters()["padding"]
+        used = sum(count for count, _ in shapes)
+        padded = sum(shape[0] for _, rows in shapes for shape in rows)
+        assert 0 < counted < 1
+        if not args:
+            assert counted < 0.3
+        # Batches ahead of those that were taken are counted, too.
+        assert counted == pytest.approx(1 - used / padded, abs=0.2)
+        assert profile.figures()[0].padding == pytest.approx(counted, abs=0.1)
+    pipe = Pipeline(4, 1, None, prefetch_queue_depth=1)
+    with pipe:
+        content = fn.readers.file(files=files)[0]
+        tall = fn.expand_dims(content, axes=[1])
+        pipe.set_outputs(fn.pad(tall, axes=[1], align=4), fn.pad(content, shape=[300]))
+    pipe.run()
+    assert pipe.counters()["padding"] == pytest.approx(0.75)
 
 
 def test_padding_is_less():

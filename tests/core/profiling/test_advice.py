@@ -37,6 +37,7 @@ CASES = {
     "more-threads": {"processors_used": 0.2},
     "more-prefetch": {"working": 0.5, "takes_that_waited": 0.4, "depth": 3},
     "slow-operator": {},
+    "less-padding": {"padding": 0.4},
 }
 
 
@@ -51,8 +52,12 @@ def test_every_kind_has_a_case():
 @pytest.mark.parametrize("kind", CASES)
 def test_each_cause_has_its_advice(kind):
     figures = replace(LIMIT, **CASES[kind])
-    assert kinds(figures) == [kind]
-    (advice,) = advice_for(figures)
+    if kind == "less-padding":  # beside the one about time
+        assert kinds(figures) == ["slow-operator", kind]
+        assert kinds(replace(figures, padding=0.1)) == ["slow-operator"]
+    else:
+        assert kinds(figures) == [kind]
+    advice = advice_for(figures)[-1]
     assert advice.title
     assert advice.why
     assert advice.how

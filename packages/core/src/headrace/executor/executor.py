@@ -148,6 +148,8 @@ class Executor:
         if isinstance(recorder, ProfileRecorder):
             from headrace.executor.sampler import Sampler
 
+            statistics = self.statistics
+            recorder.padding = lambda: statistics.padding
             self._sampler = Sampler(
                 recorder, self._schedule.queue, self.memory, has_processes=processes is not None
             )

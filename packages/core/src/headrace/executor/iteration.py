@@ -112,6 +112,7 @@ class Iteration:
         "buffers",
         "completed",
         "draw_numbers",
+        "elements",
         "entries",
         "error",
         "failures",
@@ -122,6 +123,7 @@ class Iteration:
         "next",
         "number",
         "packed",
+        "padded_elements",
         "program",
         "python_function_seconds",
         "queue",
@@ -202,6 +204,8 @@ class Iteration:
         self.started = 0.0
         self.seconds = 0.0
         self.python_function_seconds = 0.0
+        self.elements = self.padded_elements = 0
+        """Of samples that were padded to the largest of the batch, before and after."""
 
     @property
     def done(self) -> bool:

@@ -32,6 +32,11 @@ class Statistics:
     the other. Where it is near the time that has passed, they set the pace."""
     consumer_wait_seconds: float = 0.0
     """Time the consumer waited for batches: near zero when the pipeline keeps up."""
+    padding: float = 0.0
+    """Share of padding in what `fn.pad` has made on the CPU, of samples padded to the largest of
+    their batch."""
+    _elements: int = field(default=0, repr=False)
+    _padded_elements: int = field(default=0, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     """Guards the counters of `finished`; `waited` is the consumer's alone."""
 
@@ -46,6 +51,10 @@ class Statistics:
             self.skipped_samples += iteration.skipped
             self.busy_seconds += iteration.seconds
             self.python_function_seconds += iteration.python_function_seconds
+            self._elements += iteration.elements
+            self._padded_elements += iteration.padded_elements
+            if self._padded_elements:
+                self.padding = 1 - self._elements / self._padded_elements
 
     def waited(self, seconds: float) -> None:
         """Count time the consumer spent waiting."""

@@ -15,6 +15,8 @@ _BUSY = 0.8
 _MOST = 0.5
 _MUCH = 0.3
 _SOME = 0.15
+_PADDED = 0.2
+"""Share of padding in batches from which others are worth it."""
 
 
 class Advice(NamedTuple):
@@ -43,6 +45,7 @@ KINDS = (
     "slow-source",
     "slow-disk",
     "slow-operator",
+    "less-padding",
 )
 
 
@@ -50,6 +53,10 @@ def advice_for(f: Figures) -> list[Advice]:
     """Return recommendations, the most useful first; never empty."""
     if f.batches < _FEWEST_BATCHES:
         return [_measure_longer(f)]
+    return [*_about_time(f), *([_padding(f)] if f.padding > _PADDED else [])]
+
+
+def _about_time(f: Figures) -> list[Advice]:
     if f.consumer_waits + f.consumer_asks < _HARDLY:
         found = [_nothing(f)]
         if _needed_threads(f) < f.threads and f.working > 0:
@@ -244,6 +251,16 @@ def _operator(f: Figures) -> Advice:
         f"processors; {f.slowest or 'no operator'} took {_percent(f.slowest_share)} of it.",
         "Do less there (smaller images, fewer steps), move operators to a GPU, or use a machine "
         "with more processors.",
+    )
+
+
+def _padding(f: Figures) -> Advice:
+    return Advice(
+        "less-padding",
+        "Batches of samples of about one length",
+        f"{_percent(f.padding)} of what fn.pad makes is padding.",
+        '`bucket_by` of the reader, as fn.readers.nemo_asr(..., bucket_by="duration"), makes '
+        "batches of samples of about one length; `fn.readers.pack` makes rows of several samples.",
     )
 
 

@@ -108,6 +108,8 @@ class Figures:
     worker processes carry the samples, each with an interpreter of its own."""
     operators: list[OperatorTime] = field(default_factory=list)
     lanes: list[LaneTime] = field(default_factory=list)
+    padding: float = 0.0
+    """Share of padding in what `fn.pad` has made, of samples padded to the largest of a batch."""
     pool_peak_bytes: int = 0
     """Most that pools of the host have lent, and kept."""
     device_peak_bytes: int = 0
@@ -159,6 +161,7 @@ def figures_of(recorder: ProfileRecorder) -> Figures:
     takes = takes[(takes["end"] > span[0]) & (takes["end"] <= span[1])]
     seconds = found.seconds = (span[1] - span[0]) / 1e9
     found.batches = len(takes)
+    found.padding = recorder.padding()
     _note_consumer(found, consumer, takes, kinds, labels, span)
     parts = {name: _within(rows, span) for name, rows in lanes.items()}
     everything = np.concatenate([*parts.values(), np.zeros(0, SPAN)])

@@ -144,6 +144,8 @@ class ProfileRecorder(SpanRecorder):
     lanes: dict[str, SpanRows] = field(default_factory=dict)
     """By the name of the thread or process."""
     looks: Observations = field(default_factory=Observations)
+    padding: Callable[[], float] = float
+    """Returns the share of padding in padded batches."""
     ended: Callable[[ProfileRecorder], None] | None = None
     """Called when the pipeline has ended."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)

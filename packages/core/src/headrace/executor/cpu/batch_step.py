@@ -169,9 +169,13 @@ def run_batch_step(
     )
     began = time.perf_counter()
     try:
-        result = step.function(context, *[_rows(b) if step.reduces else b.rows for b in inputs])
+        given = [_rows(b) if step.reduces else b.rows for b in inputs]
+        result = step.function(context, *given)
         results = result if isinstance(result, tuple) else (result,)
         if step.reduces:
+            before, after = step.op.padding(given[0].shapes, *results)
+            iteration.elements += before
+            iteration.padded_elements += after
             _keep_reduced(step, results, iteration, history)
         elif late and result is not None:
             buffers = _late_buffers(step, results, iteration, history, places)

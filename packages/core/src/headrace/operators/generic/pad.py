@@ -196,6 +196,14 @@ class BatchPad(BatchOperator, Pad):
         largest: np.ndarray = np.max(samples.shapes, axis=0)
         return largest
 
+    def padding(self, shapes: np.ndarray, *reduced: Any) -> tuple[int, int]:
+        """Elements before and after; where arguments differ by sample, that is not counted."""
+        if self.tensor_args:
+            return 0, 0
+        constants = PlanContext(self.args, {}, range(len(shapes)))
+        (padded,) = self.plan(constants, Samples(shapes=shapes), Samples(list(reduced))).shapes
+        return int(shapes.prod(axis=1).sum()), int(np.asarray(padded).prod(axis=1).sum())
+
     def apply(self, c: SampleContext, data: np.ndarray, largest: np.ndarray) -> np.ndarray:
         """Pad one sample."""
         return Pad.cpu(self, c, data)

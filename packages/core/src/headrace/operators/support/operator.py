@@ -263,6 +263,12 @@ class BatchOperator(Operator):
     reduced: ClassVar[int] = 1
     """Number of arrays that `reduce` returns."""
 
+    def padding(self, shapes: np.ndarray, *reduced: Any) -> tuple[int, int]:
+        """Elements of samples of these shapes before and after padding, by what `reduce` has
+        returned; zeros where nothing is padded.
+        """
+        return 0, 0
+
     @classmethod
     def joins_sources(cls) -> bool:
         """True if samples of the outputs are made of other samples, so that `origins` is asked."""
