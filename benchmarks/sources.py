@@ -258,7 +258,34 @@ def _libraries(root: Path, args: argparse.Namespace) -> dict[str, Sequence[Peer]
             ),
             peer("library", by_grain),
         ]
-    for name in ("webdataset", "datasets", "grain"):
+    if find_spec("litdata"):
+        from litdata import StreamingDataset
+        from litdata.streaming.writer import BinaryWriter
+
+        chunks = root / "chunks"
+        chunks.mkdir()
+        writer = BinaryWriter(str(chunks), chunk_bytes="16MB")
+        for k, file in enumerate(files):
+            writer.add_item(k, {"image": file.read_bytes()})
+        writer.done()
+        writer.merge()
+        streamed = StreamingDataset(str(chunks), shuffle=True)
+
+        def by_litdata() -> Any:
+            batch = []
+            for item in streamed:
+                batch.append(item["image"])
+                if len(batch) == BATCH_SIZE:
+                    yield batch
+                    batch = []
+
+        rows["litdata"] = [
+            _peer(
+                "files", lambda: hr.fn.readers.file(file_root=str(root), random_shuffle=True), args
+            ),
+            peer("library", by_litdata),
+        ]
+    for name in ("webdataset", "datasets", "grain", "litdata"):
         if name not in rows:
             print(f"libraries: {name} is not installed, and left out")
     return rows

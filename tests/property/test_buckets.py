@@ -178,8 +178,8 @@ def test_padding_is_counted(files):
     """Of batches of one length, of plain ones, along some axes, and where nothing is padded."""
     plain = {"bucket_by": None, "buckets": None, "max_batch": None, "random_shuffle": False}
     for args in ({}, plain):
-        with headrace.profile() as profile:
-            pipe = make(files, args=args, num_threads=1)
+        profile = headrace.profile()
+        pipe = make(files, args=args, num_threads=1, profile=profile)
         shapes = []
         for _ in range(6):
             content, label = pipe.run()

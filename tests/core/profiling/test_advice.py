@@ -87,7 +87,7 @@ BY_PROCESSES = sorted(set(KINDS) - {"worker-processes"})
 @pytest.mark.parametrize("kind", BY_PROCESSES)
 def test_each_cause_has_its_advice_with_processes(kind):
     figures = replace(LIMIT, **CASES[kind], workers="processes")
-    (advice,) = advice_for(figures)
+    advice = advice_for(figures)[-1]
     assert advice.kind == kind
     text = " ".join(advice[1:]).replace("num_threads", "")
     assert 'workers="processes"' not in text, "they are there"
