@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
-from headrace.operators.readers import kept_index
+from headrace.operators.readers import coco_columns, kept_index
 from headrace.operators.readers.kept_index import kept_arrays
 
 ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "none": np.empty((0, 2), np.int32), "b": np.array([7])}
@@ -24,6 +24,7 @@ def folder(tmp_path, monkeypatch):
     """The folder of kept indexes, in which files of any size and age are kept."""
     monkeypatch.setenv("HEADRACE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(kept_index, "SMALLEST_BYTES", 0)
+    monkeypatch.setattr(coco_columns, "SMALLEST_BYTES", 0)
     monkeypatch.setattr(kept_index, "_YOUNG_SECONDS", 0)
     return tmp_path / "cache" / kept_index.KIND
 

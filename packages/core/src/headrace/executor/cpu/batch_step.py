@@ -169,11 +169,11 @@ def run_batch_step(
     )
     began = time.perf_counter()
     try:
-        given = [_rows(b) if step.reduces else b.rows for b in inputs]
-        result = step.function(context, *given)
+        samples = [_rows(b) if step.reduces else b.rows for b in inputs]
+        result = step.function(context, *samples)
         results = result if isinstance(result, tuple) else (result,)
         if step.reduces:
-            before, after = step.op.padding(given[0].shapes, *results)
+            before, after = step.op.padding(samples[0].shapes, *results)
             iteration.elements += before
             iteration.padded_elements += after
             _keep_reduced(step, results, iteration, history)

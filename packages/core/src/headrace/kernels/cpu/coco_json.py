@@ -217,7 +217,7 @@ def past_value(data: np.ndarray, at: int) -> int:
 
 
 @njit(nogil=True)
-def _integer(data: np.ndarray, at: int) -> tuple[int, int]:
+def _integer(data: np.ndarray, at: int) -> tuple[Any, int]:
     """A number without a fraction, and the place behind it, or `STRANGE`."""
     negative = data[at] == _MINUS
     at += negative
@@ -233,13 +233,14 @@ def _integer(data: np.ndarray, at: int) -> tuple[int, int]:
 
 
 @njit(nogil=True)
-def _real(data: np.ndarray, at: int) -> tuple[float, int, bool]:
+def _real(data: np.ndarray, at: int) -> tuple[Any, int, Any]:
     """A number, the place behind it, or `STRANGE`, and whether it is odd: not known to be rounded
     to float32 as it is by way of float64.
     """
     negative = data[at] == _MINUS
     at += negative
-    begin, digits, power, value = at, 0, np.int64(0), np.uint64(0)
+    begin, value = at, np.uint64(0)
+    power: Any = np.int64(0)
     while _ZERO <= data[at] <= _NINE:
         value = np.uint64(10) * value + np.uint64(data[at] - np.uint8(_ZERO))
         at += 1
@@ -260,7 +261,8 @@ def _real(data: np.ndarray, at: int) -> tuple[float, int, bool]:
         at += 1
         less = data[at] == _MINUS
         at += less or data[at] == _PLUS
-        begin, given = at, np.int64(0)
+        begin = at
+        given: Any = np.int64(0)
         while _ZERO <= data[at] <= _NINE:
             given = min(10 * given + np.int64(data[at]) - _ZERO, 1 << 20)
             at += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from headrace.operators.readers.coco_saved import CocoEntries
 from headrace.operators.readers.index import RaggedColumn
 from headrace.operators.readers.kept_index import kept_arrays
 from headrace.operators.readers.storage import is_remote, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SMALLEST_BYTES = 4 << 20
 """Files of less are left to `coco_annotations`: the scan would have to be compiled first."""
@@ -130,7 +133,7 @@ class _Sections:
     def read(self, size: int) -> Any:
         """Arrays of all of them; `None` where something is not as expected."""
         data, at, first, known = self._data, 0, True, {}
-        readers = {
+        readers: dict[int, Callable[..., Any]] = {
             coco_json.IMAGES: partial(self._items, names=coco_json.IMAGE_FIELDS),
             coco_json.ANNOTATIONS: self._annotations,
             coco_json.CATEGORIES: partial(self._items, names=coco_json.CATEGORY_FIELDS),

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.kernels.cpu import reading_threads
-from headrace.operators.readers.index import Column, ComputedColumn, Index, RaggedColumn
+from headrace.operators.readers.index import (
+    Column,
+    ComputedColumn,
+    FileIndex,
+    Index,
+    RaggedColumn,
+)
 from headrace.operators.readers.storage import Allocate
 from headrace.operators.support.schema import Spec
 from headrace.types import DALIDataType
@@ -98,7 +104,12 @@ class MixedIndex(Index):
         return self.parts[part].source(own)
 
     def extents(self, entries: np.ndarray) -> list[tuple[tuple[str, int, int], ...]] | None:
-        """The files that entries come from; `None` if one of the indices does not name any."""
+        """The files that outputs of entries come from. `None` if that does not say what they are:
+        readers may make something else of one file, or have other columns of one row.
+        """
+        outputs = self._outputs
+        if outputs is None or not all(isinstance(part, FileIndex) for part in self.parts):
+            return None
         found: list[Any] = [()] * len(entries)
         parts = np.searchsorted(self._ends, entries, "right")
         for part in np.unique(parts).tolist():
@@ -107,7 +118,7 @@ class MixedIndex(Index):
             if own is None:
                 return None
             for place, each in zip(places.tolist(), own, strict=True):
-                found[place] = each
+                found[place] = tuple([each[k] for k in outputs[part]])
         return found
 
     def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
