@@ -206,6 +206,32 @@ def test_encoded_videos(files, nvdec):
     np.testing.assert_array_equal(want, got)
 
 
+DYNAMIC = {
+    "Video": (ndd.readers.Video, {"dtype": types.FLOAT, "normalized": True}),
+    "filled": (
+        ndd.experimental.readers.Video,
+        {"pad_mode": "constant", "fill_value": [9, 8, 7], "sequence_length": 7},
+    ),
+    "VideoResize": (ndd.readers.VideoResize, {"size": (20, 30), "interp_type": types.INTERP_NN}),
+}
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_readers_in_dynamic_mode(files, nvdec, no_cpu, name):
+    reader, args = DYNAMIC[name]
+    args = {"filenames": [files["a.mp4"], files["b.mkv"]], "sequence_length": 3, **args}
+    found = []
+    for device in ("cpu", "gpu"):
+        epoch = reader(device=device, labels=[4, 5], **args).next_epoch(batch_size=3)
+        found.append(
+            [[np.array(s.cpu()) for out in (video, labels) for s in out] for video, labels in epoch]
+        )
+    assert nvdec.decoded
+    for a, b in zip(*found, strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
 def test_what_is_also_wanted_on_the_cpu_is_decoded_there(files, nvdec):
     def graph(device):
         video = read(fn.readers.video, [files["a.mp4"]])(device)

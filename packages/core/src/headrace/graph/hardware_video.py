@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from headrace.graph.data_node import DataNode
 from headrace.graph.nodes import OpNode
 from headrace.operators.readers.video_description import DESCRIBES
 from headrace.operators.support.registry import find
+
+if TYPE_CHECKING:
+    from headrace.operators.support.schema import OpSchema
 
 
 def decodes(node: OpNode, wanted: set[str]) -> bool:
@@ -15,26 +18,27 @@ def decodes(node: OpNode, wanted: set[str]) -> bool:
 
     `wanted` are the devices that read the output.
     """
-    if not (node.schema.decodes_video and node.schema.reader) or wanted != {"gpu"}:
+    return wanted == {"gpu"} and can_decode(node.schema)
+
+
+def can_decode(schema: OpSchema) -> bool:
+    """Return True if there are decoders that make the first output of readers of this kind."""
+    if not (schema.decodes_video and schema.reader):
         return False
     from headrace.kernels.gpu.nvdec.session import is_wanted  # which needs Numba
 
     return is_wanted()
 
 
-def describing(node: OpNode) -> OpNode:
-    """The same reader, which describes frames."""
-    return replace(node, args={**node.args, DESCRIBES: True})
+def describing(args: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of the same reader, which describes frames."""
+    return {**args, DESCRIBES: True}
 
 
-def decoders(node: OpNode, described: DataNode, sizes: dict[str, DataNode]) -> list[OpNode]:
-    """The nodes that make frames of descriptions, for a reader; the last one's output counts.
-
-    `sizes`: tensor arguments of the reader, on the CPU.
-    """
-    args = node.args
+def steps(schema: OpSchema, args: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """The operators that make frames of what a reader describes: name, device and arguments."""
     normalized = bool(args.get("normalized"))
-    resizes = "interp_type" in node.schema.args
+    resizes = "interp_type" in schema.args
     dtype = args.get("dtype")
     frames = {
         "image_type": args["image_type"],
@@ -44,12 +48,23 @@ def decoders(node: OpNode, described: DataNode, sizes: dict[str, DataNode]) -> l
     }
     if dtype is not None and (not resizes or normalized):
         frames["dtype"] = dtype
-    made = [_node(node, "_described_frames", "mixed", described, frames, {})]
+    made: list[tuple[str, str, dict[str, Any]]] = [("_described_frames", "mixed", frames)]
     if resizes:
-        own = find("resize").args.keys() - {"device"}
-        given = {name: value for name, value in args.items() if name in own}
-        tensors = {name: edge for name, edge in sizes.items() if name in own}
-        made.append(_node(node, "resize", "gpu", made[0].outputs[0], given, tensors))
+        own = {n for n, a in find("resize").args.items() if a.deprecated is None} - {"device"}
+        made.append(("resize", "gpu", {n: value for n, value in args.items() if n in own}))
+    return made
+
+
+def decoders(node: OpNode, described: DataNode, sizes: dict[str, DataNode]) -> list[OpNode]:
+    """The nodes that make frames of descriptions, for a reader; the last one's output counts.
+
+    `sizes`: tensor arguments of the reader, on the CPU.
+    """
+    made: list[OpNode] = []
+    for name, device, args in steps(node.schema, node.args):
+        tensors = {n: edge for n, edge in sizes.items() if made and n in find(name).args}
+        edge = made[-1].outputs[0] if made else described
+        made.append(_node(node, name, device, edge, args, tensors))
     return made
 
 

@@ -35,7 +35,7 @@ def insert_transfers(
     for node in nodes:
         copy = replace(node, inputs=[], tensor_args={}, outputs=[])
         if hardware_video.decodes(node, wanted_on.get(id(node), set())):
-            copy = hardware_video.describing(copy)
+            copy.args = hardware_video.describing(copy.args)
         for position, edge in enumerate(node.inputs):
             wanted = wanted_device(node.schema, node.device, position)
             copy.inputs.append(placed.edge(edge, None if wanted == "any" else wanted))

@@ -21,6 +21,7 @@ from headrace.errors import (
 )
 from headrace.experimental.dynamic.arguments import converted as converted_argument
 from headrace.experimental.dynamic.batches import Batch
+from headrace.experimental.dynamic.calling import call
 from headrace.experimental.dynamic.capture.loops import Loop
 from headrace.experimental.dynamic.contexts import EvalContext
 from headrace.experimental.dynamic.devices import DeviceLike
@@ -31,6 +32,8 @@ from headrace.experimental.dynamic.modes import THREAD, EvalMode
 from headrace.experimental.dynamic.reading import ReaderName, ReaderQueue
 from headrace.experimental.dynamic.sizes import checked_size
 from headrace.experimental.dynamic.tensors import Tensor
+from headrace.graph.hardware_video import can_decode, describing, steps
+from headrace.operators.support.registry import find
 from headrace.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -115,6 +118,8 @@ class Reader:
         self._state: dict[str, Any] | None = None
         """A state to begin from."""
         self._begun = False
+        self._describes = False
+        """True if a GPU's decoders make the first output of what the engine's reader describes."""
         self._opening = threading.Lock()
 
     def _check_device(self, device: DeviceLike | None) -> None:
@@ -230,12 +235,21 @@ class Reader:
         kind: Any = Tensor if references[0].size is None else Batch
         found = [kind._of(reference) for reference in references]
         if self._device is not None and self._device.device_type == "gpu":
-            found = [each.to_device(self._device) for each in found]
+            frames = [self._decoded(found[0])] if self._describes else []
+            found = [*frames, *(each.to_device(self._device) for each in found[len(frames) :])]
         names = self._schema.output_names
         if names is None:
             return tuple(found)
         side = self._args.get("side_data") or ()
         return dict(zip([*names(self._args), *side], found, strict=True))
+
+    def _decoded(self, frames: Any) -> Any:
+        """The frames that a reader has described."""
+        for name, _, args in steps(self._schema, self._args):
+            schema = find(name)
+            given = {n: v for n, v in args.items() if v is not None and v != schema.args[n].default}
+            frames = call(schema, (frames,), None, self._device, given)
+        return frames
 
     def _depth(self, size: int | None) -> int:
         wanted = int(self._args["prefetch_queue_depth"])
@@ -301,7 +315,11 @@ class Reader:
         with self._opening:
             if self._source is None:
                 try:
-                    source = cast("Any", self._schema.cls)(dict(self._args))
+                    on_gpu = self._device is not None and self._device.device_type == "gpu"
+                    # A captured loop copies what its reader gives.
+                    self._describes = on_gpu and not self._captured and can_decode(self._schema)
+                    args = describing(self._args) if self._describes else dict(self._args)
+                    source = cast("Any", self._schema.cls)(args)
                     source.checkpointing = self._checkpointing
                     seed = self._args.get("seed")
                     source.open(self._size or 1, _FIXED_SEED if seed is None else seed)

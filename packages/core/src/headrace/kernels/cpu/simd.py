@@ -313,6 +313,37 @@ def store_pixels(typing: Any, array: Any, offset: Any, a: Any, b: Any, c: Any) -
 
 
 @intrinsic  # type: ignore[misc]
+def store_levels(typing: Any, array: Any, offset: Any, a: Any, b: Any, c: Any) -> Any:
+    """`store_pixels` for bytes, of numbers from 0 to below 256 alone."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        # A word for each pixel, of which three bytes count: cheaper than to shuffle three vectors.
+        words = ir.VectorType(_INT, LANES)
+        first, second, third = [builder.fptosi(v, words) for v in args[2:]]
+        for shift, part in ((8, second), (16, third)):
+            by = ir.Constant(words, [shift] * LANES)
+            first = builder.or_(first, builder.shl(part, by))
+        pixels = builder.bitcast(first, ir.VectorType(_BYTE, 4 * LANES))
+        place = _pointer(context, builder, array, args[0], args[1])
+        for quarter in range(4):
+            kept = [16 * quarter + 4 * pixel + k for pixel in range(4) for k in range(3)]
+            # Four bytes behind are written over by the next quarter; the last one has none.
+            part = builder.shuffle_vector(pixels, pixels, _indices(kept + kept[:4]))
+            at = builder.gep(place, [ir.Constant(_LONG, 12 * quarter)])
+            if quarter < 3:
+                builder.store(part, _typed(builder, at, part.type), align=1)
+                continue
+            for kind, begin in ((_LONG, 0), (_INT, 2)):
+                many = builder.bitcast(part, ir.VectorType(kind, 128 // kind.width))
+                value = builder.extract_element(many, ir.Constant(_INT, begin))
+                to = builder.gep(at, [ir.Constant(_LONG, 4 * begin)])
+                builder.store(value, _typed(builder, to, kind), align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, a, b, c), generate
+
+
+@intrinsic  # type: ignore[misc]
 def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """``a * b + c`` with one rounding, lane by lane."""
 
@@ -338,6 +369,16 @@ def larger(typing: Any, a: Any, b: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return vector(vector, vector), generate
+
+
+@intrinsic  # type: ignore[misc]
+def smaller(typing: Any, a: Any, b: Any) -> Any:
+    """Smaller of `a` and `b` in each lane; `b` where either is NaN."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<", *args), *args)
 
     return vector(vector, vector), generate
 

@@ -190,8 +190,8 @@ class DecodeVideo(SampleOperator):
                 numbers = _numbers(args, video.index)
                 sound = audio_of(video, args, _span(args, video.index, numbers))
                 orientation = orientation_of(video, args)
-                size = video.size(orientation)
-                return Wanted(data, numbers, *size, orientation, video.index), sound
+                height, width = video.size(orientation)
+                return Wanted(data, numbers, height, width, orientation, video.index), sound
 
         found = in_threads(c, look)
         wanted = [each if isinstance(each, Exception) else each[0] for each in found]

@@ -150,14 +150,26 @@ class FrameIndex(Timeline):
 
         Of an open group, frames that are shown before its key frame belong to the group before.
         """
-        packet = int(self.order[number])
-        pts = self.packets.pts
-        keys = self._keys[: np.searchsorted(self._keys, packet, "right")]
-        own = pts[packet]
-        for key in keys[::-1].tolist():
-            if own == NO_TIME or pts[key] == NO_TIME or pts[key] <= own:
-                return int(key)
-        return 0
+        return self._beginnings[number]
+
+    @cached_property
+    def _beginnings(self) -> list[int]:
+        """Those of all frames."""
+        pts, keys = self.packets.pts, self._keys
+        if not len(keys):
+            return [0] * len(self.order)
+        own = pts[self.order]
+        places = np.searchsorted(keys, self.order, "right") - 1
+        left = np.ones(len(self.order), bool)
+        found = np.zeros(len(self.order), np.int64)
+        while (left & (places >= 0)).any():
+            left &= places >= 0
+            key = keys[np.maximum(places, 0)]
+            fits = left & ((own == NO_TIME) | (pts[key] == NO_TIME) | (pts[key] <= own))
+            found[fits] = key[fits]
+            left &= ~fits
+            places -= 1
+        return found.tolist()  # type: ignore[no-any-return]
 
     @property
     def varies(self) -> bool:

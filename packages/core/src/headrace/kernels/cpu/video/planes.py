@@ -14,8 +14,9 @@ from headrace.kernels.cpu.simd import (
     larger,
     load,
     multiply,
+    smaller,
     spread,
-    store_pixels,
+    store_levels,
     subtract,
 )
 
@@ -50,43 +51,52 @@ def matrix(red: float, blue: float) -> np.ndarray:
 
 @njit(nogil=True)
 def _enlarge(chroma, out):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Fill `out` with a row of chroma of half its width, enlarged as by `taps`."""
+    """Fill `out` with a row of chroma of its width or half of it, enlarged as by `taps`."""
     count = len(chroma)
+    if count == len(out):
+        for k in range(count):
+            out[k] = np.float32(chroma[k])
+        return
     quarter, most = np.float32(0.25), np.float32(0.75)
-    out[0] = chroma[0]
+    out[0] = np.float32(chroma[0])
     for k in range(1, count):
-        before, own = chroma[k - 1], chroma[k]
+        before, own = np.float32(chroma[k - 1]), np.float32(chroma[k])
         out[2 * k - 1] = before + (own - before) * quarter
         out[2 * k] = before + (own - before) * most
-    before, own = chroma[count - 2], chroma[count - 1]
-    out[2 * count - 1] = before + (own - before) * np.float32(1)
+    out[2 * count - 1] = np.float32(chroma[count - 1])
 
 
 @njit(nogil=True)
 def _limited(value):  # type: ignore[no-untyped-def] # pragma: no cover
     """Sixteen levels from 0 to 255, half a level added, so that they are rounded when cut."""
-    none, most = spread(np.float32(0)), spread(np.float32(-255))
-    value = larger(subtract(none, larger(value, none)), most)
-    return subtract(spread(np.float32(0.5)), value)
+    value = smaller(larger(value, spread(np.float32(0))), spread(np.float32(255)))
+    return add(value, spread(np.float32(0.5)))
 
 
 @njit(nogil=True)
-def _rgb_row(luma, at, us, vs, low, gain, gains, out, to):  # type: ignore[no-untyped-def] # pragma: no cover
+def _rgb_row(luma, at, wide, top, other, weight, low, gain, gains, out, to):  # type: ignore[no-untyped-def] # pragma: no cover
     """Fill a row of RGB, uint8, sixteen pixels at a time; return how many pixels are done.
 
-    `at`, `to`: offsets of the rows of luma and of the output in bytes.
+    `at`, `to`: offsets of the rows of luma and of the output in bytes. `wide`: enlarged rows of
+    chroma, float32 ``(2, 2, width)``, of which the row is made of numbers `top` and `other`.
     """
-    width = len(us)
-    lows, gain_of = spread(low), spread(gain)
+    width = wide.shape[2]
+    lows, gain_of, middle = spread(low), spread(gain), spread(np.float32(128))
     red_v, green_u = spread(gains[0]), spread(gains[1])
     green_v, blue_u = spread(gains[2]), spread(gains[3])
+    below, above = spread(weight), spread(np.float32(1) - weight)
+    a, b, red_at = 4 * width * top, 4 * width * other, 8 * width
     for k in range(width // LANES):
         value = multiply(subtract(load(luma, at + LANES * k), lows), gain_of)
-        u, v = load(us, VECTOR_BYTES * k), load(vs, VECTOR_BYTES * k)
+        x = VECTOR_BYTES * k
+        u = add(multiply(load(wide, a + x), above), multiply(load(wide, b + x), below))
+        x += red_at
+        v = add(multiply(load(wide, a + x), above), multiply(load(wide, b + x), below))
+        u, v = subtract(u, middle), subtract(v, middle)
         red = add(value, multiply(red_v, v))
         green = add(add(value, multiply(green_u, u)), multiply(green_v, v))
         blue = add(value, multiply(blue_u, u))
-        store_pixels(out, to + 3 * LANES * k, _limited(red), _limited(green), _limited(blue))
+        store_levels(out, to + 3 * LANES * k, _limited(red), _limited(green), _limited(blue))
     return width // LANES * LANES
 
 
@@ -113,29 +123,30 @@ def convert(luma, blue, red, rows, columns, depth, full, matrix, kind, scale, ro
     least, middle, most = np.float32(0), np.float32(128), np.float32(255)
     gains = np.array([red_v, green_u, green_v, blue_u], np.float32)
     halved = colored and 2 * narrow == width and narrow > 1
-    us, vs = np.zeros(width, np.float32), np.zeros(width, np.float32)
+    wide = np.full((2, 2, width), middle, np.float32)
+    held = np.full(2, -1, np.int64)
     quick = kind == RGB and out.itemsize == 1 and luma.itemsize == 1 and scale == np.float32(1)
     quick = quick and (halved or own or not colored) and out.strides[2] == 1 and out.strides[1] == 3
     for y in range(height):
+        top, weight, other, done = 0, np.float32(0), 0, 0
         if colored:
             top, weight = rows[0][y], rows[1][y] * unit
             other = min(top + 1, blue.shape[0] - 1)
+        if quick:
+            for row in (top, other):
+                if colored and held[row % 2] != row:  # two rows of luma or more share it
+                    _enlarge(blue[row], wide[0, row % 2])
+                    _enlarge(red[row], wide[1, row % 2])
+                    held[row % 2] = row
+            to, at = y * out.strides[0], y * luma.strides[0]
+            done = _rgb_row(luma, at, wide, top % 2, other % 2, weight, low, gain, gains, out, to)
+        if colored and done < width:
             rest = unit - weight
             for x in range(narrow):
                 above, below = np.float32(blue[top, x]), np.float32(blue[other, x])
                 blues[x] = above * rest + below * weight - middle
                 above, below = np.float32(red[top, x]), np.float32(red[other, x])
                 reds[x] = above * rest + below * weight - middle
-        done = 0
-        if quick:
-            if halved:
-                _enlarge(blues, us)
-                _enlarge(reds, vs)
-            elif own:
-                us[:] = blues
-                vs[:] = reds
-            to, at = y * out.strides[0], y * luma.strides[0]
-            done = _rgb_row(luma, at, us, vs, low, gain, gains, out, to)
         for x in range(done, width):
             value = np.float32(luma[y, x]) * unit
             u = v = np.float32(0)
