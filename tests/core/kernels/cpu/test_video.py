@@ -15,6 +15,7 @@ from tests.support.videos import write_video
 
 av = pytest.importorskip("av")
 
+from headrace.kernels.cpu.video import kept_frames  # noqa: E402
 from headrace.kernels.cpu.video.colors import Colors  # noqa: E402
 from headrace.kernels.cpu.video.video import Video  # noqa: E402
 
@@ -114,6 +115,45 @@ def test_what_is_read_on_is_decoded_once(monkeypatch, name):
     for first in range(0, 40, 5):
         read(video, range(first, first + 5))
     assert len(handed) <= 41
+
+
+@pytest.mark.parametrize("name", ["h264-open.mp4", "vp9.webm", "mpeg4.avi", "h264.ts"])
+def test_sequences_that_overlap_decode_each_frame_once(monkeypatch, name):
+    """Frames that are kept are those that are decoded, in whatever order sequences come."""
+    options = FILES.get(name, {"container": "mpegts"})
+    data = write_video(**{"frames": 40, **options})
+    want = in_order(data)
+    video = Video(np.frombuffer(data, np.uint8))
+    video.keeps = True
+    handed = []
+    decode = Video._decode
+    monkeypatch.setattr(Video, "_decode", lambda self, p: handed.append(p) or decode(self, p))
+    for first in range(0, 30, 2):
+        np.testing.assert_array_equal(
+            read(video, range(first, first + 10)), want[first : first + 10]
+        )
+    assert len(handed) <= 44
+    for first in np.random.default_rng(1).integers(0, 30, 20).tolist():
+        np.testing.assert_array_equal(
+            read(video, range(first, first + 10)), want[first : first + 10]
+        )
+    video.close()
+
+
+def test_frames_are_kept_up_to_a_limit(monkeypatch):
+    data = write_video(frames=40)
+    want = in_order(data)
+    video = Video(np.frombuffer(data, np.uint8))
+    video.keeps = True
+    monkeypatch.setattr(kept_frames, "LIMIT_BYTES", 5 * 48 * 64 * 2)
+    rng = np.random.default_rng(1)
+    for first in [*range(0, 30, 3), *rng.integers(0, 30, 20).tolist()]:
+        np.testing.assert_array_equal(
+            read(video, range(first, first + 10)), want[first : first + 10]
+        )
+        assert 0 < video.kept.nbytes <= 5 * 48 * 64 * 2
+    video.close()
+    assert video.kept.nbytes == 0
 
 
 def test_times(tmp_path):

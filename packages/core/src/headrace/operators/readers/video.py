@@ -185,6 +185,9 @@ class VideoReader(Reader):
         self._colors: Any = Colors(args.image_type.name, scale, tagged=is_tagged(args))
         self._fill = fill_color(self._fill_value, self._colors.channels)
         self._uniform = getattr(args, "uniform_sample", False)
+        pattern = self._pattern()
+        # Frames of other patterns are rarely read again soon, and keeping them takes memory.
+        self._overlap = pattern.step < pattern.span and not (pattern.uniform or pattern.clips)
         self._describes = bool(vars(args).get(DESCRIBES))
         specs = [Spec(getattr(args, "dtype", DALIDataType.UINT8), 4, "FHWC")]
         if self._describes:
@@ -310,7 +313,8 @@ class VideoReader(Reader):
         if self._describes:
             out = described(_named(index, file), numbers, *size, fact.orientation)
         if not self._describes or args.enable_audio:
-            with opened(contents(part.path, fact.source), int(numbers[0])) as video:
+            source = contents(part.path, fact.source)
+            with opened(source, int(numbers[0]), keeps=self._overlap) as video:
                 if video.size(fact.orientation) != size:
                     raise BadSampleError(has_changed(video.size(fact.orientation), size))
                 if not self._describes:

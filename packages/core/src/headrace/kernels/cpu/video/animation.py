@@ -14,6 +14,7 @@ from headrace.errors import BadSampleError
 from headrace.kernels.cpu.decode.exif import UPRIGHT
 from headrace.kernels.cpu.video.frame_index import FrameIndex, Packets
 from headrace.kernels.cpu.video.frame_reader import FrameReader, places_of
+from headrace.kernels.cpu.video.kept_frames import KeptFrames
 from headrace.kernels.cpu.video.library import pyav
 
 HEAD_BYTES = 21
@@ -31,6 +32,7 @@ class AnimatedImage(FrameReader):
     """An animated WebP; attributes and methods are those of `Video`."""
 
     missing = 0
+    keeps = False
     orientation = UPRIGHT
 
     def __init__(self, data: bytes, index: FrameIndex | None = None) -> None:
@@ -56,6 +58,7 @@ class AnimatedImage(FrameReader):
         self.index.height, self.index.width = self.height, self.width
         self.index.orientation = self.orientation
         self._next = 0
+        self.kept = KeptFrames()
 
     def close(self) -> None:
         """Close it."""

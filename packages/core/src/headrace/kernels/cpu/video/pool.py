@@ -15,6 +15,7 @@ from headrace.errors import BadSampleError
 from headrace.kernels.cpu.video.animation import HEAD_BYTES, AnimatedImage, is_animated_webp
 from headrace.kernels.cpu.video.frame_index import FrameIndex
 from headrace.kernels.cpu.video.index_store import Key, is_settled, store
+from headrace.kernels.cpu.video.kept_frames import LIMIT_BYTES
 from headrace.kernels.cpu.video.video import FileSource, Video, outlined
 
 _MOST_OPEN = 16
@@ -33,8 +34,13 @@ class VideoPool:
         self._indices: OrderedDict[Key, FrameIndex] = OrderedDict()
 
     @contextmanager
-    def video(self, source: str | FileSource, number: int = 0) -> Iterator[Video]:
-        """A video that is open, of those the one that frame `number` is nearest to."""
+    def video(
+        self, source: str | FileSource, number: int = 0, *, keeps: bool = False
+    ) -> Iterator[Video]:
+        """A video that is open, of those the one that frame `number` is nearest to.
+
+        `keeps`: whether it keeps frames, for sequences that overlap.
+        """
         key = key_of(source)
         with self._lock:
             same = [k for k, (its, _) in enumerate(self._idle) if its == key]
@@ -46,6 +52,7 @@ class VideoPool:
             found = open_video(source, known)
             if known is None:
                 self.keep(key, source, found.index)
+        found.keeps = keeps
         before = found.index.sound, found.index.orientation
         try:
             yield found
@@ -59,6 +66,11 @@ class VideoPool:
             self._idle.append((key, found))
             while len(self._idle) > _MOST_OPEN:
                 closed.append(self._idle.pop(0)[1])
+            held = 0
+            for _, video in reversed(self._idle):
+                held += video.kept.nbytes
+                if held > LIMIT_BYTES and video is not found:
+                    video.kept.clear()
         for video in closed:
             video.close()
 
@@ -141,10 +153,12 @@ os.register_at_fork(after_in_child=POOL.clear)
 
 
 @contextmanager
-def opened(source: Source, number: int = 0, index: FrameIndex | None = None) -> Iterator[Video]:
+def opened(
+    source: Source, number: int = 0, index: FrameIndex | None = None, *, keeps: bool = False
+) -> Iterator[Video]:
     """A video of the pool, or that of bytes, whose `index` may be known."""
     if not isinstance(source, np.ndarray):
-        with POOL.video(source, number) as video:
+        with POOL.video(source, number, keeps=keeps) as video:
             yield video
         return
     video = open_video(source, index)

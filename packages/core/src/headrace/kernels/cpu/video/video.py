@@ -14,6 +14,7 @@ from headrace.errors import BadSampleError
 from headrace.kernels.cpu.decode.exif import UPRIGHT
 from headrace.kernels.cpu.video.frame_index import NO_TIME, FrameIndex, Packets
 from headrace.kernels.cpu.video.frame_reader import FrameReader, places_of
+from headrace.kernels.cpu.video.kept_frames import KeptFrames
 from headrace.kernels.cpu.video.library import demuxed, pyav
 from headrace.kernels.cpu.video.sound import Sound
 
@@ -84,6 +85,7 @@ class Video(FrameReader):
 
     `index`: its frames. `height`, `width`: extents of its pictures, as they are stored. `missing`:
     how many frames the file announces that are not in it: where it is cut off.
+    `kept`: frames that were decoded before; with `keeps`, those that are decoded are added.
 
     Raises `BadSampleError` if it cannot be opened, or has no video.
     """
@@ -98,6 +100,8 @@ class Video(FrameReader):
         self._container: Any = None
         self._sound: Sound | None = None
         self._exact = False
+        self.kept = KeptFrames()
+        self.keeps = False
         self._open()
         self.missing = 0
         context = self._stream.codec_context
@@ -118,6 +122,7 @@ class Video(FrameReader):
 
     def close(self) -> None:
         """Close the file."""
+        self.kept.clear()
         if self._container is not None:
             self._container.close()
             self._container = None
@@ -248,8 +253,11 @@ class Video(FrameReader):
     def frames(self, numbers: Sequence[int]) -> Iterator[tuple[Any, list[int]]]:
         """The frames of these numbers, in the order they are shown, and where each is wanted."""
         places = places_of(numbers)
-        for number, frame in self._frames(sorted(places)):
+        kept = {n: frame for n in places if (frame := self.kept.get(n)) is not None}
+        yield from ((frame, places[n]) for n, frame in kept.items())
+        for number, frame in self._frames(sorted(places.keys() - kept.keys())):
             if (frame.height, frame.width) != (self.height, self.width):
+                self.kept.clear()
                 raise BadSampleError(
                     f"Frame {number} has {frame.height} x {frame.width} pixels, and the video "
                     f"announces {self.height} x {self.width}."
@@ -275,6 +283,8 @@ class Video(FrameReader):
                     failure = reason
                     break
                 found = self.index.numbers.get(frame.pts, -1)
+                if self.keeps and found >= 0 and not frame.is_corrupt:
+                    self.kept.keep(found, frame)
                 if found < number or frame.is_corrupt:
                     continue
                 if found > number:
@@ -296,6 +306,7 @@ class Video(FrameReader):
                     if not self._exact:
                         known = len(self.index)
                         self.index = self._scan_decoded()
+                        self.kept.clear()  # its frames have other numbers now
                         self._begun = None
                         if len(self.index) == known:
                             tried.discard(number)
@@ -316,6 +327,8 @@ class Video(FrameReader):
 
     def is_ahead(self, number: int) -> bool:
         """True if frame `number` is ahead of the decoder's position, in reach."""
+        if number in self.kept:
+            return True
         known = number < len(self.index)
         return known and not self._needs_seek(self.index.beginning(number), number)
 
