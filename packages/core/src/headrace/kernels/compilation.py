@@ -59,10 +59,29 @@ def njit(*, signature: Any = None, **options: Any) -> Callable[[Callable[..., An
 
 def cfunc(signature: Any, function: Any) -> Any:
     """The function, compiled to be called from C and kept on disk, as by `numba.cfunc`."""
-    callback: Any = CFunc(function, sigutils.normalize_signature(signature), locals={}, options={})
+    callback: Any = _CFunction(
+        function, sigutils.normalize_signature(signature), locals={}, options={}
+    )
     callback._cache = KernelCache(function, {})
     callback.compile()
     return callback
+
+
+class _CFunction(CFunc):  # type: ignore[misc]
+    """A function to be called from C; users are told where compiling it takes long."""
+
+    _pyfunc: Any
+    _cache: KernelCache
+
+    def _compile_uncached(self) -> Any:
+        compiling.begin(self._pyfunc.__name__.strip("_"))
+        try:
+            return super()._compile_uncached()  # type: ignore[misc]
+        except BaseException:
+            self._cache.release()  # there is nothing to be saved
+            raise
+        finally:
+            compiling.__exit__()
 
 
 @cache

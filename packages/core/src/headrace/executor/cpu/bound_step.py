@@ -116,3 +116,16 @@ def converted(name: str, convert: Callable[[np.ndarray], Any], value: Any) -> An
     except (TypeError, ValueError) as error:
         kind = type(error) if isinstance(error, HeadraceError) else ValueError
         raise kind(f"Argument `{name}`: {error}") from error
+
+
+def lazy_producers(
+    step: Step, made: dict[int, tuple[Step, SampleContext]]
+) -> tuple[SampleContext, ...]:
+    """Return the contexts of the steps that made the lazy values which a step reads."""
+    found = []
+    while step.inputs and step.inputs[0] in made:
+        step, context = made[step.inputs[0]]
+        if not step.is_lazy:
+            break
+        found.append(context)
+    return tuple(found)

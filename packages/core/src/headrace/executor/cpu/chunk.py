@@ -9,6 +9,7 @@ import numpy as np
 
 from headrace.errors import located
 from headrace.executor.source_names import SourceNames, some_of
+from headrace.operators.support.lazy_value import LazyValue
 from headrace.operators.support.planning import SMALL_ELEMENTS, Samples
 from headrace.tensors.rows import Rows
 
@@ -212,3 +213,15 @@ def subset(values: Any, kept: Sequence[int]) -> Any:
     if isinstance(values, list):
         return [values[k] for k in kept]
     return None if values is None else values.subset(kept)
+
+
+def are_arrays(samples: Any) -> bool:
+    """True if samples of a group are there, and none is a lazy value."""
+    if isinstance(samples, list):
+        return set(map(type, samples)) == {np.ndarray}
+    return isinstance(samples, Rows)
+
+
+def known(rows: Any) -> Samples:
+    """Return the known data of the samples of a group: for lazy ones their shapes alone."""
+    return Samples(shapes=rows.shapes) if isinstance(rows, LazyValue) else Samples(rows)

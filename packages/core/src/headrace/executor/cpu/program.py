@@ -9,6 +9,7 @@ import numpy as np
 
 from headrace.errors import NotYetSupportedError
 from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.compiled_chunk import CompiledChunks
 from headrace.executor.cpu.concurrency import Concurrency
 from headrace.executor.cpu.frames import FrameLoop
 from headrace.executor.step import Step, StepMaker, with_place
@@ -62,6 +63,8 @@ class Program:
         """Registers whose types were known before."""
         self.is_whole = whole
         """True if batches that follow from draws and constants are made before samples run."""
+        self._compiled: CompiledChunks | None = None
+        self._has_compiled = False
         self._maker = maker or StepMaker(plan, specs, readers, FrameLoop, choices)
         self.specs = self._maker.specs
         self.steps: list[Step] = []
@@ -142,6 +145,14 @@ class Program:
         self.written = self._trace_sources()
         """Registers of the steps that become batches, and the register that each has the sources
         of its samples from; -1 for none."""
+
+    @property
+    def compiled(self) -> CompiledChunks | None:
+        """The steps as instructions of a compiled loop, where all of them can be written so."""
+        if not self._has_compiled:
+            self._compiled = CompiledChunks.of(self) if self._fuse else None
+            self._has_compiled = True
+        return self._compiled
 
     def _can_make(self, node: OpNode) -> bool:
         """Return True if the types of all inputs of `node` are known; postpone it if they may be

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import located
-from headrace.executor.cpu.bound_step import BoundStep, converted
-from headrace.executor.cpu.chunk import Chunk, Group, samples_of
+from headrace.executor.cpu.bound_step import BoundStep, converted, lazy_producers
+from headrace.executor.cpu.chunk import Chunk, Group, are_arrays, known, samples_of
 from headrace.executor.cpu.loading import load
 from headrace.executor.cpu.merging import join_ahead, merged
 from headrace.executor.guards import chosen, spread
@@ -88,7 +88,7 @@ class SampleRunner:
         self._operators = [(s, c) for s, c in steps if not s.is_reader]
         self._steps = steps
         made = {r: (s, c) for s, c in steps for r in s.outputs}
-        self._producers = {id(s): _lazy_producers(s, made) for s, _ in self._operators}
+        self._producers = {id(s): lazy_producers(s, made) for s, _ in self._operators}
         """For each step the contexts that its lazy input refers to."""
         self._in_groups = any(s.chunked for s, _ in self._operators)
         self._has_light = any(s.light_function is not None for s, _ in self._operators)
@@ -160,7 +160,11 @@ class SampleRunner:
             if self._marks is not None:
                 self._marks.whole(step, len(indices), indices[0])
         if chunk.indices:
-            self._carry(chunk)
+            compiled = self._program.compiled
+            if compiled is None or not compiled.carry(
+                chunk, self._iteration.buffers, self._arena, self._marks
+            ):
+                self._carry(chunk)
             self._note_sources(chunk)
         return chunk.failures
 
@@ -444,9 +448,19 @@ class SampleRunner:
             group.drop(failed)
 
     def _results(
-        self, step: Step, context: SampleContext, inputs: list[Any], group: Group, chunk: Chunk
+        self,
+        step: Step,
+        context: SampleContext,
+        inputs: list[Any],
+        group: Group,
+        chunk: Chunk,
+        *,
+        computes: bool = False,
     ) -> tuple[Sequence[Any], list[int]]:
-        """Run a step on a group; return the results by output and the positions that failed."""
+        """Run a step on a group; return the results by output and the positions that failed.
+
+        If it `computes`, no lazy value is handed on that stands for all samples.
+        """
         positions = group.positions
         places = positions if context.plans is None else context.plans.places(positions)
         own = False
@@ -458,7 +472,7 @@ class SampleRunner:
                 plans = self._plans(
                     step,
                     context,
-                    [_known(rows) for rows in inputs],
+                    [known(rows) for rows in inputs],
                     {n: (Samples(group.of(r)), convert) for n, r, convert in step.planned_args},
                     indices,
                     None if sources is None else some_of(sources, positions),
@@ -470,13 +484,13 @@ class SampleRunner:
                     return [Samples(values=each).rows for each in plans.values], []
                 context.plans = plans
                 places = range(len(positions))
-            if step.chunked:
-                done = self._at_once(step, step.function, context, inputs, group, chunk, places)
-                assert done is not None
-                return done
             light = step.light_function
-            if light is not None and self._is_light and all(map(_are_arrays, inputs)):
-                done = self._at_once(step, light, context, [*inputs], group, chunk, places)
+            are_light = self._is_light and all(map(are_arrays, inputs))
+            together = step.function if step.chunked else light if are_light else None
+            if together is not None:
+                done = self._at_once(
+                    *(step, together, context, [*inputs], group, chunk, places), computes=computes
+                )
                 if done is not None:
                     return done
             return self._each(step, context, inputs, group, chunk, places)
@@ -502,7 +516,7 @@ class SampleRunner:
             own = [
                 rows[k : k + 1] if isinstance(rows, list) else rows.subset((k,)) for rows in inputs
             ]
-            results, bad = self._results(step, context, own, alone, chunk)
+            results, bad = self._results(step, context, own, alone, chunk, computes=True)
             if bad:
                 failed.append(k)
             for output, values in zip(outputs, results, strict=True):
@@ -519,6 +533,8 @@ class SampleRunner:
         group: Group,
         chunk: Chunk,
         places: Sequence[int],
+        *,
+        computes: bool = False,
     ) -> tuple[Sequence[Any], list[int]] | None:
         """Run a step on a group in one call; `None` if it is to be done sample by sample."""
         indices = chunk.indices_at(group.positions)
@@ -538,7 +554,7 @@ class SampleRunner:
         found = function(several, *inputs)
         if found is None and not step.chunked:
             return None
-        if step.materialises and isinstance(found, LazyValue):
+        if (step.materialises or computes) and isinstance(found, LazyValue):
             found = found.materialise(several)
         results = found if isinstance(found, tuple) else (found,)
         check_count(step, results)
@@ -599,30 +615,5 @@ class SampleRunner:
         )
 
 
-def _lazy_producers(
-    step: Step, made: dict[int, tuple[Step, SampleContext]]
-) -> tuple[SampleContext, ...]:
-    """Return the contexts of the steps that made the lazy values which a step reads."""
-    found = []
-    while step.inputs and step.inputs[0] in made:
-        step, context = made[step.inputs[0]]
-        if not step.is_lazy:
-            break
-        found.append(context)
-    return tuple(found)
-
-
 def _needs_plan(step: Step) -> bool:
     return step.planner is not None and step.planner.is_needed
-
-
-def _are_arrays(samples: Any) -> bool:
-    """True if samples of a group are there, and none is a lazy value."""
-    if isinstance(samples, list):
-        return set(map(type, samples)) == {np.ndarray}
-    return isinstance(samples, Rows)
-
-
-def _known(rows: Any) -> Samples:
-    """Return the known data of the samples of a group: for lazy ones their shapes alone."""
-    return Samples(shapes=rows.shapes) if isinstance(rows, LazyValue) else Samples(rows)

@@ -194,22 +194,39 @@ def normalize_by_own_moments(
         if size == 0:
             continue
         data = numba.carray(elements(addresses[k], like), size)
-        found = moments[: count * inner].reshape(count, inner)
-        mean = parameters[0, : count * inner].reshape(count, inner)
-        factor = parameters[1, : count * inner].reshape(count, inner)
-        sums(data, reduced, inner, None, found)
-        for outer in range(count):
-            for i in range(inner):
-                mean[outer, i] = np.float32(found[outer, i] / max(reduced, 1))
-        centers = mean.astype(np.float64)
-        sums(data, reduced, inner, centers, found)
-        for outer in range(count):
-            for i in range(inner):
-                square = found[outer, i] / (reduced - ddof) if reduced > ddof else 0.0
-                deviation = np.sqrt(square + epsilon)
-                factor[outer, i] = (
-                    np.float32(scale / deviation) if deviation != 0 else np.float32(0)
-                )
-        scale_deviations(
-            data, reduced, inner, mean, factor, shift, out[begins[k] : begins[k] + size]
+        target = out[begins[k] : begins[k] + size]
+        normalize_sample(
+            data, count, reduced, inner, ddof, epsilon, scale, shift, target, moments, parameters
         )
+
+
+@njit(nogil=True, error_model="numpy")
+def normalize_sample(
+    data: np.ndarray,
+    count: int,
+    reduced: int,
+    inner: int,
+    ddof: int,
+    epsilon: float,
+    scale: float,
+    shift: np.float32,
+    out: np.ndarray,
+    moments: np.ndarray,
+    parameters: np.ndarray,
+) -> None:
+    """The same for one sample, which is not empty."""
+    found = moments[: count * inner].reshape(count, inner)
+    mean = parameters[0, : count * inner].reshape(count, inner)
+    factor = parameters[1, : count * inner].reshape(count, inner)
+    sums(data, reduced, inner, None, found)
+    for outer in range(count):
+        for i in range(inner):
+            mean[outer, i] = np.float32(found[outer, i] / max(reduced, 1))
+    centers = mean.astype(np.float64)
+    sums(data, reduced, inner, centers, found)
+    for outer in range(count):
+        for i in range(inner):
+            square = found[outer, i] / (reduced - ddof) if reduced > ddof else 0.0
+            deviation = np.sqrt(square + epsilon)
+            factor[outer, i] = np.float32(scale / deviation) if deviation != 0 else np.float32(0)
+    scale_deviations(data, reduced, inner, mean, factor, shift, out)

@@ -79,14 +79,14 @@ class SpectrumPlan:
         self.squared = squared
         self.spectrum = spectrum = spectrum_of(length)
         """`None` where there are too large factors; SciPy then finds it."""
-        self._tables: tuple[Any, ...] | None = None
+        self.tables: tuple[Any, ...] | None = None
         """Argument `spectrum` of the compiled loop."""
         self._scratch_numbers = 0
         """Of the compiled loop, without a filter bank."""
         if spectrum is not None:
             transform = spectrum.transform
             # Half of the window: halves of sums of spectra come out without a multiplication.
-            self._tables = (
+            self.tables = (
                 read_only(frames.window * np.float32(0.5)),
                 length,
                 transform.size,
@@ -100,6 +100,10 @@ class SpectrumPlan:
             rows = -(-frames.length // LANES) * LANES + 2 * max(transform.size, 1)
             rows += self.bins + 2 * LANES + transform.scratch_rows
             self._scratch_numbers = LANES * rows
+
+    def scratch_numbers(self, bands: Bands) -> int:
+        """Scratch memory of the compiled loop, in float32 numbers."""
+        return self._scratch_numbers + LANES * bands.sums
 
     @property
     def bins(self) -> int:
@@ -123,7 +127,7 @@ class SpectrumPlan:
 
         `frame_counts`: int64 ``(signals,)``, at least 1.
         """
-        if self._tables is None:
+        if self.tables is None:
             for signal, count, own in zip(signals, frame_counts.tolist(), out, strict=True):
                 self._write_by_library(signal.reshape(-1), count, own, time_first, bands, scale)
             return
@@ -136,7 +140,7 @@ class SpectrumPlan:
             frames.start,
             frames.step,
             frames.reflect,
-            self._tables,
+            self.tables,
             self.squared,
             (*bands,),
             (scale is not None, *(scale or NO_DECIBELS)),
@@ -144,7 +148,7 @@ class SpectrumPlan:
             frame_counts,
             out.flat,
             out.begins,
-            memory((self._scratch_numbers + LANES * bands.sums,), np.float32),
+            memory((self.scratch_numbers(bands),), np.float32),
         )
 
     def _write_by_library(

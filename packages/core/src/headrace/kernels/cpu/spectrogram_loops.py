@@ -113,7 +113,7 @@ def _spectra(
 
 
 @njit(nogil=True)
-def _spectrogram(
+def spectrogram(
     signal: Any,
     start: int,
     step: int,
@@ -202,7 +202,7 @@ def spectrograms(
     begins: Any,
     scratch: Any,
 ) -> None:
-    """Fill `out` with the spectrograms of several signals: see `_spectrogram`.
+    """Fill `out` with the spectrograms of several signals: see `spectrogram`.
 
     `addresses`, `sizes`: uint64 and int64 ``(signals,)``: where each is in memory, float32, and how
     long it is. `frame_counts`: int64 ``(signals,)``. `out`, `begins`: float32, flat, and the
@@ -211,7 +211,7 @@ def spectrograms(
     rows = bank[0].shape[0] if bank[0].shape[0] else spectrum[1] // 2 + 1
     for k in range(len(addresses)):
         signal = numba.carray(pointer(addresses[k]), sizes[k], np.float32)
-        _spectrogram(
+        spectrogram(
             signal, start, step, reflect, spectrum, squared, bank, scale, time_first,
             frame_counts[k], out[begins[k] : begins[k] + frame_counts[k] * rows], scratch,
         )  # fmt: skip

@@ -90,7 +90,6 @@ def slice_spans(
     can be. `wrong`: filled: which samples have no valid window, ``(samples,)``.
     """
     none = False
-    limit = float(farthest)
     for i in range(len(extents)):
         wrong[i] = False
         for axis in range(extents.shape[1]):
@@ -98,56 +97,77 @@ def slice_spans(
             shapes[i, axis] = extents[i, axis]
         for k in range(len(axes)):
             axis = axes[k]
-            extent = extents[i, axis]
-            # A coordinate is an integer or, if `is_real`, a floating point number.
-            first, real_first, given_first = 0, 0.0, 0.0
+            first, given_first, last, given_last = 0, 0.0, 0, 0.0
             if begin == 1:
                 first = begins[i if len(begins) > 1 else 0, k]
             elif begin == 2:
                 given_first = fractional_begins[i if len(fractional_begins) > 1 else 0, k]
-                real_first = float(np.float32(given_first * extent))
-            last, real_last, last_is_real = extent, 0.0, False
             if end == 1 or end == 3:
-                value = ends[i if len(ends) > 1 else 0, k]
-                if end == 1:
-                    last = value
-                else:
-                    wrong[i] |= value < 0
-                    last, last_is_real = first + value, begin == 2
-                    real_last = real_first + float(value)
+                last = ends[i if len(ends) > 1 else 0, k]
             elif end == 2 or end == 4:
-                fraction = fractional_ends[i if len(fractional_ends) > 1 else 0, k]
-                last_is_real = True
-                if end == 2:
-                    real_last = float(np.float32(fraction * extent))
-                else:
-                    wrong[i] |= not (fraction >= 0)
-                    if begin == 2:
-                        real_last = (given_first + fraction) * extent
-                    else:
-                        real_last = float(first) + float(np.float32(fraction * extent))
-            if begin == 2:
-                if not math.isfinite(real_first):
-                    wrong[i] = True
-                    continue
-                behind = real_last if last_is_real else float(last)
-                # The start was rounded: an end that is the same number would lie before it.
-                wrong[i] |= not (float(np.float32(behind)) >= real_first)
-                first = _rounded(real_first, limit)
-            elif last_is_real:
-                wrong[i] |= not (real_last >= float(first))
-            else:
-                wrong[i] |= last < first
-            if last_is_real:
-                if not math.isfinite(real_last):
-                    wrong[i] = True
-                    continue
-                last = _rounded(real_last, limit)
-            first = min(max(first, -farthest), farthest)
-            anchors[i, axis] = first
-            shapes[i, axis] = max(min(max(last, -farthest), farthest) - first, 0)
+                given_last = fractional_ends[i if len(fractional_ends) > 1 else 0, k]
+            bad, anchor, shape = slice_span(
+                extents[i, axis], begin, first, given_first, end, last, given_last, farthest
+            )
+            wrong[i] |= bad
+            if shape >= 0:
+                anchors[i, axis], shapes[i, axis] = anchor, shape
         none |= wrong[i]
     return none
+
+
+@compiled
+def slice_span(
+    extent: int,
+    begin: int,
+    first: int,
+    given_first: float,
+    end: int,
+    value: int,
+    fraction: float,
+    farthest: int,
+) -> tuple[bool, int, int]:
+    """The window along one axis: True if it is wrong, where it begins, and its extent, -1 for none.
+
+    Its coordinates are integers or fractions, as `begin` and `end` say; see `slice_spans`.
+    """
+    limit = float(farthest)
+    wrong = False
+    # A coordinate is an integer or, if `is_real`, a floating point number.
+    real_first = float(np.float32(given_first * extent)) if begin == 2 else 0.0
+    last, real_last, last_is_real = extent, 0.0, False
+    if end == 1:
+        last = value
+    elif end == 3:
+        wrong = value < 0
+        last, last_is_real = first + value, begin == 2
+        real_last = real_first + float(value)
+    elif end == 2:
+        real_last, last_is_real = float(np.float32(fraction * extent)), True
+    elif end == 4:
+        last_is_real = True
+        wrong = not (fraction >= 0)
+        if begin == 2:
+            real_last = (given_first + fraction) * extent
+        else:
+            real_last = float(first) + float(np.float32(fraction * extent))
+    if begin == 2:
+        if not math.isfinite(real_first):
+            return True, 0, -1
+        behind = real_last if last_is_real else float(last)
+        # The start was rounded: an end that is the same number would lie before it.
+        wrong |= not (float(np.float32(behind)) >= real_first)
+        first = _rounded(real_first, limit)
+    elif last_is_real:
+        wrong |= not (real_last >= float(first))
+    else:
+        wrong |= last < first
+    if last_is_real:
+        if not math.isfinite(real_last):
+            return True, 0, -1
+        last = _rounded(real_last, limit)
+    first = min(max(first, -farthest), farthest)
+    return wrong, first, max(min(max(last, -farthest), farthest) - first, 0)
 
 
 @compiled

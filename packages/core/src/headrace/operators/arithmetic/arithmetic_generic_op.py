@@ -15,11 +15,13 @@ from headrace.kernels.gpu import broadcast as _broadcast
 from headrace.kernels.gpu import pointwise_terms as _terms
 from headrace.kernels.gpu import transfer as _transfer
 from headrace.operators.support.argument_types import ObjectArg
+from headrace.operators.support.arithmetic.compiled import compiled_expression
 from headrace.operators.support.arithmetic.expression import inputs_of, typed
 from headrace.operators.support.arithmetic.program import ArrayProgram
 from headrace.operators.support.arithmetic.scalars import compile_scalar
 from headrace.operators.support.arithmetic.shapes import not_broadcastable
 from headrace.operators.support.arithmetic.terms import DeviceProgram, device_program
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.operator import (
     BatchContext,
     ChunkContext,
@@ -185,6 +187,9 @@ class ArithmeticGenericOp(SampleOperator):
         for k, own in enumerate(out):
             program.run(_Into(own, c.temp), [rows[k] for rows in inputs], leaves=True)
         return out
+
+    def compiled(self, c: CompiledStepContext, *inputs: SampleColumns) -> SampleColumns | None:
+        return compiled_expression(c, self.root, inputs)
 
     takes = TAKEN
     returns_lazy = (LazyBatch,)

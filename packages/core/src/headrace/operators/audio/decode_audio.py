@@ -7,6 +7,7 @@ import numpy as np
 from headrace.operators.support.argument_types import BoolArg, DataTypeArg, FloatArg
 from headrace.operators.support.arguments import scalars
 from headrace.operators.support.audio.decoding import QUALITY, AudioDecoding, check_encoded_audio
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.operator import ChunkContext, SampleOperator, operator
 from headrace.operators.support.planning import PlanContext, Planned, Samples
 from headrace.operators.support.schema import Arg, Input, Spec
@@ -102,3 +103,26 @@ class DecodeAudio(SampleOperator):
         assert found.flat is not None
         found.flat[found.begins] = rates
         return out, found
+
+    def compiled(
+        self, c: CompiledStepContext, *inputs: SampleColumns
+    ) -> tuple[SampleColumns, SampleColumns | None] | None:
+        args = self.args
+        rate = 0.0 if args.sample_rate is None else float(args.sample_rate)
+        has_wanted = args.sample_rate is None or rate > 0
+        if args.dtype != DALIDataType.FLOAT or c.tensors or not (has_wanted and rate.is_integer()):
+            return None
+        from headrace.kernels.cpu.audio import wave_steps
+
+        (files,) = inputs
+        out = c.out()
+        rates = c.out(1) if c.is_read[1] else None
+        words = files.address, files.extents, out.address, out.extents
+        header = c.steps.take(wave_steps.HEADER_COLUMNS)
+        rate_address = -1 if rates is None else rates.address
+        c.steps.add(
+            wave_steps.plan,
+            wave_steps.carry,
+            (*words, rate_address, header, args.downmix, int(rate)),
+        )
+        return out, rates

@@ -13,6 +13,8 @@ from headrace.kernels.gpu import spectrogram as _gpu_spectrogram
 from headrace.operators.support.argument_types import BoolArg, FloatArg, IntArg, StringArg
 from headrace.operators.support.audio.lazy_spectrum import LazySpectrum, numbers
 from headrace.operators.support.audio.spectrum_batch import SpectrumBatch
+from headrace.operators.support.audio.spectrum_steps import SpectrumSteps
+from headrace.operators.support.compiled_steps import CompiledStepContext
 from headrace.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from headrace.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from headrace.operators.support.schema import Arg, Input, Spec
@@ -133,6 +135,13 @@ class MelFilterBank(SampleOperator):
             axis = self._axis(source.ndim)
             apply_bands(source, axis, self._bands(source.shape[axis]), own)
         return out
+
+    def compiled(self, c: CompiledStepContext, *inputs: Any) -> SpectrumSteps | None:
+        data = inputs[0]
+        if not isinstance(data, SpectrumSteps) or data.bands is not None:
+            return None
+        data.bands = self._bands(data.plan.bins)
+        return data
 
     def gpu(self, c: BatchContext, *inputs: Any) -> LazyBatch:
         data = inputs[0]

@@ -13,6 +13,8 @@ from headrace.kernels.gpu import spectrogram as _gpu
 from headrace.operators.support.argument_types import BoolArg, FloatListArg, IntArg, LayoutArg
 from headrace.operators.support.audio.lazy_spectrum import LazySpectrum
 from headrace.operators.support.audio.spectrum_batch import SpectrumBatch
+from headrace.operators.support.audio.spectrum_steps import SpectrumSteps
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from headrace.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from headrace.operators.support.schema import Arg, Input, Spec
@@ -147,6 +149,11 @@ class Spectrogram(SampleOperator):
     def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> LazySpectrum:
         counts = np.asarray(c.table[0], np.int64)
         return LazySpectrum(c, self._plan, inputs[0], counts, self._time_first)
+
+    def compiled(self, c: CompiledStepContext, *inputs: SampleColumns) -> SpectrumSteps | None:
+        if self._plan.tables is None:
+            return None
+        return SpectrumSteps(self._plan, inputs[0], time_first=self._time_first)
 
     def gpu(self, c: BatchContext, *inputs: Any) -> SpectrumBatch:
         data: DeviceBatch = inputs[0]

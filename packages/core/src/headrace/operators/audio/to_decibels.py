@@ -12,6 +12,8 @@ from headrace.kernels.gpu import decibels as _gpu_decibels
 from headrace.operators.support.argument_types import FloatArg
 from headrace.operators.support.audio.lazy_spectrum import LazySpectrum
 from headrace.operators.support.audio.spectrum_batch import SpectrumBatch
+from headrace.operators.support.audio.spectrum_steps import SpectrumSteps
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.operator import BatchContext, ChunkContext, SampleOperator, operator
 from headrace.operators.support.planning import PlanContext, Planned, Samples
 from headrace.operators.support.schema import Arg, Input, Spec
@@ -83,6 +85,10 @@ class ToDecibels(SampleOperator):
         for source, own in zip(data, out, strict=True):
             to_decibels(source, self._scale, own)
         return out
+
+    def compiled(self, c: CompiledStepContext, *inputs: Any) -> SampleColumns | None:
+        data = inputs[0]
+        return data.materialise(c, self._scale) if isinstance(data, SpectrumSteps) else None
 
     takes = (LazySpectrum, SpectrumBatch)
 

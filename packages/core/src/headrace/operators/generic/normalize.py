@@ -30,6 +30,7 @@ from headrace.operators.support.argument_types import (
     IntListArg,
     LayoutArg,
 )
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.normalize.suspect import suspect_moments
 from headrace.operators.support.operator import (
     BatchContext,
@@ -215,6 +216,19 @@ class Normalize(SampleOperator):
             )
         for k in left:
             self._normalize(samples[k], out[k], means[k], deviations[k])
+        return out
+
+    def compiled(self, c: CompiledStepContext, *inputs: SampleColumns) -> SampleColumns | None:
+        (data,) = inputs
+        axes = range(data.ndim) if self._axes is None else self._axes
+        first, behind = (axes[0], axes[-1] + 1) if axes else (0, 0)
+        if not self._in_one_go or data.dtype != np.float32 or behind - first != len(axes):
+            return None
+        from headrace.kernels.cpu import normalize_steps as steps
+
+        args, out = self.args, c.out()
+        moments = args.ddof, float(args.epsilon), float(args.scale), float(args.shift)
+        c.steps.add(steps.plan, steps.carry, (*data.words, *out.words, first, behind, *moments))
         return out
 
     def _normalize(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from headrace.operators.support.arguments import given
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.lazy_image import LazyImage
 from headrace.operators.support.operator import (
     BatchContext,
@@ -103,6 +104,12 @@ class Slice(SampleOperator):
     def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> Rows | None:
         cut = self._cutter.cut_signals if self.chunked else self._cutter.cut_rows
         return cut(c, inputs[0])
+
+    def compiled(self, c: CompiledStepContext, *inputs: SampleColumns) -> SampleColumns | None:
+        if len(inputs) > 1 or not self._cutter.are_signals:
+            return None
+        coordinates = self._window.words_of_signals(c.tensors)
+        return None if coordinates is None else self._cutter.compiled(c, inputs[0], coordinates)
 
     def gpu(
         self, c: BatchContext, data: LazyBatch, anchor: Any = None, shape_input: Any = None

@@ -200,6 +200,15 @@ class SampleOperator(Operator):
     lazy; it returns `None` where they are better done one by one, by `cpu`. `infer` may
     still change it."""
 
+    compiled: ClassVar[Callable[..., Any] | None] = None
+    """A method ``compiled(c, *inputs)`` that writes the operator as instructions of one compiled
+    loop, which takes samples through all steps without the interpreter where each of them can be
+    written so. `c` is a `CompiledStepContext`, and each input a `SampleColumns`, or what the
+    operator before it has returned in place of these, of which the next one of its kind makes more.
+    Returns the same for each output, or `None` where there are no instructions. What they write is
+    what `cpu` and `cpu_chunk` write, bit for bit. Samples that are out of the ordinary, bad ones
+    among them, are refused by the plan of an instruction, and left to those."""
+
     @classmethod
     def has_cpu(cls) -> bool:
         """True if there is an implementation for the CPU."""

@@ -26,6 +26,11 @@ from headrace.tensors.strided_rows import StridedRows
 from headrace.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
+    from headrace.operators.support.compiled_steps import (
+        CompiledStepContext,
+        SampleColumns,
+        Word,
+    )
     from headrace.operators.support.operator import (
         BatchContext,
         ChunkContext,
@@ -171,6 +176,26 @@ class Cutter:
             return out
         for signal, anchor, own in zip(data, anchors.tolist(), out, strict=True):
             pad_window(signal, (anchor,), own, policy=self._bounds.policy)
+        return out
+
+    def compiled(
+        self, c: CompiledStepContext, data: SampleColumns, coordinates: Sequence[Word]
+    ) -> SampleColumns | None:
+        """The instruction for windows of signals that begin and end at `coordinates`."""
+        may_leave = self._bounds.policy == "constant"
+        policy_is_known = self._bounds.policy in ("constant", "error")
+        if data.dtype.itemsize != 4 or len(self._fill) > 1 or not policy_is_known:
+            return None
+        from headrace.kernels.cpu import window_steps
+
+        out = c.out()
+        words = data.address, data.extents, out.address, out.extents, c.steps.take(1)
+        fill = int(self._fill[:1].view(np.uint32)[0])
+        c.steps.add(
+            window_steps.plan,
+            window_steps.carry,
+            (*words, *coordinates, may_leave, c.leaves[0], fill),
+        )
         return out
 
     def cut_batch(self, c: BatchContext, data: LazyBatch, planned: Planned) -> LazyBatch:

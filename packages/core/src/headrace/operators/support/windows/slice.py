@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from headrace.tensors.gpu.batch import as_contiguous
 from headrace.types import DALIDataType
 
 if TYPE_CHECKING:
+    from headrace.operators.support.compiled_steps import SampleColumns, Word
     from headrace.operators.support.operator import Operator
     from headrace.operators.support.planning import PlanContext
     from headrace.operators.support.schema import Spec
@@ -209,6 +210,31 @@ class SliceWindow:
             index = int(wrong.argmax())
             self._refuse(axes, extents[index], _row(begins, index), _row(ends, index))
         return anchors, shapes
+
+    def words_of_signals(self, tensors: Mapping[str, SampleColumns]) -> list[Word] | None:
+        """The window of a signal, as instructions know it; `None` where they do not: see
+        `headrace.kernels.cpu.window_steps`.
+        """
+        if self.positional or self.axes_by_sample or list(self.axes(None, 1)) != [0]:
+            return None
+        words: list[Word] = []
+        for name, kind, constant in (
+            (self.start, _windows.BEGINS[self.start], self.constant_start),
+            (self.end, _windows.ENDS[self.end], self.constant_end),
+        ):
+            if not name or constant is not None:
+                if name and len(constant or ()) != 1:
+                    return None
+                whole, fraction = _constant_coordinates(name, constant or (0,), 1)
+                value = int(whole[0, 0]) if whole.size else 0
+                words += [kind, value, float(fraction[0, 0]) if fraction.size else 0.0, -1, -1]
+                continue
+            values = tensors[name]
+            wanted = np.float32 if name.startswith("rel_") else np.int32
+            if values.dtype != wanted or values.ndim > 1:
+                return None
+            words += [kind, 0, 0.0, values.address, values.extents if values.ndim else -1]
+        return [*words, FARTHEST]
 
     def _axes_of(self, c: PlanContext, ndim: int) -> list[int]:
         """The sliced axes of all samples."""

@@ -1,0 +1,125 @@
+"""Steps as operators write them for one compiled loop: see `Operator.compiled`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from headrace.operators.support.schema import Spec
+
+Function = Callable[[int, int, int, int], int]
+"""A function of an instruction; see `headrace.kernels.cpu.step_loops`."""
+Word = int | float | np.ndarray
+
+
+class SampleColumns(NamedTuple):
+    """Columns that describe the samples of a register, all of them C-contiguous.
+
+    Attributes
+    ----------
+    address
+        Number of the column with their addresses.
+    extents
+        Number of the first column with their extents; there are `ndim`.
+    """
+
+    dtype: np.dtype
+    ndim: int
+    address: int
+    extents: int
+
+    @property
+    def words(self) -> tuple[int, int, int]:
+        """The words of an instruction that reads or writes them."""
+        return self.address, self.extents, self.ndim
+
+
+class CompiledSteps:
+    """Instructions of several steps, and the columns that they read and write."""
+
+    def __init__(self) -> None:
+        self.columns = 0
+        """Number of columns."""
+        self.plans: list[Function | None] = []
+        self.carries: list[Function] = []
+        self.words: list[np.ndarray] = []
+        self.slots: list[tuple[int, int, int, int]] = []
+        """Scratch memory; see `headrace.kernels.cpu.step_loops`."""
+        self._kept: list[np.ndarray] = []
+        """Arrays whose addresses are among the words."""
+
+    def take(self, columns: int) -> int:
+        """Number of the first of so many new columns."""
+        first = self.columns
+        self.columns += columns
+        return first
+
+    def samples(self, dtype: np.dtype, ndim: int) -> SampleColumns:
+        """Columns for the samples of a register."""
+        return SampleColumns(dtype, ndim, self.take(1), self.take(ndim))
+
+    def add(self, plan: Function | None, carry: Function, words: Sequence[Word]) -> None:
+        """Add an instruction. An array becomes two words: its address, and its length."""
+        found: list[Any] = []
+        for word in words:
+            if isinstance(word, np.ndarray):
+                self._kept.append(word)
+                found += [word.ctypes.data, len(word)]
+            elif isinstance(word, float):
+                found.append(np.float64(word).view(np.int64))
+            else:
+                found.append(int(word))
+        self.plans.append(plan)
+        self.carries.append(carry)
+        self.words.append(np.array(found, np.int64))
+
+
+class CompiledStepContext:
+    """Context of `Operator.compiled`, besides the inputs.
+
+    Attributes
+    ----------
+    tensors
+        Samples of each argument that is given as a tensor, by name.
+    leaves
+        Of each output, whether it is to be written to the memory of a batch.
+    is_read
+        Of each output, whether it is used.
+    """
+
+    def __init__(
+        self,
+        steps: CompiledSteps,
+        tensors: Mapping[str, SampleColumns],
+        specs: Sequence[Spec],
+        dtypes: Sequence[np.dtype],
+        leaves: Sequence[bool],
+        is_read: Sequence[bool],
+    ) -> None:
+        self.steps = steps
+        self.tensors = tensors
+        self.leaves = leaves
+        self.is_read = is_read
+        self._specs = specs
+        self._dtypes = dtypes
+
+    def out(self, output: int = 0) -> SampleColumns:
+        """Columns for the samples of an output. The plan fills in the extents; the addresses are
+        those of its memory.
+        """
+        ndim = self._specs[output].ndim
+        assert ndim is not None
+        made = self.steps.samples(self._dtypes[output], ndim)
+        if not self.leaves[output]:
+            slot = made.address, made.extents, ndim, made.dtype.itemsize
+            self.steps.slots.append(slot)
+        return made
+
+    def temp(self, numbers: int, dtype: Any = np.float32) -> int:
+        """Number of a column with the address of scratch memory for so many numbers."""
+        address = self.steps.take(1)
+        self.steps.slots.append((address, 0, 0, numbers * np.dtype(dtype).itemsize))
+        return address
