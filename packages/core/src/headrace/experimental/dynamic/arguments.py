@@ -16,7 +16,7 @@ from headrace.errors import (
     did_you_mean,
 )
 from headrace.experimental.dynamic.dtypes import BY_NAME, DType
-from headrace.experimental.dynamic.invariants import plain
+from headrace.experimental.dynamic.invariants import is_invariant, plain
 from headrace.experimental.dynamic.operations import ConfiguredOperator
 from headrace.graph.user_line import stack_level
 from headrace.operators.support.argument_types import DataTypeArg
@@ -35,16 +35,19 @@ _NEVER_CHANGE = (np.generic, np.dtype, type)
 
 def key_of(value: Any) -> Any:
     """`value` such that values which operators could tell apart are not equal."""
-    value = plain(value)
     kind = type(value)
     if kind is float:
         return (float, value) if value else (float, str(value))  # 0.0 == -0.0
+    if kind in PLAIN:
+        return kind, value
     if kind is list or kind is tuple:
         return kind, tuple([key_of(v) for v in value])
     if kind is np.ndarray:
         return kind, value.dtype, value.shape, value.tobytes()
+    if is_invariant(value):
+        return key_of(plain(value))
     # What may change without becoming another object cannot be looked up by what it is.
-    return (kind, value) if kind in PLAIN or isinstance(value, _NEVER_CHANGE) else []
+    return (kind, value) if isinstance(value, _NEVER_CHANGE) else []
 
 
 def element_type(schema: OpSchema, name: str, value: Any) -> Any:
