@@ -58,10 +58,13 @@ def outputs_of(define, files=_FILES, batches=2, size=None, threads=1, **settings
         data = fn.external_source(source=lambda: files[:size])
         made = define(data)
         pipe.set_outputs(*(made if isinstance(made, tuple) else (made,)))
-    return [
-        [np.array(output.at(k)) for output in pipe.run() for k in range(size)]
-        for _ in range(batches)
-    ]
+    try:
+        return [
+            [np.array(output.at(k)) for output in pipe.run() for k in range(size)]
+            for _ in range(batches)
+        ]
+    finally:
+        pipe._shutdown()  # no chunk of it is to be counted by the next one
 
 
 def assert_equal_bits(found, expected):
@@ -139,6 +142,7 @@ def test_samples_of_one_shape_lie_side_by_side(carried):
         data = fn.external_source(source=lambda: [_FILES[1]] * 3)
         pipe.set_outputs(mono(data) * 0.5)
     output = pipe.run()[0]
+    pipe._shutdown()
     assert carried == [True] * len(carried)
     assert output.is_dense_tensor()
     assert output.as_array().shape == (3, 900)
@@ -218,6 +222,7 @@ def test_plain_files_after_others_are_carried_again(carried, monkeypatch):
         pipe.set_outputs(_tutorial(fn.external_source(source=lambda: next(kinds))))
     for _ in range(20):
         pipe.run()
+    pipe._shutdown()
     assert not carried[0]
     assert carried[-1]
 
