@@ -30,7 +30,7 @@ from headrace.operators.support.schema import REQUIRED, Arg, Spec
 from headrace.types import DALIDataType, storage_dtype
 
 _SMALL = 1e-9
-_AHEAD = 1024
+_AHEAD = 4096
 """Samples whose entries are worked out at once."""
 _ENDLESS = 1 << 62
 """Samples in an epoch that never ends."""

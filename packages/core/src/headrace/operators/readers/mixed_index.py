@@ -62,6 +62,9 @@ class MixedIndex(Index):
         super().__init__(int(self._ends[-1]), specs, columns=columns)
         widths = [len(index.specs) for index in indices]
         counts = [len(index) * width for index, width in zip(indices, widths, strict=True)]
+        every = [list(range(self._width))] * len(indices)
+        self._is_plain = self._outputs == every and set(widths) == {self._width}
+        """True if entries have all the extents of their indices, and as many of them."""
         self._widths, self._extents = np.array(widths), np.cumsum([0, *counts[:-1]])
         self._numbers = np.arange(len(indices), dtype=np.int32)
         if outputs is not None:
@@ -83,6 +86,8 @@ class MixedIndex(Index):
 
     def numbers(self, entries: np.ndarray) -> np.ndarray:
         """The extents of entries."""
+        if self._is_plain:
+            return super().numbers(entries)
         parts = np.searchsorted(self._ends, entries, "right")
         own = entries - self._starts[parts]
         first = self._extents[parts] + own * self._widths[parts]
