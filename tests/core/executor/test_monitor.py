@@ -49,15 +49,23 @@ def test_whoever_an_exception_has_woken_is_not_woken_again(monkeypatch):
     monitor, woken = Monitor(), []
     (thread,) = waiting(monitor, "a", woken)
 
-    def fail(self, timeout=None):
-        raise KeyboardInterrupt
+    class Interrupted:
+        """A lock that is free, and whose second holder gets a Ctrl-C while it waits."""
 
-    monkeypatch.setattr(threading.Condition, "wait", fail)
+        is_held = False
+
+        def acquire(self):
+            if self.is_held:
+                raise KeyboardInterrupt
+            self.is_held = True
+
     with monitor.lock:
-        try:
-            monitor.work.wait()
-        except KeyboardInterrupt:
-            woken.append("interrupted")
+        with monkeypatch.context() as patch:
+            patch.setattr(threading, "Lock", Interrupted)
+            try:
+                monitor.work.wait()
+            except KeyboardInterrupt:
+                woken.append("interrupted")
         monitor.work.notify()
     thread.join(60)
     assert woken == ["interrupted", "a"]

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import weakref
+from typing import Any
 
 
 class Wakeup:
@@ -39,30 +40,32 @@ class LifoCondition:
     __slots__ = ("_lock", "_waiting")
 
     def __init__(self, lock: threading.RLock) -> None:
-        self._lock = lock
-        self._waiting: list[threading.Condition] = []
+        self._lock: Any = lock
+        self._waiting: list[threading.Lock] = []
 
     def wait(self) -> None:
         """Let go of the lock until another thread wakes this one."""
-        # One condition for each thread, on the shared lock: `Condition` itself wakes first in,
-        # first out.
-        own = threading.Condition(self._lock)
+        # As `threading.Condition` does it, which wakes first in, first out.
+        own = threading.Lock()
+        own.acquire()
         self._waiting.append(own)
+        state = self._lock._release_save()
         try:
-            own.wait()
+            own.acquire()
         finally:
+            self._lock._acquire_restore(state)
             if own in self._waiting:  # an exception has ended the wait
                 self._waiting.remove(own)
 
     def notify(self) -> None:
         """Wake a thread, if one waits."""
         if self._waiting:
-            self._waiting.pop().notify()
+            self._waiting.pop().release()
 
     def notify_all(self) -> None:
         """Wake all threads that wait."""
         while self._waiting:
-            self._waiting.pop().notify()
+            self._waiting.pop().release()
 
 
 class Monitor:

@@ -18,7 +18,7 @@ from headrace.operators.support.planning import (
 from headrace.operators.support.schema import Spec
 from headrace.types import storage_dtype
 
-_MOST_REMEMBERED, _MANY_REMEMBERED = 4096, 512
+_MOST_REMEMBERED, _MANY_REMEMBERED, _MOST_ALIKE = 4096, 512, 64
 
 
 class SamplePlans:
@@ -124,9 +124,13 @@ class SamplePlans:
             return found[places.start : places.stop]
         return found[list(places)]
 
-    def are_of(self, positions: Sequence[int]) -> None:
-        """Note that they are those of the samples at these positions of the chunk, not of all."""
-        self._numbers = {position: k for k, position in enumerate(positions)}
+    def of(self, positions: Sequence[int]) -> SamplePlans:
+        """The same, as those of the samples at these positions of the chunk, not of all."""
+        made = SamplePlans(self.size, self._planned, self.dtypes)
+        made._rows, made._shapes = self._rows, self._shapes
+        made._table_dtype = self._table_dtype
+        made._numbers = {position: k for k, position in enumerate(positions)}
+        return made
 
     def places(self, positions: Sequence[int]) -> Sequence[int]:
         """Return the indices of the plans for the samples at these positions."""
@@ -142,6 +146,7 @@ class Planner:
     """
 
     __slots__ = (
+        "_alike",
         "_alone",
         "_args",
         "_dtypes",
@@ -164,6 +169,8 @@ class Planner:
         """Of tables of plans that are remembered, where these are one array."""
         self._alone: dict[tuple[int, ...], SamplePlans] = {}
         """Plans of single samples by shape."""
+        self._alike: dict[tuple[tuple[int, ...], int], SamplePlans] = {}
+        """Plans of samples of one shape, by that and their number."""
         if constant and not op.plans_values and not op.schema.random:
             self._remembered = {}
 
@@ -222,6 +229,9 @@ class Planner:
     def _by_shape(self, samples: Samples, indices: Sequence[int]) -> SamplePlans:
         remembered = self._remembered
         assert remembered is not None
+        shape = samples.common_shape
+        if shape is not None:
+            return self._of_one_shape(shape, len(indices))
         shapes = samples.shape_tuples
         size = len(shapes)
         common = remembered.get(shapes[0]) if size else None
@@ -250,6 +260,18 @@ class Planner:
         rows = [f[0] for f in found]  # type: ignore[index]
         outputs_of = zip(*[f[1] for f in found], strict=True)  # type: ignore[index]
         return SamplePlans.of_rows(rows, tuple(outputs_of), self._dtypes, self._table_dtype)
+
+    def _of_one_shape(self, shape: tuple[int, ...], count: int) -> SamplePlans:
+        """The plans of so many samples of one shape."""
+        if count == 1:
+            return self.of_shape(shape)
+        found = self._alike.get((shape, count))
+        if found is None:
+            if len(self._alike) >= _MOST_ALIKE:
+                self._alike.clear()
+            planned = self.of_shape(shape).planned.repeated(count)
+            found = self._alike[shape, count] = SamplePlans(count, planned, self._dtypes)
+        return found
 
     def _made(
         self,

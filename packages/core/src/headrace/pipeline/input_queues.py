@@ -58,6 +58,8 @@ class InputQueues:
         """Guards `changes`."""
         self._changed = threading.Condition(self._changing)
         """The consumer waits here for a source that is fed."""
+        self._waiting = 0
+        """Number of threads that wait there."""
         # What was fed is taken last: it must not be lost when a source raises.
         self._fed = [
             (node, [plan.registers[id(node), k] for k in range(len(node.outputs))])
@@ -108,6 +110,8 @@ class InputQueues:
 
     def feed_all(self, inputs: dict[str, Any]) -> None:
         """Give a batch to each of the named sources, or, where any is wrong, to none."""
+        if not inputs:
+            return
         prepared = [
             (queue := self.queue(name), queue.prepare(data)) for name, data in inputs.items()
         ]
@@ -148,13 +152,18 @@ class InputQueues:
         """Tell a waiting consumer that a source was fed, or that an iteration was scheduled."""
         with self._changing:
             self.changes += 1
-            self._changed.notify_all()
+            if self._waiting:
+                self._changed.notify_all()
 
     def wait_for_change(self, seen: int) -> None:
         """Wait until `changes` is no longer `seen`."""
         with self._changing:
-            while self.changes == seen:
-                self._changed.wait()
+            self._waiting += 1
+            try:
+                while self.changes == seen:
+                    self._changed.wait()
+            finally:
+                self._waiting -= 1
 
     def state(self) -> dict[str, Any]:
         """Return the positions of the sources: the epoch, the iteration in it, and each source by
@@ -194,6 +203,8 @@ class InputQueues:
 
     def collect(self) -> tuple[int, dict[int, BatchBuffer | GpuBatch]]:
         """Size and fed batches (by register) of the next iteration."""
+        if not self._recorder.is_on:
+            return self._collected()
         code = self._code if self._fed else -1
         with self._recorder.span(code, self.iteration, lane=CONSUMER) as span:
             size, fed = self._collected()

@@ -231,7 +231,7 @@ class HostPool:
     def copy_of(self, array: np.ndarray) -> np.ndarray:
         """A C-contiguous copy of `array` in memory of this pool."""
         result = self.empty(array.shape, array.dtype)
-        np.copyto(result, array)
+        result[...] = array
         return result
 
     def stats(self) -> PoolStats:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -12,8 +12,13 @@ from headrace.tensors.addresses import addresses_of
 from headrace.tensors.buffer_sizes import ALIGNMENT_BYTES
 from headrace.tensors.gpu.batch import volumes
 
+if TYPE_CHECKING:
+    _Base = Sequence[np.ndarray]
+else:
+    _Base = object  # Python code would run for each `isinstance` of a class below an abstract one
 
-class Rows(Sequence[np.ndarray]):
+
+class Rows(_Base):
     """Several samples, one array each."""
 
     __slots__ = ("_addresses", "_dense", "_parts", "_rows", "_shapes", "begins", "flat")
@@ -184,12 +189,18 @@ class Rows(Sequence[np.ndarray]):
     def __len__(self) -> int:
         return len(self._shapes) if self._rows is None else len(self._rows)  # type: ignore[arg-type]
 
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(self.rows)
+
     @overload
     def __getitem__(self, index: int) -> np.ndarray: ...
     @overload
     def __getitem__(self, index: slice) -> list[np.ndarray]: ...
     def __getitem__(self, index: int | slice) -> Any:
         return self.rows[index]
+
+
+Sequence.register(Rows)
 
 
 def pack_rows(shapes: np.ndarray, dtype: np.dtype, empty: Callable[..., np.ndarray]) -> Rows:

@@ -219,7 +219,7 @@ class SampleRunner:
                 context.plans = plans
                 if plans is not None:
                     if places is not None:
-                        plans.are_of(places)
+                        plans = context.plans = plans.of(places)
                     for r, shapes in zip(step.outputs, plans.shape_arrays, strict=True):
                         if places is not None:
                             shapes = spread(shapes, places, len(chunk.indices))

@@ -94,7 +94,7 @@ class DrawSeed(int):
         """The state in an iteration."""
         state = self.state
         sequence = (state.sequence + iteration * self.batch_size) & _WORD_64
-        return state._replace(sequence=sequence)
+        return PhiloxState(state.key, sequence, state.offset, state.phase)
 
     def __reduce__(self) -> Any:
         return DrawSeed._of_state, (self.state, self.batch_size)

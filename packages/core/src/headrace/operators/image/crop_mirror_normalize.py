@@ -217,7 +217,7 @@ class CropMirrorNormalize(SampleOperator):
         channels, first = int(shapes[0, -1]), numbers[0]
         is_plain = (
             self._fuses
-            and not (self._pad or any(outside))
+            and not (self._pad or np.count_nonzero(outside))
             and all(each is first for each in numbers)
             and not np.count_nonzero(shapes[:, -1] != channels)
         )

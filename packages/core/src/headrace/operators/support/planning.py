@@ -83,6 +83,18 @@ class Planned:
         columns = [c.tolist() if _is_of_numbers(c) else c for c in table]
         return list(zip(*columns, strict=True))
 
+    def repeated(self, count: int) -> Planned:
+        """The plan of `count` samples that are all like the only one of this."""
+        shapes = tuple([np.repeat(each, count, axis=0) for each in self.shapes])
+        table = self.table
+        if isinstance(table, np.ndarray):
+            return Planned(shapes, np.repeat(table, count, axis=0))
+        columns = [
+            np.repeat(c, count, axis=0) if isinstance(c, np.ndarray) else list(c) * count
+            for c in table
+        ]
+        return Planned(shapes, tuple(columns))
+
 
 def _is_of_numbers(column: Any) -> bool:
     """True if `cpu` gets the rows of a column as Python's numbers."""
@@ -196,6 +208,19 @@ class Samples:
         elif isinstance(shapes, np.ndarray):
             shapes = list(map(tuple, shapes.tolist()))
         return shapes
+
+    @property
+    def common_shape(self) -> tuple[int, ...] | None:
+        """The shape of all of them, where that shows without a look at each."""
+        dense = self.dense
+        if dense is not None:
+            return dense.shape[1:]
+        shapes = self._shapes
+        if not isinstance(shapes, np.ndarray) or not len(shapes):
+            return None
+        if shapes.tobytes() != shapes[:1].tobytes() * len(shapes):
+            return None
+        return tuple(shapes[0].tolist())
 
     @property
     def shapes(self) -> np.ndarray:

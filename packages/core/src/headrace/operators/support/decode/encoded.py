@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,19 @@ def check_encoded(ndim: int | None) -> None:
         )
 
 
+def open_all(encoded: Sequence[np.ndarray]) -> list[tuple[np.ndarray, ImageHeader]]:
+    """The bytes of encoded images, contiguous, and their headers."""
+    if len(encoded) == 1:
+        return [open_encoded(encoded[0])]
+    for each in encoded:
+        check_encoded(each.ndim)
+    plain = jpeg_scan.scan_jpegs(list(encoded)).headers()
+    return [
+        _open_other(each) if header is None else (each, header)
+        for each, header in zip(encoded, plain, strict=True)
+    ]
+
+
 def open_encoded(encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
     """The bytes of one encoded image, contiguous, and their header."""
     check_encoded(encoded.ndim)
@@ -33,4 +47,10 @@ def open_encoded(encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
         header = jpeg_scan.plain_header(data)
         if header is not None:
             return data, header
+    return _open_other(data)
+
+
+def _open_other(encoded: np.ndarray) -> tuple[np.ndarray, ImageHeader]:
+    """The same for any file."""
+    data = encoded if encoded.flags.c_contiguous else np.ascontiguousarray(encoded)
     return data, read_header(data.data)

@@ -20,7 +20,7 @@ from headrace.operators.support.argument_types import (
     IntArg,
     StringArg,
 )
-from headrace.operators.support.decode.encoded import check_encoded, open_encoded
+from headrace.operators.support.decode.encoded import check_encoded, open_all
 from headrace.operators.support.decode.encoded_image import EncodedImage
 from headrace.operators.support.lazy_image import LazyImage, LazyWindow
 from headrace.operators.support.operator import BatchContext, SampleContext, SampleOperator
@@ -215,7 +215,7 @@ class ImageDecoder(SampleOperator):
     plans_values = True
 
     def plan(self, c: PlanContext, encoded: Any, *window: Any) -> Planned:
-        opened = [open_encoded(row) for row in encoded.rows]
+        opened = open_all(encoded.row_list)
         headers = [header for _, header in opened]
         shapes = np.array([self._wanted.shape(header) for header in headers], np.int64)
         for error in self.too_large(c, shapes).values():

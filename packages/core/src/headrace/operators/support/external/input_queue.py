@@ -31,8 +31,8 @@ from headrace.operators.support.external.device_data import batch_on_gpu, check_
 from headrace.operators.support.schema import Spec
 from headrace.tensors.gpu.tensor_list import TensorListGPU
 from headrace.tensors.pool import HOST_POOL, HostPool
-from headrace.types import BatchInfo, DALIDataType, SampleInfo, to_dali_type
-from headrace.types.dtypes import SIDE_TYPES
+from headrace.types import BatchInfo, DALIDataType, SampleInfo
+from headrace.types.dtypes import DALI_OF_NUMPY, SIDE_TYPES
 
 
 @dataclass(slots=True)
@@ -246,7 +246,7 @@ class InputQueue:
             raise empty_batch()
         if isinstance(samples, np.ndarray):
             ndim = samples.ndim - 1
-            spec = self._checked(output, to_dali_type(samples.dtype), ndim, layout, own_layout)
+            spec = self._checked(output, DALI_OF_NUMPY[samples.dtype], ndim, layout, own_layout)
             if not self._no_copy:
                 samples = self._pools[output].copy_of(samples)
             return OutputBatch(None, np.ascontiguousarray(samples), spec)
@@ -286,7 +286,8 @@ class InputQueue:
         self, output: int, samples: list[np.ndarray], fed_layout: str | None, own_layout: str
     ) -> Spec:
         first = samples[0]
-        return self._checked(output, to_dali_type(first.dtype), first.ndim, fed_layout, own_layout)
+        dtype = DALI_OF_NUMPY[first.dtype]
+        return self._checked(output, dtype, first.ndim, fed_layout, own_layout)
 
     def _checked(
         self, output: int, dtype: DALIDataType, ndim: int, fed_layout: str | None, own_layout: str

@@ -148,7 +148,7 @@ class Cutter:
     def cut_rows(self, c: ChunkContext, data: Rows) -> Rows | None:
         """The windows of samples as views; `None` where something is to be computed."""
         anchors, outside = c.table
-        if self._convert is not None or any(outside):
+        if self._convert is not None or np.count_nonzero(outside):
             return None
         views = StridedRows.of(data)
         if views is None:
