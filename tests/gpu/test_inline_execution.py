@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import threading
 
@@ -10,10 +9,11 @@ import numpy as np
 import pytest
 
 from headrace import Pipeline, fn
-from headrace.executor.gpu.inline_choice import InlineChoice
 from headrace.executor.gpu.tasks import GpuTasks
+from headrace.executor.inline_choice import InlineChoice
 from headrace.graph.user_line import own_folders
 from tests.support.in_order import pipeline as pipeline_in_order
+from tests.support.interrupter import is_unheard
 
 
 def choose(monkeypatch, *, inline):
@@ -139,19 +139,6 @@ def test_errors_come_with_their_iteration(emulated_gpu, distance):
             assert number_of(pipe.run()) == number
 
 
-def _is_unheard(frame):
-    """Whether Python ignores errors there, or the work is undone already."""
-    if frame.f_code.co_flags & inspect.CO_GENERATOR:
-        return True
-    if frame.f_code.co_name == "__init__" and hasattr(frame.f_locals["self"], "__del__"):
-        return True
-    while frame is not None:
-        if frame.f_code.co_name in ("__del__", "_give_back"):
-            return True
-        frame = frame.f_back
-    return False
-
-
 class Interrupter:
     """Raises KeyboardInterrupt at event `number`: `run_pending` calls a function, or it returns.
 
@@ -170,7 +157,7 @@ class Interrupter:
         if code.co_name == "run_pending" and code.co_filename.endswith("inline.py"):
             self.inside += {"call": 1, "return": -1}.get(event, 0)
         self.helped |= code.co_name == "launch" and self.inside > 0
-        if self.inside and event in ("call", "return") and not _is_unheard(frame):
+        if self.inside and event in ("call", "return") and not is_unheard(frame):
             self.left -= 1
             if self.left == 0:
                 self.inside = 0

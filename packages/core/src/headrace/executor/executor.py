@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import BadSampleError, EndOfData, UsageError
+from headrace.executor.cpu.inline import InlineCarrier, may_carry_inline
 from headrace.executor.cpu.tasks import CpuTasks
 from headrace.executor.cpu.worker import WorkerThread
 from headrace.executor.gpu.batch import no_samples
@@ -139,7 +140,11 @@ class Executor:
         )
         self._gpu: GpuTasks | None = None
         self._stream_tasks: list[StreamTasks] = []
-        self._inline: InlineExecution | None = None
+        self._inline: InlineExecution | InlineCarrier | None = None
+        if processes is None and not recorder.is_on and may_carry_inline(plan):
+            self._inline = InlineCarrier(
+                self._schedule, self._starter, self._stages, self._programs, fuse=fuse
+            )
         self._device = device
         self._depth = depth
         self._recorder = recorder
@@ -184,6 +189,7 @@ class Executor:
                     [*shared, self._cpu],
                     affinity=self._affinity,
                     looks_at=frozenset(self.plan.streams if shared else ()),
+                    looks_for_samples=self.processes is None and not self.plan.streams,
                 )
                 for number in range(self._num_threads)
             ),
@@ -247,7 +253,9 @@ class Executor:
 
     def finish(self) -> None:
         """Wait until all that is scheduled is done, or, on a GPU, queued there."""
-        if self._inline is not None:
+        if isinstance(self._inline, InlineCarrier):
+            self._inline.leave_to_workers()
+        elif self._inline is not None:
             return  # the consumer itself queues it, when it takes the outputs
         monitor, queue = self.monitor, self._schedule.queue
         self.consumer.is_inside = True

@@ -66,7 +66,7 @@ OWNED = frozenset({BEGINNING, READING, AWAITING_FILES, COMPLETING, ENTERING, LAU
 TRANSITIONS: dict[IterationState, frozenset[IterationState]] = {
     # The thread that is going to begin it.
     SCHEDULED: frozenset({BEGINNING}),
-    # The same thread, which may have failed.
+    # The same thread, which may have failed; or has done all of it: `headrace.executor.cpu.inline`.
     BEGINNING: frozenset({READING, RUNNING, DONE}),
     # The thread of the stream that follows.
     READING: frozenset({AWAITING_FILES}),
@@ -89,7 +89,7 @@ TRANSITIONS: dict[IterationState, frozenset[IterationState]] = {
 
 UNDONE = frozenset({BEGINNING, RUNNING, COMPLETING, LAUNCHING, DONE})
 """States of an iteration that a Ctrl-C may interrupt in the consumer's thread. It goes back to
-`SCHEDULED` or `QUEUED` then: see `headrace.executor.gpu.inline`."""
+`SCHEDULED` or `QUEUED` then: see `headrace.executor.gpu.inline`, and that for the CPU."""
 
 
 class FilesInFlight(Protocol):

@@ -73,6 +73,10 @@ class Programs:
         iteration.replace(there)
         return chosen_branches(guards, there, iteration.buffers, iteration.size)
 
+    def last_on_cpu(self) -> list[Program]:
+        """The programs on the CPU that ran last."""
+        return [found for *_, found in list(self._last.values()) if isinstance(found, Program)]
+
     def known_specs(self) -> dict[int, Spec]:
         """Types of the registers in the programs that ran last."""
         found: dict[int, Spec] = {}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Consumer:
     """The consumer's own part in iterations; see `headrace.executor.gpu.inline`."""
 
-    __slots__ = ("claimed", "is_inline", "is_inside", "thread")
+    __slots__ = ("claimed", "does_all", "is_inline", "is_inside", "thread")
 
     def __init__(self) -> None:
         self.claimed: Iteration | None = None
@@ -43,6 +43,9 @@ class Consumer:
         """True while it schedules an iteration or waits for one: the pipeline sets the pace."""
         self.is_inline = False
         """True if it launches all stages itself, so that no stream's thread is notified."""
+        self.does_all = False
+        """True if it does iterations itself, as a whole, so that no worker begins one; see
+        `headrace.executor.cpu.inline`."""
         self.thread = 0
         """The number of its thread, while that works on an iteration."""
 
@@ -150,6 +153,8 @@ class Schedule:
         Waking a thread costs more than much of what there is to do, and even more where it finds
         nothing: it takes the interpreter from those that have work.
         """
+        if self.consumer.does_all:
+            return
         first_is_full = False
         for iteration in self.queue:
             state = iteration.state
@@ -179,6 +184,14 @@ class Schedule:
                 continue
             self.monitor.work.notify()
             return
+
+    def wake_other(self) -> None:
+        """Wake a worker, if the calling thread is none that looks for something to do next, and
+        wakes another one where it leaves something.
+        """
+        thread = threading.current_thread()
+        if not (isinstance(thread, ExecutorThread) and thread.looks_for_samples):
+            self.wake_worker()
 
     def wake_stream(self, stream: str) -> None:
         """Have an iteration looked at that is `QUEUED` for `stream`."""
@@ -229,6 +242,7 @@ class Schedule:
         for iteration in self.queue:
             if iteration.state is HELD and not is_early(self.queue, iteration, iteration.stage):
                 iteration.change(RUNNING)
+                self.wake_worker()  # the calling thread is going to be busy
                 self.advance(iteration)  # which comes back here for the next
                 return
 
@@ -259,7 +273,7 @@ class Schedule:
         if stream:
             self.wake_stream(stream)
         else:
-            self.wake_worker()
+            self.wake_other()
 
     def finish(self, iteration: Iteration) -> None:
         """Mark an iteration as done, whatever has become of it."""
@@ -270,7 +284,7 @@ class Schedule:
         iteration.seconds = time.perf_counter() - iteration.started
         self._statistics.finished(iteration)
         self.monitor.finished.notify_all()
-        self.wake_worker()  # the next iteration may begin now
+        self.wake_other()  # the next iteration may begin now
         if self.in_order:  # a later one may have waited for this one
             for stream in self.monitor.streams.values():
                 stream.notify()

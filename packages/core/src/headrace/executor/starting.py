@@ -53,24 +53,28 @@ class Starter:
             for k in range(len(node.outputs))
         ]
 
-    def begin(self, iteration: Iteration) -> None:
+    def prepare(self, iteration: Iteration) -> Program:
         """Draw from the readers and make the first stage ready."""
+        iteration.started = time.perf_counter()
+        iteration.buffers = [None] * len(self._plan.consumers)
+        for register in self._fed_to_cpu:
+            iteration.buffers[register] = iteration.fed[register]
+        for node in self._drawing:
+            reader = self._readers[id(node)]
+            iteration.states[id(node)] = with_place(node, reader.state)
+            drawn = with_place(node, reader.draw, iteration.size)
+            if reader.plans_batches:
+                iteration.size = len(drawn)
+            iteration.entries[id(node)] = np.array(drawn, np.int64)
+        return self._stages.enter(iteration, 0)
+
+    def begin(self, iteration: Iteration) -> None:
+        """Prepare an iteration, and have its samples taken."""
         program: Program | None = None
         files: FilesInFlight | None = None
         failed: BaseException | None = None
         try:
-            iteration.started = time.perf_counter()
-            iteration.buffers = [None] * len(self._plan.consumers)
-            for register in self._fed_to_cpu:
-                iteration.buffers[register] = iteration.fed[register]
-            for node in self._drawing:
-                reader = self._readers[id(node)]
-                iteration.states[id(node)] = with_place(node, reader.state)
-                drawn = with_place(node, reader.draw, iteration.size)
-                if reader.plans_batches:
-                    iteration.size = len(drawn)
-                iteration.entries[id(node)] = np.array(drawn, np.int64)
-            program = self._stages.enter(iteration, 0)
+            program = self.prepare(iteration)
             if self._batch_reader is not None and program.reads_only:
                 files = self._batch_reader.begin(iteration, program)
         except BaseException as error:  # of any kind: a thread waits for this iteration
@@ -82,7 +86,7 @@ class Starter:
                 self._leave_to_readers(iteration, files)
             else:
                 self._run_first_stage(iteration, program, failed)
-            schedule.wake_worker()
+            schedule.wake_other()
             schedule.tell_progress()
 
     def _run_first_stage(

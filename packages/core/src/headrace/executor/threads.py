@@ -56,6 +56,8 @@ class ExecutorThread(threading.Thread):
     def __init__(self, name: str, looks_at: frozenset[str] = frozenset()) -> None:
         super().__init__(name=name, daemon=True)
         self.looks_at = looks_at
+        self.looks_for_samples = False
+        """True if it takes samples of any iteration as soon as it has done what it does."""
         self.has_device = False
         """True if the GPU was made current in it."""
         _alive.add(self)

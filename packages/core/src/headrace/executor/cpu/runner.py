@@ -74,7 +74,10 @@ class SampleRunner:
         *,
         materialise_views: bool,
         marks: StepMarks | None = None,
+        is_strict: bool = False,
     ) -> None:
+        self._is_strict = is_strict
+        """True if errors of several samples end it: nothing is tried again, sample by sample."""
         self._marks = marks
         """Record of its steps in a profiled pipeline."""
         self._program = program
@@ -392,6 +395,8 @@ class SampleRunner:
         try:
             return self._plans(step, context, inputs, tensors, indices, sources)
         except SAMPLE_ERRORS:  # one of them is bad: each is planned alone, and that one says so
+            if self._is_strict:
+                raise
             return None
         except Exception as error:
             raise located(error, step.node.where()) from error
@@ -498,6 +503,8 @@ class SampleRunner:
             if len(positions) == 1:
                 chunk.fail(error, step, context, positions[0])
                 return [[None]] * len(step.outputs), [0]
+            if self._is_strict:
+                raise
         finally:
             if own:
                 context.plans = None

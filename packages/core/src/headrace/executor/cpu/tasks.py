@@ -86,6 +86,7 @@ class CpuTasks:
         """
         loop = None if queued else self._loops.find()
         if loop is not None:
+            self._schedule.wake_worker()
             return self._help, loop, None
         first_is_full = False
         schedule = self._schedule
@@ -117,6 +118,8 @@ class CpuTasks:
                     return self._run, iteration, samples
             elif state is SCHEDULED:
                 if first_is_full or schedule.first_stream or not schedule.may_begin():
+                    return None
+                if schedule.consumer.does_all:
                     return None
                 if queued and self.calls_functions:
                     return None

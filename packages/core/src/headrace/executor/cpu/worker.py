@@ -28,8 +28,10 @@ class WorkerThread(ExecutorThread):
         *,
         affinity: Affinity | None = None,
         looks_at: frozenset[str],
+        looks_for_samples: bool = False,
     ) -> None:
         super().__init__(f"headrace-worker-{number}", looks_at)
+        self.looks_for_samples = looks_for_samples
         self.number = number
         self._monitor = monitor
         self._sources = [weakref.ref(source) for source in sources]

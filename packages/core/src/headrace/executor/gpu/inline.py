@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from headrace.executor.gpu.inline_choice import InlineChoice
+from headrace.executor.inline_choice import InlineChoice
 from headrace.executor.iteration import (
     BEGINNING,
     DONE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.executor.gpu.inline_choice import InlineChoice
+from headrace.executor.inline_choice import InlineChoice
 
 SOON = 1e-4
 """How long the consumer is away."""
