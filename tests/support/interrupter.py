@@ -1,4 +1,4 @@
-"""Where a Ctrl-C cannot be tried, in tests that raise one at every call."""
+"""Places at which a Ctrl-C cannot be tried, in tests that raise one at every call."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class InlineCarrier:
 
 
 def _interruption(error: BaseException) -> BaseException | None:
-    """What a signal has raised, if an error came of that."""
+    """Return what a signal has raised, if an error came of that."""
     found: BaseException | None = error
     for _ in range(_MOST_CAUSES):  # causes may go round: errors are raised from themselves
         if found is None or not isinstance(found, Exception) or _is_of_handler(found):
