@@ -90,7 +90,7 @@ def operator_page(schema: OpSchema, shown: list[str]) -> str:
     lines += ["", "## Arguments", "", "| argument | |", "|---|---|"]
     lines += [
         _argument_row(arg)
-        for arg in sorted(schema.args.values(), key=lambda a: (not a.required, a.name))
+        for arg in sorted(schema.shown_args.values(), key=lambda a: (not a.required, a.name))
     ]
     returns = f"`{returned_type(schema)}`"
     lines += ["", "## Returns", ""]

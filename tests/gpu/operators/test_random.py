@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headrace import errors, types
+from headrace import errors, fn, pipeline_def, types
 from headrace.kernels.cpu.philox_state import DrawSeed
 from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_operator
 
@@ -186,3 +186,26 @@ def test_numbers_without_axes(dtype):
     spans = [np.float32([k, 90 + k]) for k in range(4)]
     both("random.uniform", range=spans, dtype=dtype, batch_size=4)
     both("random.normal", mean=[np.float32(50 + k) for k in range(4)], dtype=dtype, batch_size=4)
+
+
+def test_state_of_the_generator():
+    words = [np.arange(7, dtype=np.uint32) * k for k in (3, 5)]
+
+    @pipeline_def(batch_size=3, num_threads=2, device_id=0, seed=4)
+    def graph():
+        state = fn.external_source(lambda i: [words[i % 2]] * 3)
+        return tuple(
+            fn.random.uniform(_random_state=given, device=device, shape=[9], dtype=types.INT16)
+            for device in ("cpu", "gpu")
+            for given in (words[0], state)
+        )
+
+    pipe = graph()
+    rows = []
+    for _ in range(3):
+        fixed, drawn, *on_gpu = [np.stack([np.asarray(s) for s in o.as_cpu()]) for o in pipe.run()]
+        np.testing.assert_array_equal(on_gpu, [fixed, drawn])
+        rows.append((fixed, drawn))
+    np.testing.assert_array_equal([fixed for fixed, _ in rows], [rows[0][1]] * 3)
+    np.testing.assert_array_equal(rows[2], rows[0])
+    assert not np.array_equal(rows[1][1], rows[0][1])

@@ -10,8 +10,8 @@ from headrace.kernels.cpu.random_crop import crop_windows
 
 def draw(seed, height, width, area=(0.08, 1.0), ratio=(0.75, 4 / 3), attempts=10):
     window, extents = np.empty((1, 4), np.int64), np.array([[height, width]])
-    state = np.uint64(seed), np.uint64(0)
-    crop_windows(window, extents, tuple(area), tuple(ratio), attempts, np.zeros(1, int), *state)
+    state = tuple(map(np.uint64, (seed, 0, 0, seed % 4)))
+    crop_windows(window, extents, tuple(area), tuple(ratio), attempts, np.zeros(1, int), state)
     return tuple(window[0].tolist())
 
 

@@ -16,7 +16,7 @@ from headrace.executor.planning import Planner
 from headrace.graph.nodes import OpNode
 from headrace.kernels.cpu.philox_state import EXAMPLE_SEED
 from headrace.operators.generic.merge import check_predicate
-from headrace.operators.support.schema import Spec, as_specs
+from headrace.operators.support.schema import RANDOM_STATE, Spec, as_specs
 
 if TYPE_CHECKING:
     from headrace.executor.guards import Choices, Guard
@@ -235,7 +235,8 @@ class StepMaker:
             planned_args = tuple(a for a in tensor_args if a[0] not in op.unplanned)
             planner = Planner(op, arguments, specs, constant=not planned_args)
             if op.needs_plan:
-                sample_args = tuple(a for a in tensor_args if a[0] in op.unplanned)
+                read_again = (*op.unplanned, RANDOM_STATE)
+                sample_args = tuple(a for a in tensor_args if a[0] in read_again)
         guard = self.plan.guard(node)
         branches: tuple[tuple[int, Guard], ...] = ()
         if node.schema.merges:

@@ -43,6 +43,7 @@ from headrace.types.dtypes import is_enum_type
 
 _detached_counter = itertools.count()
 _CONSTANT = "_constant_tensor"
+_OF_FIRST = "_of_first"
 
 
 def call(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -207,7 +208,8 @@ def convert_arguments(
                 )
             warnings.warn(arg.deprecation(), DeprecationWarning, stacklevel=stack_level())
         if isinstance(value, DataNode) and not arg.type.edges:
-            tensors[key] = _check_tensor_argument(schema, arg, value, line)
+            edge = _check_tensor_argument(schema, arg, value, line)
+            tensors[key] = _of_first(edge) if arg.of_batch else edge
             constants[key] = None
             continue
         converted = _convert_constant(schema, arg, value, line)
@@ -217,6 +219,15 @@ def convert_arguments(
     if callable(schema.num_outputs):
         check_required(schema, constants, tensors, f"Operator `fn.{schema.name}`, used at {line}: ")
     return constants, tensors
+
+
+def _of_first(edge: DataNode) -> DataNode:
+    """An edge that gives all samples what the first one of `edge` has."""
+    source = edge.source
+    assert source is not None
+    if source.schema.is_constant or source.schema.name == _OF_FIRST:
+        return edge
+    return make_node(find(_OF_FIRST), [edge], {}).outputs[0]
 
 
 def check_constants(schema: OpSchema, arguments: dict[str, Any]) -> None:
@@ -241,7 +252,7 @@ def _known_argument(schema: OpSchema, name: str, line: str) -> Arg | None:
     if arg is None and name != "seed":
         raise UnknownArgumentError(
             f'Argument "{name}" is not defined for operator `fn.{schema.name}`, used at {line}.'
-            f"{did_you_mean(name, schema.args)} It takes: {', '.join(schema.args)}."
+            f"{did_you_mean(name, schema.shown_args)} It takes: {', '.join(schema.shown_args)}."
         )
     return arg
 

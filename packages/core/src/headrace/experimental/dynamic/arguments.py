@@ -121,11 +121,11 @@ def _check_input_count(schema: OpSchema, name: str, count: int) -> None:
 
 def _declared(schema: OpSchema, key: str, name: str) -> Arg:
     arg = schema.args.get(key)
-    if arg is None or key in _NOT_ARGUMENTS:
-        known = ", ".join(a for a in schema.args if a not in _NOT_ARGUMENTS)
+    if arg is None or arg.hidden or key in _NOT_ARGUMENTS:
+        known = ", ".join(a for a in schema.shown_args if a not in _NOT_ARGUMENTS)
         raise ArgumentTypeError(
             f"{name}() got an unexpected keyword argument '{key}'."
-            f"{did_you_mean(key, schema.args)} It takes: {known or 'none'}."
+            f"{did_you_mean(key, schema.shown_args)} It takes: {known or 'none'}."
         )
     return arg
 

@@ -73,7 +73,7 @@ def operator_class(schema: OpSchema, function: Callable[..., Any]) -> type[Opera
         "_schema": view,
         "_schema_name": view.Name(),
         "_function": staticmethod(function),
-        "_arguments": frozenset(schema.args),
+        "_arguments": frozenset(schema.shown_args),
         "_fn_name": function.__name__,
         "_fn_path": schema.name,
         "_op_name": name,

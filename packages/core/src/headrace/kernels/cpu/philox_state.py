@@ -104,6 +104,11 @@ EXAMPLE_SEED = DrawSeed([0] * SEED_WORDS)
 """Of operators that get their seeds with each iteration: to try out what comes out of them."""
 
 
+def drawn_with(words: np.ndarray | None, seed: Any = None) -> Any:
+    """The seed of a call that was given the `words` of a state; `seed` where it was not."""
+    return seed if words is None else DrawSeed(words.tolist())
+
+
 def words_of(state: PhiloxState, blocks: int) -> list[int]:
     """The words of `blocks` values of the counter, four each, from that of `state` on.
 

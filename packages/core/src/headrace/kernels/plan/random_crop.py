@@ -31,7 +31,12 @@ def random_windows(
     state = seed.at(iteration)
     crop_windows(
         *(windows, sizes, area, aspect_ratio, num_attempts, numbers),
-        *(np.uint64(state.key), np.uint64(state.sequence)),
+        (
+            np.uint64(state.key),
+            np.uint64(state.sequence),
+            np.uint64(state.offset),
+            np.uint64(state.phase),
+        ),
     )
     return windows
 

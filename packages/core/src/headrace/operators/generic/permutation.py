@@ -79,6 +79,22 @@ class PermuteBatch(BatchOperator):
 
 
 @operator(
+    "_of_first",
+    inputs=Input("data", "Data of any type and layout."),
+    devices=("cpu",),
+    dynamic=False,
+)
+class OfFirst(BatchOperator):
+    """Gives all samples of a batch what the first one has."""
+
+    def infer(self, data: Spec) -> Spec:
+        return data
+
+    def cpu(self, c: Any, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [samples[0]] * c.size
+
+
+@operator(
     "batch_permutation",
     args=(
         Arg("allow_repetitions", BoolArg, False, "Whether numbers may occur more than once."),

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentTypeError, ArgumentValueError
+from headrace.kernels.cpu.philox_state import SEED_WORDS
 from headrace.types import DALIImageType, DALIInterpType, as_data_type
 from headrace.types.arrays import to_numpy
+from headrace.types.constant import constant_array
 from headrace.types.enums import DALIEnum, of_dali
 
 
@@ -159,6 +161,27 @@ def _kept(value: np.ndarray) -> np.ndarray:
     return value.astype(np.float32, copy=False)
 
 
+def _state_words(value: np.ndarray) -> np.ndarray:
+    """The words, uint32, that the first bytes of an array are, whatever its elements are."""
+    if value.nbytes < _STATE_BYTES:
+        raise ArgumentValueError(
+            f"the state of a generator is too small: expected {SEED_WORDS} words of 32 bits, "
+            f"{_STATE_BYTES} bytes, got {value.nbytes} bytes in an array of {value.dtype} of shape "
+            f"{value.shape}"
+        )
+    data = np.ascontiguousarray(value).reshape(-1).view(np.uint8)[:_STATE_BYTES]
+    return data.copy().view(np.uint32)
+
+
+def _state(value: Any) -> np.ndarray:
+    array = to_numpy(value)
+    if not isinstance(array, np.ndarray):
+        raise _not(value, f"an array of {SEED_WORDS} words of 32 bits")
+    return _state_words(constant_array(array))
+
+
+_STATE_BYTES = 4 * SEED_WORDS
+
 IntArg = ArgType("int", "int", _int, _scalar_sample(int), whole=True)
 FloatArg = ArgType("float", "float", _float, _scalar_sample(float))
 BoolArg = ArgType("bool", "bool", _bool, _scalar_sample(bool), whole=True)
@@ -209,4 +232,6 @@ FrameFloatListArg = ArgType(
 )
 """Of operators that look at all frames at once: a tensor is kept as a float32 array, whose first
 axis may be frames."""
+RandomStateArg = ArgType("state of a generator", "TensorLike", _state, _state_words)
+"""The first bytes of an array, of any type, as the words that `DrawSeed` is made of."""
 ObjectArg = ArgType("object", "object", lambda value: value)

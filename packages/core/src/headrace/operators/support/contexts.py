@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import located
+from headrace.kernels.cpu.philox_state import drawn_with
 from headrace.kernels.cpu.random import sample_uniforms
+from headrace.operators.support.schema import RANDOM_STATE
 from headrace.tensors.rows import Rows, pack_rows
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class SampleContext:
     """
 
     __slots__ = (
+        "_seed",
         "arena",
         "args",
         "buffers",
@@ -53,7 +56,6 @@ class SampleContext:
         "place",
         "plans",
         "position",
-        "seed",
         "sources",
     )
 
@@ -87,6 +89,14 @@ class SampleContext:
         """Index of the current sample's row in the plan."""
         self.loops: Callable[[int, LoopPart, SampleContext], object] | None = None
         """Does a loop with threads that have nothing else to do, where there may be any."""
+
+    @property
+    def seed(self) -> Any:
+        return drawn_with(vars(self.args).get(RANDOM_STATE), self._seed)
+
+    @seed.setter
+    def seed(self, seed: Any) -> None:
+        self._seed = seed
 
     @property
     def index(self) -> int:
@@ -187,7 +197,6 @@ class ChunkContext:
         "handed",
         "indices",
         "iteration",
-        "seed",
     )
 
     def __init__(
@@ -204,7 +213,7 @@ class ChunkContext:
         self._positions = positions
         self._producers = producers
         self.indices = indices
-        self.seed, self.iteration = context.seed, context.iteration
+        self.iteration = context.iteration
         self._places = places
         self._values = values
         """Samples of each argument that differs by sample, and what converts one."""
@@ -213,6 +222,12 @@ class ChunkContext:
         self.args = context.args
         self.handed: list[Rows] = []
         self.failures: dict[int, BaseException] = {}
+
+    @property
+    def seed(self) -> Any:
+        if RANDOM_STATE in self._values:
+            return drawn_with(self.values(RANDOM_STATE)[0])
+        return self._context.seed
 
     def sample(self, k: int) -> SampleContext:
         """The context of one of them, for `SampleOperator.cpu`; it is good until the next."""

@@ -141,7 +141,7 @@ def _parameters(schema: OpSchema, api: Api) -> list[str]:
         repeated = schema.variadic and position == len(schema.inputs) - 1
         name = f"*{declared.name}" if repeated else declared.name
         lines += [f"{name} : {_input_type(declared, schema)}", *_body([_input_doc(declared)])]
-    for arg in sorted(schema.args.values(), key=lambda a: (not a.required, a.name)):
+    for arg in sorted(schema.shown_args.values(), key=lambda a: (not a.required, a.name)):
         default = argument_default(arg)
         end = "" if arg.required else f", default {default}" if default else ", optional"
         if api == "dynamic" and arg.name in PIPELINE_ARGUMENTS:

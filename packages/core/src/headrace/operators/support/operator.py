@@ -11,14 +11,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from headrace.errors import NotYetSupportedError
-from headrace.operators.support.argument_types import BoolArg, IntArg, IntListArg
+from headrace.operators.support.argument_types import (
+    BoolArg,
+    IntArg,
+    IntListArg,
+    RandomStateArg,
+)
 from headrace.operators.support.batch_context import BatchContext as BatchContext
 from headrace.operators.support.contexts import ChunkContext as ChunkContext
 from headrace.operators.support.contexts import SampleContext as SampleContext
 from headrace.operators.support.lazy_value import LazyValue
 from headrace.operators.support.registry import register
 from headrace.operators.support.rules import check_declared
-from headrace.operators.support.schema import Arg, Input, OldName, OpSchema, Spec
+from headrace.operators.support.schema import (
+    RANDOM_STATE,
+    Arg,
+    Input,
+    OldName,
+    OpSchema,
+    Spec,
+)
 from headrace.operators.support.shape_memo import ShapeMemo
 from headrace.tensors.rows import Rows
 
@@ -320,6 +332,16 @@ _SEED = Arg(
     None,
     "Seed of the operator's random stream; drawn from the pipeline's seed when not given.",
 )
+_RANDOM_STATE = Arg(
+    RANDOM_STATE,
+    RandomStateArg,
+    None,
+    "State of the generator: the seven words of 32 bits that a call of dynamic mode takes of one. "
+    "All iterations with the same words draw the same numbers, whatever `seed` is.",
+    per_sample=True,
+    hidden=True,
+    of_batch=True,
+)
 
 
 def operator(
@@ -371,6 +393,8 @@ def operator(
         every = [*args, _PRESERVE, _BYTES_PER_SAMPLE]
         if traits.get("random") and not any(a.name == "seed" for a in every):
             every.append(_SEED)
+        if traits.get("random") and not traits.get("reader") and not hasattr(cls, "compose"):
+            every.append(_RANDOM_STATE)
         table: dict[str, Arg] = {}
         for arg in sorted(every, key=lambda a: a.name):
             if arg.name in table:

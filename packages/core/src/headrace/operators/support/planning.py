@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from headrace.errors import ArgumentValueError, HeadraceError, ShapeError, located
+from headrace.kernels.cpu.philox_state import drawn_with
+from headrace.operators.support.schema import RANDOM_STATE
 from headrace.tensors.gpu.batch import shape_row, shape_rows
 from headrace.tensors.rows import Rows
 
@@ -315,7 +317,7 @@ class PlanContext:
         Number of samples.
     """
 
-    __slots__ = ("_tensors", "args", "indices", "iteration", "node", "seed", "size", "sources")
+    __slots__ = ("_seed", "_tensors", "args", "indices", "iteration", "node", "size", "sources")
 
     node: OpNode
     """The operator in its graph; set in the contexts of whole batches."""
@@ -333,9 +335,15 @@ class PlanContext:
         self.size = len(indices)
         self._tensors = tensors
         self.indices = indices
-        self.seed = seed
+        self._seed = seed
         self.iteration = iteration
         self.sources = sources
+
+    @property
+    def seed(self) -> Any:
+        if RANDOM_STATE in self._tensors:
+            return drawn_with(self.values(RANDOM_STATE)[0])
+        return drawn_with(vars(self.args).get(RANDOM_STATE), self._seed)
 
     def values(self, name: str) -> list[Any]:
         """Argument `name` of each sample, converted."""

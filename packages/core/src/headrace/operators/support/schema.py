@@ -24,6 +24,8 @@ class _Required:
 
 
 REQUIRED: Any = _Required()
+RANDOM_STATE = "_random_state"
+"""Argument of random operators: the state of their generator in each iteration."""
 
 
 class Spec(NamedTuple):
@@ -79,6 +81,10 @@ class Arg:
     """Reason why any value but the default raises `NotImplementedError`."""
     shape_of: str | None = None
     """Shape of one sample's value, for the documentation: ``"(H, W)"``."""
+    hidden: bool = False
+    """Understood in pipelines, but neither documented nor listed, as in DALI."""
+    of_batch: bool = False
+    """Of a tensor, the first sample's value counts for all samples."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "per_sample", self.per_sample or self.per_frame)
@@ -218,6 +224,11 @@ class OpSchema:
         count = self.num_outputs(args) if callable(self.num_outputs) else self.num_outputs
         side = args.get("side_data") if self.reader else None
         return count + (1 if isinstance(side, str) else len(side or ()))
+
+    @property
+    def shown_args(self) -> dict[str, Arg]:
+        """The arguments that are documented."""
+        return {name: arg for name, arg in self.args.items() if not arg.hidden}
 
     @property
     def min_inputs(self) -> int:

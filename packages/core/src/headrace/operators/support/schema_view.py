@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from headrace.errors import ArgumentValueError, UnknownNameError
 from headrace.operators.support import registry
 from headrace.operators.support.listed import Listed
-from headrace.operators.support.schema import Arg, Input, OpSchema
+from headrace.operators.support.schema import RANDOM_STATE, Arg, Input, OpSchema
 from headrace.operators.support.signature import class_name
 from headrace.types import DALIDataType
 from headrace.types.enums import DALIEnum
@@ -25,6 +25,7 @@ _TYPES = {
     "DALIImageType": DALIDataType.IMAGE_TYPE,
     "DALIInterpType": DALIDataType.INTERP_TYPE,
     "layout": DALIDataType.TENSOR_LAYOUT,
+    "state of a generator": DALIDataType.UINT32,
 }
 
 
@@ -170,7 +171,7 @@ class SchemaView:
 
     def GetArgumentNames(self) -> list[str]:
         """Names of the arguments, old ones among them, in alphabetical order."""
-        return sorted(self._schema.args)
+        return sorted(self._schema.shown_args)
 
     def HasArgument(self, name: str) -> bool:
         """True if there is an argument of that name."""
@@ -252,5 +253,5 @@ class SchemaView:
         return self._schema.random or self._schema.reader
 
     def HasRandomStateArg(self) -> bool:
-        """True if it draws random numbers, whose state dynamic mode's `rng` may give."""
-        return self._schema.random
+        """True if it draws random numbers and takes the state of its generator."""
+        return RANDOM_STATE in self._schema.args

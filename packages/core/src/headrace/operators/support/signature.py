@@ -183,7 +183,7 @@ def _arguments(
     of those two requires it. Where there are inputs, they alone are given by position to functions.
     """
     positional = schema.positional if by_position or not schema.inputs else ()
-    by_name = (a for a in schema.args.values() if a.name not in positional)
+    by_name = (a for a in schema.shown_args.values() if a.name not in positional)
     others = sorted(by_name, key=lambda a: (not a.required, a.name))
     for arg in (*map(schema.args.get, positional), *others):
         if arg is None:
