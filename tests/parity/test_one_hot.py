@@ -48,6 +48,17 @@ def test_names_of_axes():
             labels,
             layouts=layout,
         )
+    for labels, layout in ((SINGLE, "X"), ([np.int32([[k]]) for k in (2, 0, 5)], "HW")):
+        # Where each sample has a single element the new axis is the only one.
+        exact(
+            lambda lib, x: (
+                lib.fn.one_hot(x, num_classes=3, axis_name="C"),
+                lib.fn.one_hot(x, num_classes=3, axis=None, axis_name="C") * 2,
+                lib.fn.one_hot(x, num_classes=3),
+            ),
+            labels,
+            layouts=layout,
+        )
     for labels in (NUMBERS, SINGLE):
         exact(lambda lib, x: lib.fn.one_hot(x, num_classes=3, axis_name="C"), labels)
     exact(

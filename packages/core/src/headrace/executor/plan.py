@@ -253,7 +253,7 @@ def make_plan(
                     stages[stage + 1].sample_nodes.append(node)
                     stages[stage + 1].reads += phases
             # What is known of it only when it is there can be read from the next stage on.
-            is_after = (whole and device == "cpu") or node.schema.data_dependent_type
+            is_after = (whole and device == "cpu") or node.schema.is_typed_late(node.args)
             for index in range(len(node.outputs)):
                 own = registers[id(node), index]
                 ready[own] = stage + 1 if is_after else stage

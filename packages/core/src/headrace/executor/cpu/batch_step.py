@@ -143,7 +143,7 @@ def run_batch_step(
     If `tolerant`, it may leave out samples, and records them as failures of the iteration.
     `functions` have worker processes call functions of the user's. Memory comes from `pool`.
     """
-    late = step.node.schema.data_dependent_type or step.reduces
+    late = step.node.schema.is_typed_late(step.node.args) or step.reduces
     places: Sequence[int] = range(iteration.size)
     some = None
     if step.guard:

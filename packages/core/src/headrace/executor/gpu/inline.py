@@ -38,7 +38,7 @@ def may_run_inline(plan: Plan) -> bool:
     be wrong for the user's functions and for operators that depend on the order of iterations.
     """
     return bool(plan.streams) and not any(
-        node.schema.in_order or node.schema.data_dependent_type
+        node.schema.in_order or node.schema.is_typed_late(node.args)
         for stage in plan.stages
         for node in stage.batch_nodes
     )

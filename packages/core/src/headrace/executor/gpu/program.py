@@ -113,7 +113,7 @@ class GpuProgram:
         self._dtypes = {
             r: storage_dtype(self.specs[r].dtype)
             for step in self._steps
-            if not step.node.schema.data_dependent_type
+            if not step.node.schema.is_typed_late(step.node.args)
             for r in step.outputs
         }
         self._lazy: dict[int, tuple[type, ...]] = {
@@ -169,7 +169,7 @@ class GpuProgram:
             each.calls_user
             or each.joins_sources
             or each.step.node.schema.in_order
-            or each.step.node.schema.data_dependent_type
+            or each.step.node.schema.is_typed_late(each.step.node.args)
             or each.step.node.output_device == "cpu"
             for each in self._prepared
         )

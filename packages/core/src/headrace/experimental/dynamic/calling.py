@@ -310,7 +310,7 @@ def invoke(
             raise invocation.error
         if mode is EvalMode.sync_full:
             evaluator.synchronize()
-    if operation.schema.data_dependent_type:
+    if operation.schema.is_typed_late(operation.args):
         for reference in invocation.references:  # what it is shows only when it is there
             reference.spec = reference.get().spec
     if len(results) == 1:

@@ -10,7 +10,6 @@ import numpy as np
 from headrace.errors import (
     ArgumentValueError,
     LayoutError,
-    NotYetSupportedError,
     ShapeError,
 )
 from headrace.kernels.cpu import one_hot as _cpu
@@ -25,6 +24,7 @@ from headrace.operators.support.operator import (
     SampleOperator,
     operator,
 )
+from headrace.operators.support.runtime_typed_batch import RuntimeTypedBatch
 from headrace.operators.support.schema import Arg, Input, Spec, data_types
 from headrace.tensors.gpu.batch import volumes
 from headrace.tensors.rows import Rows
@@ -32,6 +32,12 @@ from headrace.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from headrace.tensors.gpu.batch import DeviceBatch
+
+
+def _is_named_late(args: dict[str, Any]) -> bool:
+    """True if what the name of the new axis stands beside depends on the batch."""
+    return args.get("axis") is None and args.get("axis_name") is not None
+
 
 _TYPES = data_types("UINT8 UINT16 UINT32 UINT64 INT8 INT16 INT32 INT64 FLOAT FLOAT64")
 
@@ -64,6 +70,7 @@ _TYPES = data_types("UINT8 UINT16 UINT32 UINT64 INT8 INT16 INT32 INT64 FLOAT FLO
         Arg("off_value", FloatArg, 0.0, "Value for all other classes."),
     ),
     output_docs=("The vectors, along a new axis.",),
+    data_dependent_type=_is_named_late,
 )
 class OneHot(SampleOperator):
     """Makes a vector of each label, with one value for its class and another one elsewhere.
@@ -79,6 +86,8 @@ class OneHot(SampleOperator):
     @classmethod
     def for_arguments(cls, args: dict[str, Any]) -> type[Operator]:
         """Without `axis`, other samples of the batch have a say in the number of axes."""
+        if _is_named_late(args):
+            return NamedOneHot
         return BatchOneHot if args.get("axis") is None else cls
 
     chunked = True
@@ -97,29 +106,22 @@ class OneHot(SampleOperator):
         self.dtype = np.dtype(to_numpy_type(args.dtype))
         self.off = fill_of_type([args.off_value], self.dtype)
         self.on = fill_of_type([args.on_value], self.dtype)
-        self._named = False
         if labels.ndim is None:
             return Spec(args.dtype, None)
         axis = self.axis_of(labels.ndim)
         name = args.axis_name
-        self.layout, self._named = labels.layout, name is not None and labels.ndim > 0
-        if self._named and args.axis is not None:
-            self._check_layout(single=False)
+        self.layout, named = labels.layout, name is not None and labels.ndim > 0
+        if named and args.axis is not None:
+            self._check_layout()
         layout = "" if name is None else f"{labels.layout[:axis]}{name}{labels.layout[axis:]}"
         return Spec(args.dtype, labels.ndim + 1, layout)
 
-    def _check_layout(self, *, single: bool) -> None:
-        """Check that the output has the axes that its layout has."""
-        if not single and not self.layout:
+    def _check_layout(self) -> None:
+        """Check that the input has a layout that a name can be added to."""
+        if not self.layout:
             raise LayoutError(
                 "Input layout mismatch: naming the new axis with `axis_name` requires that the "
                 "input has a layout; `fn.reshape(layout=...)` sets it."
-            )
-        if single and self.layout:
-            raise NotYetSupportedError(
-                "All samples have a single element, so that the new axis is the only one, and its "
-                f'`axis_name` cannot take the place of the layout "{self.layout}" yet. Give '
-                '`axis=-1`, or take the layout off with `fn.reshape(layout="")`.'
             )
 
     def axis_of(self, ndim: int) -> int:
@@ -135,8 +137,6 @@ class OneHot(SampleOperator):
     def shapes(self, labels: np.ndarray, *, single: bool) -> tuple[np.ndarray, np.ndarray]:
         """Shapes of outputs ``(samples, ndim)``, and how many elements lie between classes."""
         count, ndim = labels.shape
-        if self._named:
-            self._check_layout(single=single)
         if single:
             return np.full((count, 1), self.args.num_classes, np.int64), np.ones(count, np.int64)
         axis = self.axis_of(ndim)
@@ -185,3 +185,42 @@ class BatchOneHot(BatchOperator, OneHot):
         return np.array((labels.sizes == 1).all())
 
     apply = OneHot.cpu_chunk
+
+
+class NamedOneHot(BatchOperator, OneHot):
+    """Vectors of labels whose number of axes, and so their layout, depends on the batch."""
+
+    def infer(self, labels: Spec) -> Spec:
+        return super().infer(labels)._replace(ndim=None, layout="")
+
+    def _spec(self, ndim: int, *, single: bool) -> Spec:
+        """The type of the output for labels of `ndim` axes."""
+        if single or not ndim:
+            return Spec(self.args.dtype, 1, self.args.axis_name)
+        self._check_layout()
+        return Spec(self.args.dtype, ndim + 1, self.layout + self.args.axis_name)
+
+    def cpu(self, c: Any, samples: Sequence[np.ndarray]) -> None:
+        labels = Rows(samples)
+        single = bool((labels.sizes == 1).all())
+        c.declare(self._spec(samples[0].ndim, single=single))
+        shapes, inner = self.shapes(labels.shapes, single=single)
+        word = f"u{self.dtype.itemsize}"
+        for k, row in enumerate(samples):
+            out = c.empty(k, tuple(shapes[k].tolist()), self.dtype)
+            _cpu.set_classes(
+                _cpu.class_numbers(row),
+                volumes(labels.shapes[k : k + 1]),
+                inner[k : k + 1],
+                self.args.num_classes,
+                self.off.view(word),
+                self.on.view(word),
+                out.reshape(-1).view(word),
+                np.zeros(1, np.int64),
+            )
+
+    def gpu(self, c: BatchContext, labels: DeviceBatch) -> RuntimeTypedBatch:  # type: ignore[override]
+        single = bool((labels.sizes() == 1).all())
+        return RuntimeTypedBatch(
+            super().gpu(c, labels), self._spec(labels.shapes.shape[1], single=single)
+        )

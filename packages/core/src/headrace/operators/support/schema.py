@@ -174,8 +174,8 @@ class OpSchema:
     """Works on whole batches of one iteration after the other, in their order: it calls what may
     remember something, or talk to other processes.
     """
-    data_dependent_type: bool = False
-    """Only the data tells what comes out: `cpu` and `gpu` return a `RuntimeTypedBatch` for each
+    data_dependent_type: bool | Callable[[dict[str, Any]], bool] = False
+    """Only the data tells what comes out, maybe with some arguments only: `cpu` and `gpu` return a `RuntimeTypedBatch` for each
     output, and what reads it begins when it is there.
     """
     fed: bool = False
@@ -224,6 +224,11 @@ class OpSchema:
         count = self.num_outputs(args) if callable(self.num_outputs) else self.num_outputs
         side = args.get("side_data") if self.reader else None
         return count + (1 if isinstance(side, str) else len(side or ()))
+
+    def is_typed_late(self, args: dict[str, Any]) -> bool:
+        """True if only the data tells what comes out, with these arguments."""
+        late = self.data_dependent_type
+        return late(args) if callable(late) else late
 
     @property
     def shown_args(self) -> dict[str, Arg]:
