@@ -175,8 +175,8 @@ class OpSchema:
     remember something, or talk to other processes.
     """
     data_dependent_type: bool | Callable[[dict[str, Any]], bool] = False
-    """Only the data tells what comes out, maybe with some arguments only: `cpu` and `gpu` return a `RuntimeTypedBatch` for each
-    output, and what reads it begins when it is there.
+    """Only the data tells what comes out, with some arguments or with all: `cpu` and `gpu` return a
+    `RuntimeTypedBatch` for each output, and what reads it begins when it is there.
     """
     fed: bool = False
     """Its outputs come from outside of the graph: from the feed that its node carries. It has no
