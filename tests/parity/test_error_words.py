@@ -328,7 +328,7 @@ CHOICES: Rows = [
     ),
     (
         of(lambda lib: lib.fn.random.choice(lib.types.INTERP_CUBIC)),
-        "is not supported for 0d inputs.",
+        "data type daliinterptype is not supported for 0d inputs.",
     ),
     (
         of(lambda lib: lib.fn.random.choice(5, p=[0.25, 0.5, 0.25])),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import nvidia.dali.ops
 import pytest
 import torch
 
@@ -58,6 +59,17 @@ names(
         and importlib.import_module(f"{lib.module.__name__}.backend_impl").types._DALIDataType.INT8
     ),
 )
+
+
+CLASS_NAMES = "Test OneTwo TestXYZ testX TestXx testXX OneXYZTwo MFCC RandomBBoxCrop STFT_CPU A"
+CLASS_NAMES += " DOUBLE__UNDERSCORE double__underscore XYZ1ABC XYZ1abc trailing__ TRAILING__"
+CLASS_NAMES += " Caffe2Reader COCOReader DLTensorPythonFunction TFRecordReader ROIRandomCrop RMS"
+
+
+@names
+def names_of_functions(lib: Library) -> Any:
+    classes = [name for name in dir(nvidia.dali.ops) if name[:1].isupper()]
+    return [lib.fn._to_snake_case(name) for name in (*CLASS_NAMES.split(), *classes)]
 
 
 @names

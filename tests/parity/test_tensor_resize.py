@@ -104,6 +104,8 @@ def test_types():
         {"axes": (0, 1), "sizes": 3, "alignment": (0, 1, 0.5)},
         {"axis_names": "A", "axes": (0,), "sizes": 3},
         {"axis_names": "Z", "sizes": 3},
+        {"axes": (), "sizes": (3, 3)},
+        {"axis_names": "", "scales": (2.0, 2.0)},
         {"axes": 0, "sizes": 2, "size_rounding": "floor"},
         {"axes": 0, "scales": 2, "mode": "not_larger"},
     ],

@@ -1,7 +1,8 @@
 """Operators as functions: each takes `DataNode` edges and returns them.
 
 Functions are made from the operators' declarations; ``headrace.fn.decoders`` and the like hold
-those whose name is dotted. Operators that a user declares appear here as well.
+those whose name is dotted. Operators that a user declares appear here as well. Programs know
+`_to_snake_case` by this name.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from headrace.api import conditional as _branches
 from headrace.api import functions
+from headrace.operators.support.signature import snake_case as _to_snake_case  # noqa: F401
 from headrace.tracebacks import public as _public
 
 __path__: list[str] = []  # sub-modules are made on demand, not found on disk

@@ -33,7 +33,7 @@ NodeMaker = Callable[..., Any]
 node_maker: NodeMaker | None = None
 """Makes a graph node of an array; see `headrace.types.install_constant_node`."""
 
-_ENUM_ELEMENT = {
+ENUM_ELEMENT = {
     DALIDataType: DALIDataType.DATA_TYPE,
     DALIImageType: DALIDataType.IMAGE_TYPE,
     DALIInterpType: DALIDataType.INTERP_TYPE,
@@ -150,7 +150,7 @@ def constant_dtype(value: Any, dtype: DataTypeLike | None = None) -> DALIDataTyp
             raise ArgumentTypeError(
                 f"A constant of enumeration members holds one enumeration only, got {names}."
             )
-        return _ENUM_ELEMENT[enums[0]]
+        return ENUM_ELEMENT[enums[0]]
     if "float" in kinds or not kinds:
         return DALIDataType.FLOAT
     return DALIDataType.INT32 if "int" in kinds else DALIDataType.BOOL
@@ -198,7 +198,7 @@ def constant_array(
 
 
 def _kind(value: Any) -> str | type[DALIEnum]:
-    if isinstance(value, DALIEnum) and type(value) in _ENUM_ELEMENT:
+    if isinstance(value, DALIEnum) and type(value) in ENUM_ELEMENT:
         return type(value)
     if isinstance(value, (bool, np.bool_)):
         return "bool"

@@ -131,6 +131,8 @@ class TensorResize(SampleOperator):
         table["step"] = 1
         if chosen:
             table[:, chosen] = self._axes(c, np.ascontiguousarray(shapes[:, chosen].T)).T
+        else:
+            by_axis(c, "sizes" if self.given("sizes") else "scales", 0)  # there may be too many
         return Planned(table["length"].copy(), (table,))
 
     def _axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:

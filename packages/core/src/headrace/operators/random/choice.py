@@ -14,6 +14,7 @@ from headrace.operators.support.operator import SampleContext, operator
 from headrace.operators.support.random.draw import SHAPE, SHAPE_LIKE, ShapedDraw
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.types import DALIDataType
+from headrace.types.constant import ENUM_ELEMENT
 
 _SUM_TOLERANCE = 1e-4
 _MOST = 2**63 - 1
@@ -50,8 +51,10 @@ class Choice(ShapedDraw):
 
     def infer(self, a: Spec, shape_like: Spec | None = None) -> Spec:
         if a.ndim == 0 and a.dtype not in _COUNTS:
+            enumerations = {element: c.__name__ for c, element in ENUM_ELEMENT.items()}
+            name = enumerations.get(a.dtype, a.dtype.name.lower())
             raise DataTypeError(
-                f"Data type {a.dtype.name.lower()} is not supported for 0D inputs. Supported types "
+                f"Data type {name} is not supported for 0D inputs. Supported types "
                 f"are: {', '.join(t.name.lower() for t in _COUNTS)}. `fn.cast` converts to one."
             )
         drawn = self.find_shape(shape_like)

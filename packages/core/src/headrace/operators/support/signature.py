@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Literal
@@ -47,6 +48,14 @@ _ACRONYMS = {
     "tfrecord": "TFRecord",
 }
 """DALI's spelling of words in class names of operators."""
+_WORD_ENDS = re.compile("([a-z][0-9]*)(?=[A-Z])|([A-Z][0-9]*)(?=[A-Z][a-z])")
+
+
+def snake_case(name: str) -> str:
+    """The name of a function that belongs to a class: ``"random_bbox_crop"``."""
+    for word, acronym in _ACRONYMS.items():
+        name = name.replace(acronym, word.capitalize())
+    return _WORD_ENDS.sub(lambda end: f"{end[0]}_", name).lower()
 
 
 def signature_for(schema: OpSchema, api: Api = "fn") -> Signature:
