@@ -30,6 +30,7 @@ def test_every_operator_has_a_case_wherever_it_runs():
     on["cpu"] |= {f"readers.{kind}" for kind in ("parquet", "arrow", "hf_dataset", "lance", "hdf5")}
     on["cpu"] |= {f"_mix.{part}" for part in ("regions", "boxes", "soft")}  # of mixup and others
     on["gpu"].add("_mix.soft")
+    on["cpu"].add("_of_first")  # of `_random_state`: tests/parity/test_random_state.py
     on["cpu"] |= {"readers.mix", "readers.pack"}  # tests/property has them
     on["cpu"] |= {"decoders.text", "decoders.json"}  # tests/core/pipeline/test_side_data.py
     # Others are declared by tests, or are old names.
