@@ -83,6 +83,7 @@ class PermuteBatch(BatchOperator):
     inputs=Input("data", "Data of any type and layout."),
     devices=("cpu",),
     dynamic=False,
+    hidden=True,
 )
 class OfFirst(BatchOperator):
     """Gives all samples of a batch what the first one has."""

@@ -23,7 +23,7 @@ OPERATORS: dict[str, Listed] = {
         Listed("_mix.boxes", "image.batch_mixes", internal=True),
         Listed("_mix.regions", "image.batch_mixes", internal=True),
         Listed("_mix.soft", "image.batch_mixes", internal=True),
-        Listed("_of_first", "generic.permutation", dynamic=False),
+        Listed("_of_first", "generic.permutation", dynamic=False, internal=True),
         Listed("_shape", "generic.shape", internal=True),
         Listed("_solarize", "generic.levels", internal=True),
         Listed("_solarize_add", "generic.levels", internal=True),
