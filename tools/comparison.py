@@ -1,4 +1,4 @@
-"""Tables of Headrace beside other libraries, from the record that benchmarks/compare leaves."""
+"""Tables of Headrace beside other libraries, from the records that benchmarks leave."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from generated import ROOT
 
 RECORD = ROOT / "benchmarks" / "comparison.json"
+OPERATORS = ROOT / "benchmarks" / "operators.json"
 _OURS = "Headrace"
 
 
@@ -21,8 +22,33 @@ def tables() -> str:
     return "\n".join([*lines, *_versions(record)])
 
 
+def operators() -> str:
+    """A table of single operators beside DALI, and what they were measured on."""
+    record = json.loads(OPERATORS.read_text())
+    cases = record["cases"]
+    lines = ["| operator | DALI | Headrace | times as many |", "|---|---|---|---|"]
+    for name in sorted(cases, key=str.lower):
+        theirs, ours = cases[name]["DALI"], cases[name][_OURS]
+        lines.append(f"| {name} | {theirs:,.3g} | {ours:,.3g} | {theirs / ours:.2f} |")
+    ratios = [by["DALI"] / by[_OURS] for by in cases.values()]
+    slower = sum(ratio < 1 for ratio in ratios)
+    about = (
+        f"{len(ratios)} calls: the median is {statistics.median(ratios):.2f} times as many "
+        f"samples, and {slower} make fewer than DALI. {_measured(record)}; {record['rounds']} "
+        f"rounds of {record['seconds']:g} s."
+    )
+    return "\n".join([*lines, "", about])
+
+
+def _measured(record: dict[str, Any]) -> str:
+    machine = record["machine"]
+    return (
+        f"{record['date']}, {machine['processor']}, {machine['cores']} cores, "
+        f"{machine['memory_gib']} GiB, {machine['system']}; load of the machine {machine['load']}"
+    )
+
+
 def _case(name: str, case: dict[str, Any]) -> list[str]:
-    machine = case["machine"]
     ours = _rates(case["peers"][_OURS])
     lines = [
         f"## {name.capitalize()}",
@@ -43,11 +69,7 @@ def _case(name: str, case: dict[str, Any]) -> list[str]:
         )
     lines += [f"| {peer} | | | {why} |" for peer, why in case["without"].items()]
     options = f"--case {name} --rounds {case['rounds']} --seconds {case['seconds']:g}"
-    about = (
-        f"{case['date']}, {machine['processor']}, {machine['cores']} cores, "
-        f"{machine['memory_gib']} GiB, {machine['system']}; load of the machine "
-        f"{machine['load']}. `hatch run compare:run {options}`"
-    )
+    about = f"{_measured(case)}. `hatch run compare:run {options}`"
     return [*lines, "", about, ""]
 
 

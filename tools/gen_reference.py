@@ -1,5 +1,5 @@
 """Write docs/support-matrix.md, docs/to-come.md and the README's table from the declarations, and
-the tables of docs/comparison.md from benchmarks/comparison.json.
+the tables of docs/comparison.md and docs/single-operators.md from records below benchmarks/.
 
 What DALI has and Headrace has not yet is read from tests/data/dali_operator_arguments.json, and
 written to a module, for error messages. The reference is made when the site is built (`website/`).
@@ -196,6 +196,7 @@ def main() -> int:
         NAMES: dali_names(),
         **renewed(README, "support-matrix", compact_matrix()),
         **renewed(DOCS / "comparison.md", "comparison", comparison.tables()),
+        **renewed(DOCS / "single-operators.md", "operators", comparison.operators()),
     }
     return write_or_check(files, check=check)
 
