@@ -43,6 +43,10 @@ def _audio(lib: Any, root: Path) -> Any:
     return audio_chain.graph_of_scalars(lib, str(root / "speech"))
 
 
+def _log_mel(lib: Any, root: Path) -> Any:
+    return audio_chain.graph(lib, str(root / "speech"))
+
+
 def _augment(lib: Any, _: Path) -> Any:
     from benchmarks.images import decoded
 
@@ -54,6 +58,7 @@ CASES: dict[str, Callable[[Any, Path], Any]] = {
     "val": lambda lib, root: graphs.validate(lib, str(root / "images")),
     "augment": _augment,
     "audio": _audio,
+    "log-mel": _log_mel,
 }
 
 
