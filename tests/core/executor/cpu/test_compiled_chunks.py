@@ -253,6 +253,18 @@ def test_programs_without_instructions(case, carried):
     assert not carried
 
 
+def test_moments_of_the_batch_are_for_the_other_way(carried, monkeypatch):
+    """The stage in front of them is compiled."""
+
+    def define(files):
+        return fn.normalize(mono(files) * 0.5, batch=True)
+
+    found = outputs_of(define)
+    assert carried
+    without(monkeypatch)
+    assert_equal_bits(found, outputs_of(define))
+
+
 def test_nothing_is_compiled_without_fusion(carried):
     outputs_of(_tutorial, fuse=False)
     assert not carried

@@ -11,7 +11,7 @@ from headrace.operators.support.compiled_steps import (
     CompiledSteps,
     SampleColumns,
 )
-from headrace.operators.support.operator import SampleOperator
+from headrace.operators.support.operator import BatchOperator, SampleOperator
 from headrace.tensors.rows import Rows
 from headrace.types import storage_dtype
 
@@ -83,7 +83,9 @@ class CompiledChunks:
                 continue
             op = step.op
             plain = not (step.guard or step.branches or step.reduces or step.node.schema.random)
-            if not plain or not isinstance(op, SampleOperator) or op.compiled is None:
+            # An operator of batches may be derived from one of samples.
+            plain = plain and isinstance(op, SampleOperator) and not isinstance(op, BatchOperator)
+            if not plain or op.compiled is None:
                 return None
             inputs = [columns(r) for r in step.inputs]
             tensors = {name: columns(r) for name, r, _ in step.tensor_args}
