@@ -98,7 +98,7 @@ def _boxes() -> Rows:
 
 def _polygons() -> Rows:
     """Mask, first and last vertex of each polygon."""
-    return [np.int32([[k // 2, 8 * k, 8 * k + 8] for k in range(10)])] * BATCH
+    return [np.array([[k // 2, 8 * k, 8 * k + 8] for k in range(10)], np.int32)] * BATCH
 
 
 def _planes(image: np.ndarray) -> np.ndarray:
@@ -134,20 +134,20 @@ FEEDS: dict[str, tuple[str, Callable[[], Rows]]] = {
     "labels of boxes": ("", lambda: [np.arange(10, dtype=np.int32)] * BATCH),
     "vertices": ("", lambda: _uniform(80, 2)),
     "polygons": ("", _polygons),
-    "mask numbers": ("", lambda: [np.int32([3, 1])] * BATCH),
+    "mask numbers": ("", lambda: [np.array([3, 1], np.int32)] * BATCH),
     "masks": ("HW", lambda: _integers(0, 21, 128, 128)),
     "labels": ("", lambda: _integers(0, 10, 1)),
     "numbers": ("", lambda: _uniform()),
     "landmarks": ("", lambda: _uniform(68, 2)),
     "vectors": ("", lambda: _uniform(1000)),
-    "affine maps": ("", lambda: [np.float32([[0.9, 0.2, 3], [-0.1, 1.1, -4]])] * BATCH),
+    "affine maps": ("", lambda: [np.array([[0.9, 0.2, 3], [-0.1, 1.1, -4]], np.float32)] * BATCH),
     "perspectives": (
         "",
-        lambda: [np.float32([[1, 0.1, 3], [0, 1, 2], [0.0001, 0, 1]])] * BATCH,
+        lambda: [np.array([[1, 0.1, 3], [0, 1, 2], [0.0001, 0, 1]], np.float32)] * BATCH,
     ),
     "taps": ("", lambda: [np.full((5, 5), 0.04, np.float32)] * BATCH),
-    "shapes": ("", lambda: [np.int64([HEIGHT, WIDTH])] * BATCH),
-    "means": ("", lambda: [np.float32([[[120, 110, 100]]])] * BATCH),
+    "shapes": ("", lambda: [np.array([HEIGHT, WIDTH], np.int64)] * BATCH),
+    "means": ("", lambda: [np.array([[[120, 110, 100]]], np.float32)] * BATCH),
 }
 """Of each kind the layout, and what makes a batch."""
 

@@ -125,17 +125,20 @@ class FileExtents:
         begins = [begin + at for (_, begin), at in zip(named, texts[:-1], strict=True)]
         files = np.cumsum([0, *[len(begin) for begin in begins]])
         plain = all(p.files is None and p.offsets is None and p.sizes is None for p in known)
-        places: list[np.ndarray | None] = [None] * 3
+        places: dict[str, np.ndarray] = {}
         if not plain:
             each = [part._places() for part in known]
             moved = [p[0] + at for p, at in zip(each, files[:-1], strict=True)]
-            places = [
-                np.concatenate(moved),
-                *[np.concatenate([p[k] for p in each]) for k in (1, 2)],
-            ]
+            places = {
+                "files": np.concatenate(moved),
+                "offsets": np.concatenate([p[1] for p in each]),
+                "sizes": np.concatenate([p[2] for p in each]),
+            }
         longest = max(part.longest for part in known)
         text, nothing = np.concatenate([text for text, _ in named]), np.empty(0, np.uint8)
-        return cls(text, np.concatenate(begins), nothing, longest, *places, known[0].largest)
+        return cls(
+            text, np.concatenate(begins), nothing, longest, largest=known[0].largest, **places
+        )
 
     def _complete_names(self) -> tuple[np.ndarray, np.ndarray]:
         """Text and beginnings of names that need no `root`."""

@@ -35,7 +35,7 @@ def _coordinate(
     address = np.uint64(columns[words[at + 3], k])
     if words[at] == 2 or words[at] == 4:
         return True, 0, np.float64(floats(address, 1)[0])
-    return True, np.int64(numba.carray(pointer(address), 1, np.int32)[0]), 0.0
+    return True, int(numba.carray(pointer(address), 1, np.int32)[0]), 0.0
 
 
 def plan(words_address: int, table: int, count: int, _: int) -> int:

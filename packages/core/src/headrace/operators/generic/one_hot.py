@@ -201,7 +201,7 @@ class NamedOneHot(BatchOperator, OneHot):
         return Spec(self.args.dtype, ndim + 1, self.layout + self.args.axis_name)
 
     def cpu(self, c: Any, samples: Sequence[np.ndarray]) -> None:
-        labels = Rows(samples)
+        labels = Rows(list(samples))
         single = bool((labels.sizes == 1).all())
         c.declare(self._spec(samples[0].ndim, single=single))
         shapes, inner = self.shapes(labels.shapes, single=single)

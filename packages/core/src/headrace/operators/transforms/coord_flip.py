@@ -100,6 +100,7 @@ class CoordFlip(SampleOperator):
         assert out.flat is not None
         counts, axes = np.broadcast_to(data.shapes, (len(data.sizes), 2)).T
         factors, offsets = (np.asarray(column, np.float32).reshape(-1, 3) for column in c.table)
+        assert out.begins is not None
         _cpu.flip_points(data.addresses, counts, axes, factors, offsets, out.flat, out.begins)
         return out
 

@@ -175,6 +175,7 @@ class CoordTransform(SampleOperator):
         shapes = np.stack([data.sizes // given, given, made], axis=1)
         maps = np.asarray(c.table[0])
         like = np.empty(0, data.dtype)
+        assert out.begins is not None
         _cpu.map_rows(data.addresses, shapes, like, maps, out.flat, out.begins)
         return out
 

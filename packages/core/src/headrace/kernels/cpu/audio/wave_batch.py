@@ -49,7 +49,7 @@ def survey_wave(address: int, size: int) -> tuple[int, ...]:
     width = bits // 8
     if bits != 24 and (address + np.uint64(offset)) % np.uint64(width) != 0:
         return nothing
-    return 1, offset, content // (channels * width), channels, rate, bits, np.int64(is_float)
+    return 1, offset, content // (channels * width), channels, rate, bits, int(is_float)
 
 
 @njit(nogil=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.kernels.cpu.bands import NO_BANDS
 from headrace.kernels.cpu.decibels import NO_DECIBELS
@@ -42,7 +42,7 @@ class SpectrumSteps:
         out = c.out()
         rows = plan.bins if self.bands is None else bands.sums
         reference, smallest, factor = map(float, scale or NO_DECIBELS)
-        words = [*self._signals.words, *out.words, self._time_first, rows, frames.center]
+        words: list[Any] = [*self._signals.words, *out.words, self._time_first, rows, frames.center]
         words += [frames.step, frames.length, frames.start, frames.reflect, plan.squared]
         words += [scale is not None, reference, smallest, factor, c.temp(numbers), numbers]
         words += [length, size, window, *tables, *bands]
