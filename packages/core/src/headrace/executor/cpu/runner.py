@@ -8,11 +8,9 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from headrace.errors import located
 from headrace.executor.cpu.bound_step import BoundStep, converted, lazy_producers
 from headrace.executor.cpu.chunk import Chunk, Group, are_arrays, known, samples_of
+from headrace.executor.cpu.chunk_plans import keep_values, make_plans, plans_of
 from headrace.executor.cpu.loading import load
 from headrace.executor.cpu.merging import join_ahead, merged
 from headrace.executor.guards import chosen, spread
@@ -23,7 +21,7 @@ from headrace.kernels.cpu import array_facts as _arrays
 from headrace.kernels.cpu import strided as _strided
 from headrace.operators.support.contexts import ChunkContext, SampleContext
 from headrace.operators.support.lazy_value import LazyValue
-from headrace.operators.support.planning import SAMPLE_ERRORS, Samples
+from headrace.operators.support.planning import Samples
 from headrace.tensors.rows import Rows
 from headrace.tensors.strided_rows import StridedRows
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from headrace.executor.cpu.step_marks import StepMarks
     from headrace.executor.guards import Guard
     from headrace.executor.iteration import Iteration
-    from headrace.executor.planning import SamplePlans
     from headrace.executor.step import Step
 
 _GROUP_BYTES, _SMALL_GROUP_BYTES = 16 << 20, 4 << 20
@@ -208,16 +205,16 @@ class SampleRunner:
             if step.branches and step.planner is not None:
                 values = join_ahead(step, chunk, selected)
                 if values is not None:
-                    self._keep_values(step, context, values, chunk, places)
+                    keep_values(step, context, values, chunk, places)
                     continue
             elif step.planner is not None and (places is not None or not step.guard):
-                plans = self._planned(step, context, chunk, places)
+                plans = plans_of(step, context, chunk, places, is_strict=self._is_strict)
                 if marks is not None:
                     # Samples are counted where their pixels are worked on, if they have any.
                     done = 0 if plans is None or plans.values is None else len(chunk.indices)
                     marks.whole(step, done, chunk.indices[0])
                 if plans is not None and plans.values is not None:
-                    self._keep_values(step, context, plans.values, chunk, places)
+                    keep_values(step, context, plans.values, chunk, places)
                     continue
                 context.plans = plans
                 if plans is not None:
@@ -375,69 +372,6 @@ class SampleRunner:
         most = _GROUP_BYTES if scratch <= _SMALL_SAMPLE_BYTES else _SMALL_GROUP_BYTES
         return max(most // scratch, 1)
 
-    def _planned(
-        self, step: Step, context: SampleContext, chunk: Chunk, places: Sequence[int] | None
-    ) -> SamplePlans | None:
-        """The plans of a chunk, or of its samples at `places`, for a step; `None` where they have
-        to be made later.
-        """
-        columns = chunk.columns
-        inputs: list[Any] = [columns[r] for r in step.inputs]
-        tensors: dict[str, Any] = {n: (columns[r], convert) for n, r, convert in step.planned_args}
-        if None in inputs or not all(s is not None and s.are_there for s, _ in tensors.values()):
-            return None
-        indices, sources = chunk.indices, context.sources
-        if places is not None:
-            inputs = [each.taken(places) for each in inputs]
-            tensors = {n: (each.taken(places), convert) for n, (each, convert) in tensors.items()}
-            indices = [indices[k] for k in places]
-            sources = None if sources is None else some_of(sources, places)
-        try:
-            return self._plans(step, context, inputs, tensors, indices, sources)
-        except SAMPLE_ERRORS:  # one of them is bad: each is planned alone, and that one says so
-            if self._is_strict:
-                raise
-            return None
-        except Exception as error:
-            raise located(error, step.node.where()) from error
-
-    def _plans(
-        self,
-        step: Step,
-        context: SampleContext,
-        inputs: Sequence[Samples],
-        tensors: dict[str, Any],
-        indices: Sequence[int],
-        sources: Sequence[str] | None,
-    ) -> SamplePlans:
-        planner = step.planner
-        assert planner is not None
-        return planner.plan(
-            inputs,
-            tensors,
-            indices,
-            seed=context.seed,
-            iteration=context.iteration,
-            sources=sources,
-        )
-
-    def _keep_values(
-        self,
-        step: Step,
-        context: SampleContext,
-        values: tuple[np.ndarray, ...],
-        chunk: Chunk,
-        places: Sequence[int] | None,
-    ) -> None:
-        """Make planned values, all or those at `places`, the outputs of a step."""
-        indices = chunk.indices if places is None else [chunk.indices[k] for k in places]
-        for r, buffer, each in zip(step.outputs, context.buffers, values, strict=True):
-            if buffer is not None:
-                buffer.put_rows(indices, each)
-            if places is not None:
-                each = spread(each, places, len(chunk.indices))
-            chunk.columns[r] = Samples(values=each)
-
     def _do(self, step: Step, context: SampleContext, group: Group, chunk: Chunk) -> None:
         """Take a group through one step; samples that fail leave the group."""
         if not group.positions:
@@ -474,7 +408,7 @@ class SampleRunner:
                 own = True
                 indices = chunk.indices_at(positions)
                 sources = context.sources
-                plans = self._plans(
+                plans = make_plans(
                     step,
                     context,
                     [known(rows) for rows in inputs],
