@@ -186,7 +186,7 @@ def test_remote(run_page):
 
 def test_memory(run_page):
     names = run_page("memory.md")
-    assert names["sizes"][0] > 80_000
+    assert names["sizes"][0] > 60_000, "what the samples themselves take"
     pipe = names["pipe"]
     assert pipe._engine.reserves or pipe._executor.processes is not None, "they have one file"
 

@@ -176,7 +176,7 @@ def _features(case: Case) -> dict[str, Any]:
 
 def _chained(case: Case, device: str, root: str) -> list[list[Any]]:
     """The operator between two others, which it may become one with."""
-    if not case.inputs or case.schema.data_dependent_type:
+    if not case.inputs or case.schema.is_typed_late(case.args):
         return []
     inputs = _inputs(case, device)
     (rows, layout), *_ = case.inputs

@@ -172,7 +172,8 @@ def test_caches_resume_as_uninterrupted(kind, folder, before, engines, shards, k
     assert taken(kind, again, 6) == wanted[before:]
 
 
-@pytest.mark.parametrize("kind", CACHED)
+# The readers of a mix deal what is left each by itself: how long its shards are is not `counts`.
+@pytest.mark.parametrize("kind", [kind for kind in CACHED if kind != "mix"])
 @settings(max_examples=3)
 @given(
     shards=st.integers(1, 3),
@@ -198,6 +199,8 @@ def test_caches_on_other_shards(kind, folder, shards, others, data, engine):
     ]
     if kind == "buckets":
         counts = [pipe.reader_meta("r")["batches_of_epoch"] for pipe in pipes]
+        if others == shards:  # nothing is dealt anew: the count is that of the whole epoch
+            counts = [count - before for count in counts]
     else:
         left = COUNT - len(seen)
         counts = [(k + 1) * left // others - k * left // others for k in range(others)]

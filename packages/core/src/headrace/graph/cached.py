@@ -292,7 +292,7 @@ def _digest(before: list[OpNode], edge: DataNode, key: str | None) -> str:
     digest.update(repr((__version__, DECODER.value(), key, place(edge))).encode())
     for node in before:
         schema = node.schema
-        if not schema.cls.__module__.startswith("headrace.") and key is None:
+        if not schema.is_librarys and key is None:
             raise UsageError(
                 f"`fn.{schema.name}`, created at {node.user_line}, is an operator of yours, and "
                 "nothing tells when its code changes. Give `fn.cache` a `key`, and another one "

@@ -37,7 +37,7 @@ def may_carry_inline(plan: Plan) -> bool:
     return not (plan.streams or plan.readers) and all(
         not stage.batch_nodes
         and not any(node.schema.calls_user for node in stage.sample_nodes)
-        and all(node.schema.cls.__module__.startswith("headrace.") for node in stage.sample_nodes)
+        and all(node.schema.is_librarys for node in stage.sample_nodes)
         for stage in plan.stages
     )
 

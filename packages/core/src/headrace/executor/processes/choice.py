@@ -97,7 +97,7 @@ def _sample_nodes(plan: Plan) -> list[OpNode]:
 def _why_not_chosen(plan: Plan, nodes: list[OpNode], readers: dict[int, Any]) -> str:
     """Return the reason why the engine does not choose processes by itself, or ""."""
     for node in nodes:
-        if not node.schema.cls.__module__.startswith("headrace."):
+        if not node.schema.is_librarys:
             return (
                 f"`{node.schema.name}` is an operator of the program, and might use what the "
                 'program has in its memory; `workers="processes"` says that it does not'

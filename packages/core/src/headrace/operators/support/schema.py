@@ -231,6 +231,12 @@ class OpSchema:
         return late(args) if callable(late) else late
 
     @property
+    def is_librarys(self) -> bool:
+        """True if the operator is the library's, none that a program has declared."""
+        # A class made by `exec` is of no module.
+        return (self.cls.__module__ or "").startswith("headrace.")
+
+    @property
     def shown_args(self) -> dict[str, Arg]:
         """The arguments that are documented."""
         return {name: arg for name, arg in self.args.items() if not arg.hidden}
