@@ -172,7 +172,7 @@ def test_caches_resume_as_uninterrupted(kind, folder, before, engines, shards, k
     assert taken(kind, again, 6) == wanted[before:]
 
 
-# The readers of a mix deal what is left each by itself: how long its shards are is not `counts`.
+# An epoch of a mix ends with the first reader that is through its shard: see the test below.
 @pytest.mark.parametrize("kind", [kind for kind in CACHED if kind != "mix"])
 @settings(max_examples=3)
 @given(
@@ -210,3 +210,27 @@ def test_caches_on_other_shards(kind, folder, shards, others, data, engine):
     repeated = len(seen) - COUNT
     assert 0 <= repeated < (shards + others if kind == "buckets" else 1)
     assert sorted(set(seen)) == list(range(COUNT))
+
+
+@settings(max_examples=4)
+@given(
+    shards=st.integers(1, 3),
+    others=st.integers(1, 3),
+    before=st.integers(0, 5),
+    engine=st.sampled_from(ENGINES),
+)
+def test_cached_mixes_on_other_shards(folder, shards, others, before, engine):
+    """They give what they give without a cache, whatever wrote it."""
+    where = folder / "kept"
+    shutil.rmtree(where, ignore_errors=True)
+    found = []
+    for kept in (None, where):
+        first = make("mix", folder, kept, 0, shards, 1)
+        taken("mix", first, before)
+        saved = first.checkpoint()
+        pipes = [
+            make("mix", folder, kept, k, others, 1, checkpoint=saved, **engine)
+            for k in range(others)
+        ]
+        found.append([taken("mix", pipe, COUNT // others) for pipe in pipes])
+    assert found[0] == found[1]
