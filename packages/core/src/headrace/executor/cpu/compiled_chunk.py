@@ -88,8 +88,9 @@ class CompiledChunks:
             if not plain or op.compiled is None:
                 return None
             inputs = [columns(r) for r in step.inputs]
-            tensors = {name: columns(r) for name, r, _ in step.tensor_args}
-            if None in inputs or None in tensors.values():
+            found = {name: columns(r) for name, r, _ in step.tensor_args}
+            tensors = {name: each for name, each in found.items() if each is not None}
+            if None in inputs or len(tensors) < len(found):
                 return None
             specs = [program.specs[r] for r in step.outputs]
             if any(spec.ndim is None for spec in specs):
@@ -97,7 +98,7 @@ class CompiledChunks:
             dtypes = [storage_dtype(spec.dtype) for spec in specs]
             rows = [program.leaving(r) for r in step.outputs]
             leaves = [r is not None for r in rows]
-            context = CompiledStepContext(steps, tensors, specs, dtypes, leaves, step.read)  # type: ignore[arg-type]
+            context = CompiledStepContext(steps, tensors, specs, dtypes, leaves, step.read)
             before = len(steps.words)
             made = op.compiled(context, *inputs)
             if made is not None and not isinstance(made, (SampleColumns, tuple)):
@@ -110,7 +111,7 @@ class CompiledChunks:
                 if row is not None:
                     leaving.append((row, result))
             counts.append((step, len(steps.words) - before))
-        return cls(steps, given, leaving, counts) if counts else None
+        return cls(steps, given, leaving, counts) if counts and steps.fits else None
 
     def carry(
         self,

@@ -14,9 +14,6 @@ from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType
 
-_FASTEST = 1 << 31
-"""Sampling rates from which on no instruction is written: no file has one."""
-
 
 @operator(
     "decoders.audio",
@@ -112,7 +109,7 @@ class DecodeAudio(SampleOperator):
     ) -> tuple[SampleColumns, SampleColumns | None] | None:
         args = self.args
         rate = 0.0 if args.sample_rate is None else float(args.sample_rate)
-        has_wanted = args.sample_rate is None or 0 < rate < _FASTEST
+        has_wanted = args.sample_rate is None or rate > 0
         if args.dtype != DALIDataType.FLOAT or c.tensors or not (has_wanted and rate.is_integer()):
             return None
         from headrace.kernels.cpu.audio import wave_steps

@@ -48,6 +48,8 @@ class CompiledSteps:
         self.words: list[np.ndarray] = []
         self.slots: list[tuple[int, int, int, int]] = []
         """Scratch memory; see `headrace.kernels.cpu.step_loops`."""
+        self.fits = True
+        """False if a word has more than 64 bits."""
         self._kept: list[np.ndarray] = []
         """Arrays whose addresses are among the words."""
 
@@ -71,7 +73,9 @@ class CompiledSteps:
             elif isinstance(word, float):
                 found.append(np.float64(word).view(np.int64))
             else:
-                found.append(int(word))
+                number = int(word)
+                self.fits = self.fits and -(1 << 63) <= number < 1 << 63
+                found.append(number if self.fits else 0)
         self.plans.append(plan)
         self.carries.append(carry)
         self.words.append(np.array(found, np.int64))
