@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from headrace import Pipeline, fn
+from headrace.executor.gpu.program import GpuProgram
 from headrace.executor.gpu.tasks import GpuTasks
 from headrace.executor.inline_choice import InlineChoice
 from headrace.graph.user_line import own_folders
@@ -191,3 +193,31 @@ def test_what_a_ctrl_c_interrupts_is_done_once_more(emulated_gpu, monkeypatch):
         if interrupter.helped and interrupter.left > 0:
             break
     assert number > 100
+
+
+def test_an_error_of_a_handler_comes_up_and_nothing_is_lost(emulated_gpu, monkeypatch):
+    choose(monkeypatch, inline=True)
+    pipe = counting()
+    for number in range(3):
+        assert number_of(pipe.run()) == number
+
+    def handler(*_):
+        raise ValueError("it is time")
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    run, main = GpuProgram.run, threading.main_thread()
+
+    def interrupted(self, *args):
+        if threading.current_thread() is main:
+            signal.raise_signal(signal.SIGUSR1)
+        return run(self, *args)
+
+    try:
+        monkeypatch.setattr(GpuProgram, "run", interrupted)
+        with pytest.raises(ValueError, match="it is time"):
+            pipe.run()
+        monkeypatch.setattr(GpuProgram, "run", run)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    for number in range(3, 6):
+        assert number_of(pipe.run()) == number

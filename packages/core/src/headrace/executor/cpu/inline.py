@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import time
-import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace._forking import no_fork
 from headrace.executor.cpu.arena import Arena
 from headrace.executor.cpu.runner import SampleRunner
 from headrace.executor.inline_choice import InlineChoice
+from headrace.executor.interruption import interruption_of
 from headrace.executor.iteration import BEGINNING, DONE, SCHEDULED
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 _LIGHT_SECONDS = 1e-3
 """Work on a batch up to which the consumer may do it: threads share the interpreter, of which such
 a batch is mostly."""
-_MOST_CAUSES = 8
 
 
 def may_carry_inline(plan: Plan) -> bool:
@@ -126,7 +124,7 @@ class InlineCarrier:
         except BaseException as error:
             if consumer.claimed is iteration and iteration.state is not DONE:
                 self._give_back(iteration)
-                interruption = _interruption(error)
+                interruption = interruption_of(error)
                 if interruption is None:
                     return
                 raise interruption from None
@@ -166,29 +164,3 @@ class InlineCarrier:
             schedule.is_beginning = schedule.consumer.does_all = False
             schedule.wake_worker()
             schedule.tell_progress()
-
-
-def _interruption(error: BaseException) -> BaseException | None:
-    """Return what a signal has raised, if an error came of that."""
-    found: BaseException | None = error
-    for _ in range(_MOST_CAUSES):  # causes may go round: errors are raised from themselves
-        if found is None or not isinstance(found, Exception) or _is_of_handler(found):
-            return found
-        found = found.__cause__
-    return None
-
-
-def _is_of_handler(error: BaseException) -> bool:
-    """Return True if the handler of a signal has raised an error."""
-    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
-    return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))
-
-
-def _code_of(handler: Any) -> Any:
-    """The code of a handler written in Python."""
-    if not callable(handler):  # the system deals with that signal
-        return None
-    handler = getattr(handler, "func", handler)  # functools.partial
-    handler = getattr(handler, "__func__", handler)
-    code = getattr(handler, "__code__", None)
-    return getattr(type(handler).__call__, "__code__", None) if code is None else code

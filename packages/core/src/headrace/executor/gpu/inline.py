@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from headrace.executor.inline_choice import InlineChoice
+from headrace.executor.interruption import interruption_of
 from headrace.executor.iteration import (
     BEGINNING,
     DONE,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     InlinePosition = tuple[IterationState, int, int, str]
     """Position of an iteration without an owner: its state, its stage, the last complete stage, and
     the stream it is queued for."""
-
-_MOST_CAUSES = 8
 
 
 def may_run_inline(plan: Plan) -> bool:
@@ -86,7 +85,7 @@ class InlineExecution:
                     if launched is not None:
                         self._tasks.complete(iteration, stream, launched)
             if iteration.error is not None:
-                interruption = _interruption(iteration.error)
+                interruption = interruption_of(iteration.error)
                 if interruption is not None:
                     raise interruption
         except BaseException:
@@ -149,14 +148,4 @@ class InlineExecution:
 def _is_lost(iteration: Iteration) -> bool:
     """Return True if no thread would continue an iteration left in its present state."""
     error = iteration.error
-    return iteration.state is not DONE or (error is not None and _interruption(error) is not None)
-
-
-def _interruption(error: BaseException) -> KeyboardInterrupt | None:
-    """The Ctrl-C that an error came of, if any."""
-    found: BaseException | None = error
-    for _ in range(_MOST_CAUSES):  # causes may go round: errors are raised from themselves
-        if found is None or isinstance(found, KeyboardInterrupt):
-            return found
-        found = found.__cause__
-    return None
+    return iteration.state is not DONE or (error is not None and interruption_of(error) is not None)
