@@ -111,6 +111,7 @@ def test_columns_or_one_by_one(name, monkeypatch):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.in_threads  # as below
 def test_no_sample_is_an_object_of_its_own(monkeypatch):
     def cpu(*_):
         raise AssertionError("one by one")
@@ -120,6 +121,7 @@ def test_no_sample_is_an_object_of_its_own(monkeypatch):
     assert len(run("planes", images("uint8", ragged=False), monkeypatch, 1)) == 2 * COUNT
 
 
+@pytest.mark.in_threads  # worker processes run Flip.cpu as it was when they started
 @pytest.mark.parametrize("as_list", [True, False])
 def test_large_samples_are_none_where_there_is_one_step(as_list, monkeypatch):
     def cpu(*_):

@@ -171,6 +171,7 @@ def old(path, seconds=10):
     return str(path)
 
 
+@pytest.mark.in_threads  # what worker processes scan is not counted here
 def test_an_index_is_kept_on_disk(folder, tmp_path, monkeypatch):
     path = old(write_video(tmp_path / "a.mkv", frames=20, container="matroska", sound="aac"))
     args = {"enable_audio": True, "enable_timestamps": True}
