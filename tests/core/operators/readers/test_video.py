@@ -443,6 +443,7 @@ def test_where_no_process_can_be_started_files_are_scanned_in_the_program(tmp_pa
         raise OSError("not permitted")
 
     monkeypatch.setattr(scanner, "start_interpreter", fail)
+    scanner.PROCESSES.close()
     path = write_video(tmp_path / "a.mp4", frames=4)
     assert read(filenames=[path], sequence_length=4, batch_size=1)[0][0].shape[0] == 4
 

@@ -49,8 +49,6 @@ from headrace.operators.support.video.padding import (
 )
 from headrace.types import DALIDataType, to_numpy_type
 
-_SCAN_THREADS = 4
-
 
 class VideoReader(Reader):
     """Shared code of the readers of videos."""
@@ -122,12 +120,7 @@ class VideoReader(Reader):
         parts, self._has_labels = listed(self.args)
         found = index_of(
             parts,
-            scan(
-                parts,
-                _SCAN_THREADS,
-                sound=self.args.enable_audio,
-                turns=self.args.adjust_orientation,
-            ),
+            scan(parts, sound=self.args.enable_audio, turns=self.args.adjust_orientation),
             self._pattern(),
             self._bounds(),
             constant_rate=not getattr(self.args, "skip_vfr_check", True),

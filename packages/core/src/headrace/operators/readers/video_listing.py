@@ -175,21 +175,18 @@ def _lines(path: str) -> Iterator[Part]:
         yield Part(found[1], label, begin, end, number)
 
 
-def scan(
-    parts: Sequence[Part], threads: int, *, sound: bool = False, turns: bool = False
-) -> list[Facts]:
+def scan(parts: Sequence[Part], *, sound: bool = False, turns: bool = False) -> list[Facts]:
     """Scan each video, and the audio in it if `sound` is wanted, and its turn with `turns`."""
-    from headrace.kernels.cpu.video.scanner import Scanner
+    from headrace.kernels.cpu.video import scanner
 
     paths = list(dict.fromkeys(part.path for part in parts))
     sources = sources_of(paths)
-    scanner = Scanner(threads)
 
     def one(path: str, source: Any) -> Facts:
         try:
             if isinstance(source, BadSampleError):
                 raise source
-            index = scanner.index(contents(path, source), sound=sound, orientation=turns)
+            index = scanner.index_of(contents(path, source), sound=sound, orientation=turns)
         except BadSampleError as error:
             return Facts(failure=str(error))
         turn = (index.orientation or UPRIGHT) if turns else UPRIGHT
@@ -204,12 +201,9 @@ def scan(
             source=source,
         )
 
-    try:
-        with ThreadPoolExecutor(threads) as pool:
-            facts = counted(pool.map(one, paths, sources), "scanning videos", "files", len(paths))
-            found = dict(zip(paths, facts, strict=True))
-    finally:
-        scanner.close()
+    with ThreadPoolExecutor(scanner.MOST_AT_ONCE) as pool:
+        facts = counted(pool.map(one, paths, sources), "scanning videos", "files", len(paths))
+        found = dict(zip(paths, facts, strict=True))
     return [found[part.path] for part in parts]
 
 

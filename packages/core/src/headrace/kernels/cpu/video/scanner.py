@@ -6,14 +6,15 @@ which alone may know how to: the process asks for what it needs of them.
 
 from __future__ import annotations
 
-import io
+import atexit
 import os
-import queue
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Pipe
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,19 @@ from headrace._forking import no_fork
 from headrace._interpreter import start_interpreter
 from headrace.config import WORKERS
 from headrace.errors import BadSampleError
+from headrace.kernels.cpu.video import scanning
 from headrace.kernels.cpu.video.frame_index import FrameIndex
-from headrace.kernels.cpu.video.index_store import packed, unpacked
+from headrace.kernels.cpu.video.index_store import unpacked
 from headrace.kernels.cpu.video.library import pyav
-from headrace.kernels.cpu.video.pool import POOL, key_of, open_video
-from headrace.kernels.cpu.video.video import outlined
+from headrace.kernels.cpu.video.pool import POOL, key_of
+from headrace.kernels.cpu.video.scanning import scanned, tells
 
+MOST_AT_ONCE = 4
+"""Files that a reader has scanned at once."""
 _TRIES = 2
 """A process may end for a reason that has nothing to do with the file, as of a lack of memory."""
+_IDLE_SECONDS = 10.0
+"""Time that an idle process is kept for the next reader."""
 
 
 class _LostError(Exception):
@@ -37,12 +43,12 @@ class _LostError(Exception):
 
 
 class _Process:
-    """A process that scans one file after another."""
+    """A process that scans one file after another. The caller is inside `no_fork`."""
 
     def __init__(self) -> None:
         ours, theirs = Pipe()
-        with theirs, no_fork:
-            self._process = start_interpreter(__name__, theirs.fileno())
+        with theirs:
+            self._process = start_interpreter(scanning.__name__, theirs.fileno())
         self._ours = ours
 
     def close(self) -> None:
@@ -51,9 +57,20 @@ class _Process:
         self._process.kill()
         self._process.wait()
 
+    def has_ended(self) -> bool:
+        """True if something has ended it."""
+        return self._process.poll() is not None
+
+    def forget(self) -> None:
+        """Leave it to the process of which this one is a fork."""
+        self._ours.close()
+        self._process.returncode = 0  # not ours to wait for
+
     def scan(self, source: Any, sound: bool, orientation: bool) -> FrameIndex:
         """Results and errors of `scanned`."""
-        handed = source if isinstance(source, (str, np.ndarray)) else None
+        handed: Any = source if isinstance(source, np.ndarray) else None
+        if isinstance(source, str):
+            handed = os.path.abspath(source)  # the program may have gone to another folder since
         files: list[Any] = []
         try:
             self._ours.send((handed, sound, orientation))
@@ -99,180 +116,159 @@ def _raise_failure(files: list[Any]) -> None:
             raise BadSampleError(f"It cannot be read: {failure!r}.") from failure
 
 
-def _started() -> _Process | None:
-    """A new process, as far as the system has one."""
-    if not sys.executable or getattr(sys, "frozen", False):
-        return None
-    try:
-        return _Process()
-    except OSError:
-        return None
+class _Processes:
+    """The processes of this program that scan, which all readers share.
 
-
-class Scanner:
-    """Scans of files that are not known yet, each of which is done by an idle process.
-
-    `most`: how many processes there may be.
+    One that is idle is kept for a while: a program that builds pipelines has a few to scan for
+    each, and a new interpreter takes longer than most scans.
     """
 
-    def __init__(self, most: int) -> None:
-        self._idle: queue.SimpleQueue[_Process | None] = queue.SimpleQueue()
-        for _ in range(most):
-            self._idle.put(None)
-        self._most = most
+    def __init__(self) -> None:
+        self._begin()
 
-    def close(self) -> None:
-        """End the processes. No thread is scanning."""
-        for _ in range(self._most):
-            process = self._idle.get()
-            if process is not None:
-                process.close()
-
-    def index(self, source: Any, *, sound: bool, orientation: bool) -> FrameIndex:
-        """The index of a file, and in it what is wanted of its audio and its turn.
-
-        Raises `BadSampleError` if it is no video, or the library crashes at it.
-        """
-        key = None if isinstance(source, np.ndarray) else key_of(source)
-        found = None if key is None else POOL.known(key)
-        if found is not None and _tells(found, sound, orientation):
-            return found
-        pyav()  # the error if there is none
-        if WORKERS.value() == "threads":
-            found = scanned(source, found, sound=sound, orientation=orientation)
-        else:
-            found = self._apart(source, sound, orientation)
-        if key is not None:
-            POOL.keep(key, source, found)
-        return found
-
-    def _apart(self, source: Any, sound: bool, orientation: bool) -> FrameIndex:
-        how = ""
-        for _ in range(_TRIES):
-            try:
-                with self._process() as process:
-                    if process is None:
-                        return scanned(source, None, sound=sound, orientation=orientation)
-                    return process.scan(source, sound, orientation)
-            except _LostError as error:
-                how = str(error)
-        raise BadSampleError(
-            f"It cannot be scanned: the process that scans it ended ({how}) each time, since a "
-            "library that it calls has crashed, or memory was short."
-        )
+    def _begin(self) -> None:
+        self._changed = threading.Condition()
+        """Guards all else."""
+        self._idle: list[tuple[float, _Process]] = []
+        """Idle ones and since when, the one used last at the end."""
+        self._alive: set[_Process] = set()
+        self._ender: threading.Thread | None = None
+        """Thread that ends those that were idle for long; there while some are idle."""
 
     @contextmanager
-    def _process(self) -> Iterator[_Process | None]:
-        """An idle process; `None` where none can be started."""
-        process = self._idle.get()
-        kept = None
+    def lent(self, *, anew: bool = False) -> Iterator[_Process | None]:
+        """A process for this thread, with `anew` a new one; `None` where none can be started."""
+        process = (None if anew else self._taken()) or self._started()
         try:
-            process = process or _started()
             yield process
-            kept = process
         except BadSampleError:
-            kept = process
+            self._give_back(process)
             raise
-        finally:
-            if process is not kept and process is not None:
-                process.close()
-            self._idle.put(kept)
+        except BaseException:
+            self._end(process)
+            raise
+        self._give_back(process)
 
+    def close(self) -> None:
+        """End all that are idle."""
+        with self._changed:
+            idle, self._idle = self._idle, []
+            self._changed.notify_all()
+        for _, process in idle:
+            self._end(process)
 
-def _tells(index: FrameIndex, sound: bool, orientation: bool) -> bool:
-    """True if an index has what is wanted."""
-    return not ((sound and index.sound is None) or (orientation and index.orientation is None))
-
-
-def scanned(source: Any, index: FrameIndex | None, *, sound: bool, orientation: bool) -> FrameIndex:
-    """The index of a file, which may be known but for its audio or its turn."""
-    if index is None and not isinstance(source, (str, np.ndarray)):
-        index = outlined(source)
-    if index is not None and _tells(index, sound, orientation):
-        return index
-    video = open_video(source, index)
-    try:
-        if sound:
-            _ = video.sound
-        if orientation:
-            _ = video.orientation
-        found: FrameIndex = video.index
-    finally:
-        video.close()
-    return found
-
-
-class _AskedSource:
-    """A file that the program reads for this process."""
-
-    key = ("", 0, 0)
-
-    def __init__(self, channel: Connection) -> None:
-        self._channel = channel
-
-    def open(self) -> _AskedFile:
-        """Open it anew."""
-        return _AskedFile(self._channel, _asked(self._channel, "open"))
-
-    def outline(self) -> _AskedFile | None:
-        """The same without the packets' contents."""
-        number = _asked(self._channel, "outline")
-        return None if number is None else _AskedFile(self._channel, number)
-
-
-class _AskedFile(io.RawIOBase):
-    """An open file of the program."""
-
-    def __init__(self, channel: Connection, number: int) -> None:
-        self._channel, self._number = channel, number
-
-    def readable(self) -> bool:
-        """True."""
-        return True
-
-    def seekable(self) -> bool:
-        """True."""
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """Up to so many bytes."""
-        found: bytes = _asked(self._channel, "read", self._number, size)
-        return found
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a position."""
-        return int(_asked(self._channel, "seek", self._number, offset, whence))
-
-    def tell(self) -> int:
-        """Position."""
-        return int(_asked(self._channel, "tell", self._number))
-
-
-def _asked(channel: Connection, *request: Any) -> Any:
-    """Have the program do something with a file."""
-    channel.send(request)
-    how, found = channel.recv()
-    if how == "failed":
-        raise OSError(found)
-    return found
-
-
-def main(file: int) -> None:
-    """Scan files until the program closes its end of the connection `file`."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program decides what becomes of a Ctrl-C
-    with Connection(file) as channel:
+    def _taken(self) -> _Process | None:
+        """An idle one."""
         while True:
+            with self._changed:
+                if not self._idle:
+                    return None
+                _, process = self._idle.pop()
+            if not process.has_ended():
+                return process
+            self._end(process)
+
+    def _started(self) -> _Process | None:
+        """A new one, as far as the system has one."""
+        if not sys.executable or getattr(sys, "frozen", False):
+            return None
+        with no_fork:
             try:
-                handed, sound, orientation = channel.recv()
-            except (EOFError, OSError):
-                os._exit(0)
-            source = _AskedSource(channel) if handed is None else handed
+                process = _Process()
+            except OSError:
+                return None
+            self._alive.add(process)
+        return process
+
+    def _give_back(self, process: _Process | None) -> None:
+        if process is None:
+            return
+        with self._changed:
+            keeps = len(self._idle) < MOST_AT_ONCE and self._has_ender()
+            if keeps:
+                self._idle.append((time.monotonic(), process))
+        if not keeps:
+            self._end(process)
+
+    def _has_ender(self) -> bool:
+        """Start the thread that ends idle ones, if there is none and the system has room for it.
+
+        The caller holds the lock.
+        """
+        if self._ender is None:
+            ender = threading.Thread(target=self._end_idle, name="headrace-scanners", daemon=True)
             try:
-                index = scanned(source, None, sound=sound, orientation=orientation)
-                answer: tuple[str, Any] = ("found", packed(index))
-            except BadSampleError as error:
-                answer = ("failed", BadSampleError(str(error)))
-            except Exception as error:
-                answer = ("failed", RuntimeError(f"{type(error).__name__}: {error}"))
-                sys.excepthook(*sys.exc_info())
-            channel.send(answer)
+                ender.start()
+            except RuntimeError:
+                return False
+            self._ender = ender
+        return True
+
+    def _end(self, process: _Process | None) -> None:
+        if process is not None:
+            self._alive.discard(process)
+            process.close()
+
+    def _end_idle(self) -> None:
+        """End processes as they have been idle for long enough, until there is none."""
+        while True:
+            with self._changed:
+                if not self._idle:
+                    self._ender = None
+                    return
+                since, process = self._idle[0]
+                left = since + _IDLE_SECONDS - time.monotonic()
+                if left > 0:
+                    self._changed.wait(left)
+                    continue
+                del self._idle[0]
+            self._end(process)
+
+    def forget(self) -> None:
+        """Leave all to the process of which this one is a fork."""
+        for process in self._alive:
+            process.forget()
+        self._begin()
+
+
+PROCESSES = _Processes()
+atexit.register(PROCESSES.close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=PROCESSES.forget)
+
+
+def index_of(source: Any, *, sound: bool, orientation: bool) -> FrameIndex:
+    """The index of a file, and in it what is wanted of its audio and its turn.
+
+    Of one that is not known yet, another process makes it. Raises `BadSampleError` if it is no
+    video, or the library crashes at it.
+    """
+    key = None if isinstance(source, np.ndarray) else key_of(source)
+    found = None if key is None else POOL.known(key)
+    if found is not None and tells(found, sound, orientation):
+        return found
+    pyav()  # the error if there is none
+    if WORKERS.value() == "threads":
+        found = scanned(source, found, sound=sound, orientation=orientation)
+    else:
+        found = _scanned_apart(source, sound, orientation)
+    if key is not None:
+        POOL.keep(key, source, found)
+    return found
+
+
+def _scanned_apart(source: Any, sound: bool, orientation: bool) -> FrameIndex:
+    how = ""
+    for _ in range(_TRIES):
+        try:
+            # What one scanned before may have damaged it.
+            with PROCESSES.lent(anew=bool(how)) as process:
+                if process is None:
+                    return scanned(source, None, sound=sound, orientation=orientation)
+                return process.scan(source, sound, orientation)
+        except _LostError as error:
+            how = str(error)
+    raise BadSampleError(
+        f"It cannot be scanned: the process that scans it ended ({how}) each time, since a "
+        "library that it calls has crashed, or memory was short."
+    )
