@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import shutil
 import sys
 from collections import deque
@@ -12,7 +14,9 @@ import pytest
 from headrace import errors, fn, pipeline_def, types
 from headrace.experimental import dynamic as ndd
 from headrace.kernels.gpu.nvdec import session
+from headrace.operators.support.video import fed_video
 from headrace.operators.support.video.on_gpu import VideosToDevice
+from headrace.pipeline import experimental
 from headrace.tensors.gpu.runtime import get_runtime
 from tests.support.gpu.nvdec import library
 from tests.support.videos import turned, write_video
@@ -204,6 +208,65 @@ def test_encoded_videos(files, nvdec):
         for d in ("cpu", "gpu")
     )
     np.testing.assert_array_equal(want, got)
+
+
+def fed(files, device_id, names, *, iterations, debug=False, **args):
+    """Sequences of each iteration, of videos that are fed one after the other."""
+    device = "cpu" if device_id is None else "mixed"
+
+    @experimental.pipeline_def(
+        batch_size=3, num_threads=1, device_id=device_id, prefetch_queue_depth=1
+    )
+    def p():
+        return fn.experimental.inputs.video(name="in", device=device, **args)
+
+    pipe = p(debug=debug)
+    for name in names:
+        pipe.feed_input("in", [np.fromfile(files[name], np.uint8)])
+    return [[np.array(sample.as_cpu()) for sample in pipe.run()[0]] for _ in range(iterations)]
+
+
+def assert_same_batches(want, got):
+    assert [len(batch) for batch in want] == [len(batch) for batch in got]
+    for a, b in zip(itertools.chain(*want), itertools.chain(*got), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_videos_that_are_fed(files, nvdec, no_cpu):
+    """Each packet is decoded once, by one decoder, and what is over is gone."""
+    args = {"sequence_length": 6, "iterations": 4, "names": ["a.mp4", "b.mkv"]}
+    want = fed(files, None, **args)
+    assert [[len(frames) for frames in batch] for batch in want] == [[6, 6, 6], [2]] * 2
+    assert_same_batches(want, fed(files, 0, **args))
+    assert len(nvdec.made) == 1
+    assert nvdec.decoded <= 2 * 20 + 4  # and ends
+    gc.collect()
+    assert not fed_video._alive
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_videos_that_are_fed_are_filled_and_turned(files, tmp_path, nvdec, no_cpu, debug):
+    path = tmp_path / "turned.mp4"
+    with open(files["hd.mp4"], "rb") as file:
+        path.write_bytes(turned(file.read(), 6))
+    args = {"sequence_length": 7, "last_sequence_policy": "pad", "color_space": "tag"}
+    args |= {"adjust_orientation": True, "iterations": 1, "names": ["turned"]}
+    want, got = (fed({"turned": path}, d, debug=debug, **args) for d in (None, 0))
+    assert want[0][2].shape == (7, 64, 48, 3)
+    assert_same_batches(want, got)
+    assert nvdec.decoded
+
+
+def test_the_cpu_decodes_what_is_fed_and_hardware_does_not_know(files, nvdec):
+    args = {"sequence_length": 4, "iterations": 2, "names": ["odd.webm"]}
+    assert_same_batches(fed(files, None, **args), fed(files, 0, **args))
+    assert not nvdec.decoded
+
+
+def test_what_is_fed_and_no_video_is_told(nvdec, tmp_path):
+    (tmp_path / "text").write_text("no video")
+    with pytest.raises(errors.BadSampleError, match="cannot be opened"):
+        fed({"text": tmp_path / "text"}, 0, ["text"], sequence_length=2, iterations=1)
 
 
 DYNAMIC = {

@@ -1,4 +1,6 @@
-"""Readers of videos for a GPU that has decoders: they describe frames, and the GPU decodes them."""
+"""Videos that are read or fed for a GPU that has decoders: the CPU describes frames, which the GPU
+decodes.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from headrace.graph.data_node import DataNode
 from headrace.graph.nodes import OpNode
 from headrace.operators.readers.video_description import DESCRIBES
 from headrace.operators.support.registry import find
+from headrace.types import DALIImageType
 
 if TYPE_CHECKING:
     from headrace.operators.support.schema import OpSchema
@@ -21,27 +24,35 @@ def decodes(node: OpNode, wanted: set[str]) -> bool:
     return wanted == {"gpu"} and can_decode(node.schema)
 
 
+def decodes_fed(node: OpNode) -> bool:
+    """Return True if a GPU's decoders make frames of videos that are fed to `node`."""
+    schema = node.schema
+    return schema.fed and schema.decodes_video and node.device == "mixed" and _has_decoders()
+
+
 def can_decode(schema: OpSchema) -> bool:
     """Return True if there are decoders that make the first output of readers of this kind."""
-    if not (schema.decodes_video and schema.reader):
-        return False
+    return schema.decodes_video and schema.reader and _has_decoders()
+
+
+def _has_decoders() -> bool:
     from headrace.kernels.gpu.nvdec.session import is_wanted  # which needs Numba
 
     return is_wanted()
 
 
 def describing(args: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of the same reader, which describes frames."""
+    """Arguments of the same operator, which describes frames."""
     return {**args, DESCRIBES: True}
 
 
 def steps(schema: OpSchema, args: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """The operators that make frames of what a reader describes: name, device and arguments."""
+    """The operators that make frames of what is described: name, device and arguments."""
     normalized = bool(args.get("normalized"))
     resizes = "interp_type" in schema.args
     dtype = args.get("dtype")
     frames = {
-        "image_type": args["image_type"],
+        "image_type": args.get("image_type", DALIImageType.RGB),
         "color_space": args["color_space"],
         "scale": 1 / 255 if normalized else 1.0,
         "fill_value": args.get("fill_value") or (0,),
@@ -56,9 +67,9 @@ def steps(schema: OpSchema, args: dict[str, Any]) -> list[tuple[str, str, dict[s
 
 
 def decoders(node: OpNode, described: DataNode, sizes: dict[str, DataNode]) -> list[OpNode]:
-    """The nodes that make frames of descriptions, for a reader; the last one's output counts.
+    """The nodes that make frames of descriptions that `node` makes; the last one's output counts.
 
-    `sizes`: tensor arguments of the reader, on the CPU.
+    `sizes`: tensor arguments of `node`, on the CPU.
     """
     made: list[OpNode] = []
     for name, device, args in steps(node.schema, node.args):

@@ -25,7 +25,7 @@ def insert_transfers(
     them are returned.
     """
     moves = [use for use in _uses(nodes, outputs) if use[1] != use[2]]
-    if not moves:
+    if not moves and not any(map(hardware_video.decodes_fed, nodes)):
         return nodes, outputs
     placed = _Placed(_upload_guards(nodes, moves))
     wanted_on: dict[int, set[str]] = {}
@@ -36,6 +36,9 @@ def insert_transfers(
         copy = replace(node, inputs=[], tensor_args={}, outputs=[])
         if hardware_video.decodes(node, wanted_on.get(id(node), set())):
             copy.args = hardware_video.describing(copy.args)
+        elif hardware_video.decodes_fed(node):
+            placed.add_fed(node, copy)
+            continue
         for position, edge in enumerate(node.inputs):
             wanted = wanted_device(node.schema, node.device, position)
             copy.inputs.append(placed.edge(edge, None if wanted == "any" else wanted))
@@ -111,6 +114,13 @@ class _Placed:
         for index, edge in enumerate(copy.outputs):
             self._edges[id(original), index, copy.output_device] = edge
         self.nodes.append(copy)
+
+    def add_fed(self, original: OpNode, copy: OpNode) -> None:
+        """Add a node that is fed videos for a GPU: it describes frames, which the GPU decodes."""
+        copy.device, copy.args = "cpu", hardware_video.describing(copy.args)
+        copy.outputs = [DataNode.of(copy, 0, 1)]
+        self.nodes += [copy, *hardware_video.decoders(copy, copy.outputs[0], {})]
+        self._edges[id(original), 0, "gpu"] = self.nodes[-1].outputs[0]
 
     def edge(self, original: DataNode, device: str | None) -> DataNode:
         """The edge that stands for `original` on `device`, or wherever it is."""

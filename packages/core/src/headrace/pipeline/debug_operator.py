@@ -169,8 +169,8 @@ class Inputs:
         self.nodes = nodes
         self._workers = SourceWorkers(settings)
         self._workers.start_processes(nodes, settings.batch_size)
-        self._run_nodes, _ = placed(settings, nodes, [])
-        self._plan = make_plan(self._run_nodes, [], {})
+        run_nodes, _ = placed(settings, nodes, [])
+        self._plan = make_plan(run_nodes, [], {})
         device = device_for(settings, self._plan)
         self.queues = InputQueues(self._plan, settings.batch_size, device)
         self._workers.start_threads()
@@ -185,7 +185,7 @@ class Inputs:
         registers = self._plan.registers
         return iteration.size, {
             (id(node), k): iteration.fed[registers[id(run), k]]
-            for node, run in zip(self.nodes, self._run_nodes, strict=True)
+            for node, run in zip(self.nodes, self._plan.fed_nodes, strict=True)
             for k in range(len(node.outputs))
         }
 

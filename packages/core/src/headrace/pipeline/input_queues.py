@@ -21,6 +21,7 @@ from headrace.executor.memory import Pieces, Sizes
 from headrace.graph.data_node import DataNode
 from headrace.graph.nodes import OpNode
 from headrace.graph.user_line import stack_level
+from headrace.operators.readers.video_description import DESCRIBES
 from headrace.operators.support.external.input_queue import DeviceOutputBatch
 from headrace.profiling.recorder import CONSUMER, NO_RECORD, Label, SpanRecorder
 from headrace.tensors.gpu.device import GpuDevice
@@ -80,6 +81,7 @@ class InputQueues:
             ]
             number = None if device is None else device.runtime.device_id
             node.input_queue.place(number, device is not None and node.device == "gpu", pools)
+            node.input_queue.describes = bool(node.args.get(DESCRIBES))
 
     def _labels(self) -> list[Label]:
         names = ", ".join(node.name for node, _ in self._fed)

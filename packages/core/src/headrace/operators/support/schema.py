@@ -160,8 +160,8 @@ class OpSchema:
     reader: bool = False
     """Is a source of samples with epochs and shards."""
     decodes_video: bool = False
-    """Hands videos to FFmpeg, in worker processes unless the user says otherwise. Of a reader, the
-    decoders of a GPU can make the first output; see `graph.hardware_video`.
+    """Hands videos to FFmpeg: what is fed in the program, all others in worker processes unless the
+    user says otherwise. The decoders of a GPU can do so, too; see `graph.hardware_video`.
     """
     takes_any_device: bool = False
     """Inputs on the CPU are copied to the GPU for it, where it runs there."""

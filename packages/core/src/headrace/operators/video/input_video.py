@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from headrace.errors import (
     ArgumentValueError,
-    BadSampleError,
     DataTypeError,
     OutOfRangeError,
     ShapeError,
 )
-from headrace.kernels.cpu.decode.exif import UPRIGHT
+from headrace.operators.readers.video_description import described_fed
 from headrace.operators.support.argument_types import BoolArg, IntArg, StringArg
 from headrace.operators.support.external.data import samples_of
 from headrace.operators.support.external.input_queue import (
@@ -24,8 +24,9 @@ from headrace.operators.support.external.input_queue import (
 )
 from headrace.operators.support.operator import SampleOperator, operator
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
-from headrace.operators.support.video.color_space import COLOR_SPACE
-from headrace.operators.support.video.orientation import ADJUST_ORIENTATION
+from headrace.operators.support.video.color_space import COLOR_SPACE, is_tagged
+from headrace.operators.support.video.fed_video import FedVideo
+from headrace.operators.support.video.orientation import ADJUST_ORIENTATION, orientation_of
 from headrace.types import DALIDataType
 
 _FRAMES = Spec(DALIDataType.UINT8, 4, "FHWC")
@@ -49,29 +50,30 @@ class VideoInputQueue(InputQueue):
             blocking=args["blocking"],
         )
         self._length: int = args["sequence_length"]
-        self._tagged = args["color_space"] == "tag"
-        self._adjusts: bool = args["adjust_orientation"]
+        self._args = SimpleNamespace(**args)
         self._pads: bool = args["last_sequence_policy"] == "pad"
         if self._length < 1:
             raise ArgumentValueError(
                 f"`sequence_length` is {self._length}, but must be at least 1."
             )
-        self._encoded: np.ndarray | None = None
+        self._video: FedVideo | None = None
+        """The video at hand."""
         self._begin = 0
+        """The frame of it that comes next."""
 
     def ready(self) -> bool:
         """Tell if a batch can be had now."""
-        return self._encoded is not None or super().ready()
+        return self._video is not None or super().ready()
 
     def clear(self) -> None:
         """Forget everything that was fed and not used."""
         super().clear()
-        self._encoded = None
+        self._video = None
 
     def begin_anew(self) -> None:
         """Forget what was fed."""
         super().begin_anew()
-        self._encoded = None
+        self._video = None
 
     def prepare(
         self, data: Any, layout: str | None = None, cuda_stream: Any = None
@@ -92,11 +94,7 @@ class VideoInputQueue(InputQueue):
 
     def collect(self, size: int, iteration: int, epoch: int) -> list[AnyOutputBatch]:
         """The next sequences of the video at hand, `size` at most."""
-        from headrace.kernels.cpu.video.colors import Colors
-        from headrace.kernels.cpu.video.frame_reader import upright_colors
-        from headrace.kernels.cpu.video.pool import opened
-
-        if self._encoded is None:
+        if self._video is None:
             if not self._queue:
                 raise OutOfRangeError(
                     f'No data was provided: "{self.name}" was not fed. Call `feed_input` with a '
@@ -105,28 +103,33 @@ class VideoInputQueue(InputQueue):
             (fed,) = self._queue.popleft()
             assert isinstance(fed, OutputBatch)
             assert fed.samples is not None
-            self._encoded, self._begin = fed.samples[0], 0
+            self._video, self._begin = FedVideo(fed.samples[0]), 0
         sequences: list[np.ndarray] = []
-        try:
-            with opened(self._encoded) as video:
-                count = len(video.index)
-                orientation = video.orientation if self._adjusts else UPRIGHT
-                colors = upright_colors(Colors("RGB", tagged=self._tagged), orientation)
-                extents = video.size(orientation)
-                while len(sequences) < size and self._begin < count:
-                    end = self._begin + self._length
-                    frames = self._length if self._pads else min(end, count) - self._begin
-                    out = np.zeros((frames, *extents, 3), np.uint8)
-                    numbers = range(self._begin, min(end, count))
-                    video.read(numbers, out, colors)
-                    sequences.append(out)
-                    self._begin = end
-        except BadSampleError:
-            self._encoded = None
-            raise
-        if self._begin >= count:
-            self._encoded = None
-        return [OutputBatch(sequences, None, _FRAMES)]
+        fed_video, self._video = self._video, None  # a bad one is gone
+        with fed_video.opened(self._begin) as video:
+            while len(sequences) < size and self._begin < len(video.index):
+                numbers = np.arange(self._begin, self._begin + self._length)
+                there = numbers < len(video.index)
+                numbers = np.where(there, numbers, -1) if self._pads else numbers[there]
+                sequences.append(self._sequence(fed_video, video, numbers))
+                self._begin += self._length
+            if self._begin < len(video.index):
+                self._video = fed_video
+        return [OutputBatch(sequences, None, _BYTES if self.describes else _FRAMES)]
+
+    def _sequence(self, fed: FedVideo, video: Any, numbers: np.ndarray) -> np.ndarray:
+        """The frames of these numbers, or their description; negative ones are black."""
+        orientation = orientation_of(video, self._args)
+        extents = video.size(orientation)
+        if self.describes:
+            return described_fed(fed, numbers, *extents, orientation)
+        from headrace.kernels.cpu.video.colors import Colors
+        from headrace.kernels.cpu.video.frame_reader import upright_colors
+
+        out = np.zeros((len(numbers), *extents, 3), np.uint8)
+        colors = Colors("RGB", tagged=is_tagged(self._args))
+        video.read(numbers.tolist(), out, upright_colors(colors, orientation))
+        return out
 
 
 @operator(
@@ -151,12 +154,15 @@ class VideoInputQueue(InputQueue):
     devices=("cpu", "mixed"),
     dynamic=False,
     fed=True,
+    decodes_video=True,
 )
 class InputVideo(SampleOperator):
     """Cuts videos that are fed to the pipeline into batches of sequences.
 
     `Pipeline.feed_input` takes the bytes of one video, as a batch of one. Each iteration gives the
-    next sequences, as many as the batch size; the last batch of a video may have fewer.
+    next sequences, as many as the batch size; the last batch of a video may have fewer. With
+    ``device="mixed"`` the GPU's decoders do what they can, where PyNvVideoCodec is installed, and
+    the CPU the rest.
 
     Examples
     --------

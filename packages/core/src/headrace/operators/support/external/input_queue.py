@@ -104,6 +104,8 @@ class InputQueue:
         self._pools: list[HostPool] = [HOST_POOL] * len(outputs)
         self._repeat_last = repeat_last
         self._expect_batch_size = getattr(source, "expect_batch_size", None)
+        self.describes = False
+        """True if frames of videos are described in place of decoded, for a GPU's decoders."""
         self._callback = (
             None if source is None else Callback(source, cycle, batch=batch, batch_info=batch_info)
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import BadSampleError, BadSamplesError
+from headrace.operators.support.video.fed_video import FedVideo
 
 if TYPE_CHECKING:
     from headrace.kernels.cpu.video.colors import Colors
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 class Wanted:
     """Frames that one sample is to have."""
 
-    source: Source
-    """Path of the video, its bytes, or a file to be opened."""
+    source: Source | FedVideo
+    """Path of the video, its bytes, a file to be opened, or one that was fed."""
     numbers: np.ndarray
     """Of each frame; negative for those that are filled."""
     height: int
@@ -128,14 +129,16 @@ class VideosToDevice:
         there = numbers[numbers >= 0]
         if not there.size:
             return False
-        index, key = wanted.index, object()
-        if not isinstance(wanted.source, np.ndarray):
-            index, key = POOL.index(wanted.source), key_of(wanted.source)
+        source, index, key = wanted.source, wanted.index, object()
+        if isinstance(source, FedVideo):
+            source, index, key = source.encoded, source.index, ("fed", source.number)
+        elif not isinstance(source, np.ndarray):
+            index, key = POOL.index(source), key_of(source)
         assert index is not None
         size = wanted.height * wanted.width * self._colors.channels * self._dtype.itemsize
         first = int(there.min())
         try:
-            with decoders.video(runtime, wanted.source, key, index, first) as video:
+            with decoders.video(runtime, source, key, index, first) as video:
                 if video.size(wanted.orientation) != (wanted.height, wanted.width):
                     return False
                 stream = video.session.stream
@@ -176,7 +179,12 @@ class VideosToDevice:
         out: np.ndarray = queue.pinned.empty(shape, self._dtype)
         out[numbers < 0] = self._fill
         first = int(numbers[0]) if len(numbers) else 0
-        with opened(wanted.source, first, wanted.index) as video:
+        source = wanted.source
+        if isinstance(source, FedVideo):
+            standing = source.opened(first)
+        else:
+            standing = opened(source, first, wanted.index)
+        with standing as video:
             size = video.size(wanted.orientation)
             if size != (wanted.height, wanted.width):
                 raise BadSampleError(has_changed(size, (wanted.height, wanted.width)))
