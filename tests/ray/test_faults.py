@@ -261,14 +261,14 @@ def test_slow_consumers_fill_no_store_and_nothing_is_left(images):
     assert settled_store_bytes(before) <= before
 
 
-def test_the_end_of_ray_is_an_error_and_starts_none(tmp_path, images):
-    """In a program of its own: the cluster of the tests goes on."""
+def test_the_end_of_ray_is_an_error_and_starts_none(tmp_path, images, cluster):
+    """In a program of its own, which leaves the cluster of the tests."""
     program = tmp_path / "program.py"
     program.write_text(f"""
 import pathlib, ray
 from headrace.plugin.ray import RayIterator
 from tests.ray.iterators import NAMES, numbered
-ray.init(num_cpus=2, include_dashboard=False, object_store_memory=80 << 20, log_to_driver=False)
+ray.init(log_to_driver=False)
 root = pathlib.Path({str(images)!r})
 iterator = RayIterator(numbered(root), NAMES, reader_name="reader", num_workers=2)
 next(iterator)
@@ -282,10 +282,11 @@ print(ray.is_initialized())
 """)
     root = Path(__file__).parents[2]
     paths = os.pathsep.join([str(root), *sys.path])
-    address = {"RAY_ADDRESS": "local", "PYTHONPATH": paths}
+    address = {"RAY_ADDRESS": cluster.address, "PYTHONPATH": paths}
     done = subprocess.run(
         [sys.executable, program], capture_output=True, text=True, env={**os.environ, **address}
     )
+    assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()[-2:]
     assert said == [
         "WorkerProcessError Ray was shut down, and the pipeline's workers with it.",

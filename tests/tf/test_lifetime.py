@@ -18,6 +18,7 @@ from headrace.plugin.tf import DALIDataset
 from headrace.tensors.pool import HOST_POOL
 from tests.e2e.support import REPOSITORY
 from tests.jax.pipelines import file_pipeline
+from tests.support.processes import wait_until
 
 
 def failing_pipeline(good):
@@ -174,10 +175,17 @@ def test_nothing_grows_over_2000_batches():
 
     grown(200)
     objects, memory, sessions, running = grown(100)
-    after = grown(2000)
-    assert after[0] < objects + 500
-    assert after[1] <= memory + 2**20
-    assert after[2:] == (sessions, running) == (1, running)
+    assert sessions == 1
+    grown(2000)
+
+    def is_as_before():
+        # Threads of TensorFlow let go of what they had when they come to it.
+        now = grown(1)
+        return (
+            now[0] < objects + 500 and now[1] <= memory + 2**20 and now[2:] == (sessions, running)
+        )
+
+    wait_until(is_as_before)
 
 
 PROGRAM = """

@@ -35,10 +35,12 @@ from headrace.plugin.ray.parts import find_parts
 from headrace.plugin.ray.report import Report
 from headrace.plugin.ray.scaling import LOOK_EVERY, wanted_workers
 from headrace.plugin.ray.split import Split
+from headrace.plugin.ray.store_memory import StoreMemory
 
 if TYPE_CHECKING:
     from headrace.executor.affinity import Affinity
     from headrace.executor.bad_samples import BadSample
+    from headrace.executor.cpu.batch import BatchBuffer
     from headrace.executor.plan import Plan
     from headrace.graph.data_node import DataNode
     from headrace.operators.support.schema import Spec
@@ -135,6 +137,7 @@ class RayExecutor:
         self._bytes_each = 0.0
         """Bytes of the results of an iteration, as far as known."""
         self._limit = options.bytes_in_flight or 0
+        self._store = StoreMemory(0)
         self._closed = False
 
     # -- what the pipeline asks for ------------------------------------------------------------
@@ -368,6 +371,7 @@ class RayExecutor:
         with self.changed:
             if self._options.bytes_in_flight is None:
                 self._limit = _bytes_in_flight()
+            self._store = StoreMemory(self._limit // 2)
             packed, references = parts.packed
             self.fleet = Fleet(self._options, [ray.put(packed), references], self)
             self.fleet.resize(self._options.least)
@@ -509,16 +513,25 @@ class RayExecutor:
         assert rest is not None
         registers = rest.plan.registers
         given: dict[int, Any] = {}
+        places = [registers[found.fed[id(e.source), e.index]] for e in found.crossing]
+        # What is an output as it is, is the user's to change.
         handed_out = set(rest.plan.outputs)
-        for edge, packed in zip(found.crossing, result.batches, strict=True):
-            register = registers[found.fed[id(edge.source), edge.index]]
-            # What is an output as it is, is the user's to change.
-            given[register] = packed.buffer(copied=register in handed_out)
+        given.update(self._buffers(places, result, lambda place: place in handed_out))
         for key, place in found.fed.items():
             batch = iteration.fed.get(self.plan.registers[key])
             if batch is not None:
                 given[registers[place]] = batch
         return given
+
+    def _buffers(
+        self, keys: list[Any], result: Result, is_handed_out: Callable[[Any], bool]
+    ) -> dict[Any, BatchBuffer]:
+        """Batches of a result by key; those that are handed out may be written to."""
+        batches = result.batches
+        mine = [k for k, key in enumerate(keys) if is_handed_out(key)]
+        own = self._store.own([batches[k].values for k in mine])
+        values = dict(zip(mine, own, strict=True))
+        return {key: batches[k].buffer(values.get(k)) for k, key in enumerate(keys)}
 
     def _complete(self, iteration: Iteration, result: Result) -> None:
         """Give an iteration its outputs, or raise its error."""
@@ -532,10 +545,8 @@ class RayExecutor:
         found = self._split
         assert found is not None
         if self._rest is None:
-            batches = {
-                (id(edge.source), edge.index): packed.buffer(copied=True)
-                for edge, packed in zip(found.crossing, result.batches, strict=True)
-            }
+            keys = [(id(edge.source), edge.index) for edge in found.crossing]
+            batches = self._buffers(keys, result, lambda _: True)
             for edge, register in zip(self._outputs, self.plan.outputs, strict=True):
                 key = id(edge.source), edge.index
                 buffers[register] = batches[key] if key in batches else iteration.fed[register]

@@ -272,7 +272,8 @@ def _follow(fleet_ref: Any, owner_ref: Any, member: Member) -> None:
         if not tell("joined", member, place):
             return
         stream = member.actor.serve.options(num_returns="streaming").remote()
-        while (reference := next(stream, None)) is not None:
+        # Ray would start itself again in calls that come after its end.
+        while ray.is_initialized() and (reference := next(stream, None)) is not None:
             began = time.perf_counter()
             result = ray.get(reference)
             member.fetched = time.perf_counter() - began

@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from headrace.operators.support.schema import Spec
-from headrace.tensors.pool import HOST_POOL
+from headrace.plugin.ray.store_memory import borrowed
 
 if TYPE_CHECKING:
     from headrace.executor.bad_samples import BadSample
@@ -53,9 +53,9 @@ class PackedBatch(NamedTuple):
         shapes = self.shapes[:count]
         return self._replace(values=self.values[: int(shapes.prod(1).sum())], shapes=shapes)
 
-    def buffer(self, *, copied: bool) -> BatchBuffer:
-        """The batch in the engine's form; `copied` out of the store for who may write to it."""
-        values = HOST_POOL.copy_of(self.values) if copied else _borrowed(self.values)
+    def buffer(self, own: np.ndarray | None = None) -> BatchBuffer:
+        """The batch in the engine's form; `own`: its values, for who may write to them."""
+        values = borrowed(self.values) if own is None else own
         if self.shapes is None:
             made = BatchBuffer.of_values(values, self.spec, ShapeStatistics())
         else:
@@ -65,27 +65,6 @@ class PackedBatch(NamedTuple):
             made.adopt_rows(range(len(self.shapes)), [values[a:b].reshape(s) for s, a, b in parts])
         made.sources = self.sources
         return made
-
-
-class _Writable:
-    """Memory of an array that is marked read-only, under another mark, and kept alive."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self._array = array
-        self.__array_interface__ = {
-            **array.__array_interface__,
-            "data": (array.__array_interface__["data"][0], False),
-        }
-
-
-def _borrowed(array: np.ndarray) -> np.ndarray:
-    """The array without its mark "read-only", for operators, which never write to inputs.
-
-    Compiled loops are made for arrays without it, and would be compiled once more.
-    """
-    if array.flags.writeable or not array.nbytes:
-        return array
-    return np.asarray(_Writable(array))
 
 
 class Task(NamedTuple):

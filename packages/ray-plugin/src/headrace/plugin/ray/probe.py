@@ -104,7 +104,7 @@ def _run(
         for _ in range(_RUNS):
             for order, entries in orders:
                 order.give(entries)
-            batches: dict[int, Any] = {r: b.buffer(copied=False) for r, b in first.items()}
+            batches: dict[int, Any] = {r: b.buffer() for r, b in first.items()}
             executor.schedule(Iteration(iteration.number, size, batches))
             done = executor.take()
     finally:

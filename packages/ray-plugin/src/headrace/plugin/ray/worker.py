@@ -117,7 +117,7 @@ class Worker:
                 plan.registers[id(n), k] for n in plan.fed_nodes for k in range(len(n.outputs))
             ]
             fed: dict[int, Any] = {
-                r: batch.buffer(copied=False) for r, batch in zip(registers, task.fed, strict=True)
+                r: batch.buffer() for r, batch in zip(registers, task.fed, strict=True)
             }
             for order, entries in zip(self._orders, task.entries, strict=True):
                 order.give(entries, task.ticket)
