@@ -1,4 +1,4 @@
-"""What a signal has raised in the consumer's thread while it did work of the engine."""
+"""Errors that signals raise in the consumer's thread while it does work of the engine."""
 
 from __future__ import annotations
 
