@@ -19,6 +19,8 @@ from tests.support.images import class_folders
 pytestmark = pytest.mark.usefixtures("roomy_caches")
 
 CASES = [c for c in READING if c.schema.reader and "random_shuffle" not in c.args]
+NOT_MIXED = {"pad_last_batch", "normalized"}
+"""Arguments of cases that are not mixed: it has no meaning there, and takes long."""
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +47,14 @@ def _reader(case: Any, root: str) -> list[Any]:
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join((c.name, *c.args)))
-def test_every_reader(case, root, tmp_path, monkeypatch):
+WAYS = [(c, mixed) for c in CASES for mixed in (False, True)]
+WAYS = [(c, mixed) for c, mixed in WAYS if not mixed or c.args.keys().isdisjoint(NOT_MIXED)]
+
+
+@pytest.mark.parametrize(
+    ("case", "mixed"), WAYS, ids=["-".join((c.name, *c.args, "mix" * m)) for c, m in WAYS]
+)
+def test_every_reader(case, mixed, root, tmp_path, monkeypatch):
     read: list[int] = []
     load = Loader._load
 
@@ -60,9 +68,13 @@ def test_every_reader(case, root, tmp_path, monkeypatch):
         pipe = Pipeline(3, num_threads=2, device_id=None)
         with pipe:
             outputs = _reader(case, root)
+            number: list[Any] = []
+            if mixed:  # every place is there twice
+                *outputs, last = fn.readers.mix([outputs, _reader(case, root)], stop="never")
+                number = [last]
             if where is not None:
                 outputs = [fn.cache(edge, where=where) for edge in outputs]
-            pipe.set_outputs(*outputs)
+            pipe.set_outputs(*outputs, *number)
         return [[[np.array(s).tolist() for s in o] for o in pipe.run()] for _ in range(6)]
 
     wanted = run(None)

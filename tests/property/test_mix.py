@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import headrace.experimental.dynamic as ndd
 from headrace import Pipeline, errors, fn
+from headrace.types import INT32
 from tests.support.images import encoded
 
 SIZES = (7, 12, 30)
@@ -214,6 +215,35 @@ def test_dynamic_mode(files) -> None:
     assert rest[: len(whole) - 1] == whole[1:]
 
 
+def test_mixes_of_mixes(files) -> None:
+    """They are drawn as one reader is, on each shard, and resumed."""
+
+    def make(**more: Any) -> Pipeline:
+        order = {"num_shards": 2, "shard_id": 1}
+        pipe = Pipeline(5, 2, None, seed=5, enable_checkpointing=True, **more)
+        with pipe:
+            inner = fn.readers.mix([fn.readers.file(files=n, **order) for n in files[:2]])
+            last = fn.readers.file(files=files[2], **order)
+            pipe.set_outputs(*fn.readers.mix([inner[:2], last], weights=[1, 2], stop="all"))
+        return pipe
+
+    def taken(pipe: Pipeline, count: int) -> list[Any]:
+        outputs = [pipe.run() for _ in range(count)]
+        return [
+            [(*np.asarray(o[0][k]).tolist(), int(np.asarray(o[2][k]))) for k in range(5)]
+            for o in outputs
+        ]
+
+    first = make()
+    whole = taken(first, 9)
+    every = [each for batch in whole for each in batch]
+    assert {(reader, which) for reader, _, which in every} == {(0, 0), (1, 0), (2, 1)}
+    assert sorted(n for r, n, _ in every[:23] if r == 2) == list(range(15, 30))
+    stopped = make()
+    taken(stopped, 4)
+    assert taken(make(checkpoint=stopped.checkpoint()), 5) == whole[4:]
+
+
 def test_classes_and_serialized_pipelines(files) -> None:
     from headrace import ops
 
@@ -265,6 +295,17 @@ def test_classes_and_serialized_pipelines(files) -> None:
             ),
             errors.ArgumentValueError,
             "fn.readers.file",
+        ),
+        (
+            lambda f: fn.readers.mix(
+                [
+                    fn.readers.numpy(
+                        files=f[0], roi_end=fn.random.uniform(range=(1, 2), shape=1, dtype=INT32)
+                    )
+                ]
+            ),
+            errors.ArgumentValueError,
+            "element 0 is read with `roi_end` of each sample",
         ),
         (
             lambda f: fn.readers.mix(

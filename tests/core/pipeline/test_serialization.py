@@ -11,10 +11,11 @@ import nvidia.dali
 import pytest
 
 import headrace
-from headrace import errors, fn, pipeline_def, types
+from headrace import errors, fn, pipeline_def, tfrecord, types
 from headrace.operators import Arg, BatchOperator, FloatArg, Input, operator
 from headrace.operators.support import registry
 from headrace.pipeline import Pipeline
+from tests.support import caffe_records, tf_records
 from tests.support.images import class_folders
 
 
@@ -27,6 +28,26 @@ def assert_same(one, other):
         for a, b in zip(a_batch, b_batch, strict=True):
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, b)
+
+
+def test_features_of_records(tmp_path):
+    """Records of TensorFlow, alone and in a mix; a pipeline that was read can be written again."""
+    feature = caffe_records.field(3, caffe_records.field(1, caffe_records.varint(7)))
+    entry = caffe_records.field(1, b"n") + caffe_records.field(2, feature)
+    example = caffe_records.field(1, caffe_records.field(1, entry))
+    args = tf_records.write(tmp_path / "x.rec", [tf_records.frame(example)] * 3)
+    features = {
+        "n": tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
+        "x": tfrecord.VarLenFeature(tfrecord.float32, 0.5),
+    }
+    pipe = Pipeline(2, 1, None)
+    with pipe:
+        found = fn.readers.tfrecord(**args, features=features)
+        pipe.set_outputs(*fn.readers.mix([list(found.values())]), *found.values())
+    saved = Pipeline.deserialize(pipe.serialize()).serialize()
+    wanted = batches(pipe)
+    assert wanted[0][0].tolist() == [7]
+    assert_same(batches(Pipeline.deserialize(saved)), wanted)
 
 
 @pipeline_def(batch_size=3, num_threads=2, seed=11)

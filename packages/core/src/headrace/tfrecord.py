@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import ArgumentChoiceError, ArgumentTypeError, DataTypeError
 from headrace.tracebacks import public
+from headrace.types.features import FEATURE_TYPES as _NAMES
+from headrace.types.features import Feature
 
 __path__: list[str] = []
 """Makes `from headrace.tfrecord import` of a misspelt name tell one that is alike."""
@@ -22,39 +23,11 @@ string: int = 1
 float32: int = 2
 """Floating-point numbers of 32 bits."""
 
-_NAMES = {int64: "int64", string: "string", float32: "float32"}
 _DEFAULTS: dict[int, type] = {int64: int, string: str, float32: float}
 
 
 def __dir__() -> list[str]:
     return [*__all__]
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One feature of the records of a file. `FixedLenFeature` and `VarLenFeature` make them.
-
-    Attributes
-    ----------
-    shape
-        Extents of each sample, or, where `has_shape` is False, of each element of it.
-    dtype
-        `int64`, `string` or `float32`.
-    default_value
-        Value for records that lack the feature.
-    has_shape
-        True if each record has one tensor of `shape`; else a list whose length varies.
-    """
-
-    shape: tuple[int, ...]
-    dtype: int
-    default_value: int | float | str
-    has_shape: bool
-
-    def __repr__(self) -> str:
-        kind = "FixedLenFeature" if self.has_shape else "VarLenFeature"
-        shape = f"{list(self.shape)}, " if self.has_shape or self.shape else ""
-        return f"{kind}({shape}{_NAMES[self.dtype]}, {self.default_value!r})"
 
 
 @public

@@ -36,6 +36,7 @@ from headrace.operators.readers.base import READER_ARGS, Reader
 from headrace.operators.support.argument_types import PathArg, PathListArg
 from headrace.operators.support.operator import BatchOperator
 from headrace.operators.support.registry import find
+from headrace.operators.support.schema import OpSchema
 
 CACHES = "caches"
 """The argument of a reader that has its `ReaderCaches`."""
@@ -300,7 +301,7 @@ def _digest(before: list[OpNode], edge: DataNode, key: str | None) -> str:
             )
         args: Mapping[str, Any] = node.args
         if schema.reader:
-            args = _args_of_parser(node)
+            args = _args_of_parser(schema, node.args)
         links = [place(e) for e in node.inputs]
         named = [(name, place(e)) for name, e in sorted(node.tensor_args.items())]
         guard = [(place(term.predicate), term.holds) for term in node.guard]
@@ -309,13 +310,20 @@ def _digest(before: list[OpNode], edge: DataNode, key: str | None) -> str:
     return digest.hexdigest()
 
 
-def _args_of_parser(node: OpNode) -> dict[str, Any]:
+def _args_of_parser(schema: OpSchema, args: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a reader that say what is made of a file, and not which ones are read."""
-    schema = node.schema
+    if schema.name == "readers.mix":
+        parts = [(find(part["operator"]), part) for part in args["readers"]]
+        return {
+            "readers": [
+                (own.name, part["outputs"], _args_of_parser(own, part["arguments"]))
+                for own, part in parts
+            ]
+        }
     listing = {arg.name for arg in READER_ARGS} | {"shuffle_after_epoch", "seed"}
     listing |= {"shuffle_after_epoch_seed", "labels"}
     paths = {a.name for a in schema.args.values() if a.type in (PathArg, PathListArg)}
-    return {k: v for k, v in node.args.items() if k not in listing | paths}
+    return {k: v for k, v in args.items() if k not in listing | paths}
 
 
 def _plain(value: Any, node: OpNode, key: str | None) -> Any:

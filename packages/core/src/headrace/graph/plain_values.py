@@ -22,6 +22,7 @@ from headrace.types import (
     OperatorConcurrency,
     StreamPolicy,
 )
+from headrace.types.features import Feature
 
 _ENUMS = {
     cls.__name__: cls
@@ -57,6 +58,8 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, EpochSampler):
         arguments = {name: to_plain(given) for name, given in vars(value).items()}
         return {"sampler": [kind.__name__, arguments]}
+    if isinstance(value, Feature):
+        return {"feature": [to_plain(part) for part in vars(value).values()]}
     what = "a function" if callable(value) else f"an object of type {kind.__qualname__}"
     raise ArgumentTypeError(f"{what} cannot be serialized")
 
@@ -87,4 +90,6 @@ def from_plain(plain: Any) -> Any:
     if kind == "sampler":
         name, arguments = content
         return samplers.CLASSES[name](**{k: from_plain(v) for k, v in arguments.items()})
+    if kind == "feature":
+        return Feature(*[from_plain(part) for part in content])
     raise ValueError(f"there is no kind of value {kind!r}")

@@ -182,6 +182,33 @@ class Rows(_Base):
             (pitch * flat.itemsize, *strides),
         )
 
+    @classmethod
+    def joined(cls, several: Sequence[Rows]) -> Rows:
+        """Samples of several, one after the other."""
+        first = several[0]
+        if len(several) == 1:
+            return first
+        flat, begins = first.flat, [r.begins for r in several if r.begins is not None]
+        if flat is not None and all(rows.flat is flat for rows in several):
+            shapes = np.concatenate([rows.shapes for rows in several])
+            return cls.of_memory(flat, np.concatenate(begins), shapes)
+        dense = [rows.dense for rows in several]
+        known = [values for values in dense if values is not None]
+        if len(known) == len(dense) and len({(v.shape[1:], v.dtype) for v in known}) == 1:
+            return cls.of_array(np.concatenate(known))
+        return cls([row for rows in several for row in rows])
+
+    def taken(self, places: np.ndarray) -> Rows:
+        """Some of them, by their numbers, in the memory that they are in."""
+        if self._dense is not None and self._dense.flags.c_contiguous:
+            return Rows.of_array(self._dense[places])
+        if self._parts is not None:
+            parts, numbers, begins = self._parts
+            return Rows.of_parts(parts, numbers[places], begins[places], self.sizes[places])
+        if self.flat is not None and self.begins is not None:
+            return Rows.of_memory(self.flat, self.begins[places], self.shapes[places])
+        return self.subset(places.tolist())
+
     def subset(self, kept: Sequence[int]) -> Rows:
         """Some of them."""
         return Rows([self.rows[k] for k in kept])

@@ -8,6 +8,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from headrace.executor.cpu.bound_step import BoundStep, converted, lazy_producers
 from headrace.executor.cpu.chunk import Chunk, Group, are_arrays, known, samples_of
 from headrace.executor.cpu.chunk_plans import keep_values, make_plans, plans_of
@@ -251,7 +253,7 @@ class SampleRunner:
         be parsed alone, which says what is wrong.
         """
         known = [chunk.columns[r] for r in step.inputs]
-        inputs: list[Any] = [c.rows if c is not None and c.are_there else None for c in known]
+        inputs: list[Any] = [_rows_of(c) for c in known]
         if len(chunk.indices) < _FEW_SAMPLES or not all(isinstance(i, Rows) for i in inputs):
             return False
         function, group = step.light_function, Group(chunk.columns, range(len(chunk.indices)), {})
@@ -554,6 +556,14 @@ class SampleRunner:
         return BoundStep(
             step, context, producers, inputs, values, origin, materialise_views=materialise
         )
+
+
+def _rows_of(samples: Samples | None) -> Any:
+    """Samples as `Rows`, if they are that or one array; `None` if they are not there."""
+    if samples is None or not samples.are_there:
+        return None
+    dense = samples.dense
+    return samples.rows if dense is None else Rows.of_array(np.ascontiguousarray(dense))
 
 
 def _needs_plan(step: Step) -> bool:

@@ -102,7 +102,7 @@ def identify(
     """The keys of entries, the stamps of their files, and which of them can be kept.
 
     What a sample is made of besides its bytes, `columns` and the details of the index, is part of
-    its key.
+    its key, as is what tells entries of one place apart.
     """
     places = index.extents(entries)
     if places is None:
@@ -111,7 +111,7 @@ def identify(
             "name any."
         )
     known = _stamps({path for extents in places for path, _, _ in extents})
-    values = [column[entries] for column in (*index.details, *columns)]
+    values = [column[entries] for column in (*index.details, *index.apart, *columns)]
     keys, stamps, keeps = [], [], []
     for k, extents in enumerate(places):
         digest = hashlib.blake2b(repr(extents).encode(errors="surrogatepass"), digest_size=16)

@@ -255,6 +255,12 @@ class Reader(Operator):
         """
         return None
 
+    def chunk_kind(self) -> Any:
+        """Everything that `cpu_chunk` depends on besides the records, to be compared: in a mix,
+        records of readers of one class that are of one kind are parsed together.
+        """
+        return id(self)
+
     @property
     def parses(self) -> bool:
         """True if there is a parser."""

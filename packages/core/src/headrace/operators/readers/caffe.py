@@ -83,6 +83,9 @@ class CaffeReader(Reader):
             )
         return self._wanted(image, label)
 
+    def chunk_kind(self) -> Any:
+        return self._rank, self.args.image_available, self.args.label_available
+
     def cpu_chunk(self, c: ChunkContext, *data: Rows) -> tuple[Rows, ...] | None:
         (messages,) = data
         found = np.empty((len(messages), 4), np.int64)

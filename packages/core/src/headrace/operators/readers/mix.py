@@ -23,10 +23,11 @@ from headrace.operators.readers.buckets import padding
 from headrace.operators.readers.mixed_index import MixedIndex
 from headrace.operators.support import registry
 from headrace.operators.support.argument_types import ArgType, IntArg, StringArg
-from headrace.operators.support.contexts import SampleContext
+from headrace.operators.support.contexts import ChunkContext, SampleContext
 from headrace.operators.support.operator import operator
 from headrace.operators.support.planning import PlanContext, Samples
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType, storage_dtype
 
 _SMALL = 1e-9
@@ -69,6 +70,11 @@ def known_reader(given: Any, what: str) -> dict[str, Any]:
         raise ArgumentTypeError(
             f"{what} is {given!r}, and expected are the outputs of one reader as they are, before "
             "anything is decoded"
+        )
+    if source.tensor_args:
+        raise ArgumentValueError(
+            f"{what} is read with `{min(source.tensor_args)}` of each sample: give the reader "
+            "constants, and use an operator such as `fn.slice` or `fn.resize` on what comes out"
         )
     if any(node.device == "gpu" for node in nodes):
         raise ArgumentTypeError(
@@ -211,8 +217,8 @@ class MixReader(Reader):
                 raise located(error, place) from error
             self._readers.append(reader)
         metas = [reader.meta() for reader in self._readers]
-        for name in ("num_shards", "shard_id"):
-            found = [getattr(reader.args, name, 0) for reader in self._readers]
+        for name, key in (("num_shards", "number_of_shards"), ("shard_id", "shard_id")):
+            found = [meta[key] for meta in metas]
             if len(set(found)) > 1:
                 raise MisusedArgumentError(
                     f"The readers of a mix read the same part: `{name}` is {found}."
@@ -245,13 +251,14 @@ class MixReader(Reader):
 
     @property
     def parses(self) -> bool:
-        return self._outputs() is None
+        return self.index.is_parsed
 
     # -- types and parsers -------------------------------------------------------------------------
 
     def output_specs(self) -> tuple[Spec, ...]:
         cached = self.index.cached
-        return (*self.infer(), *(() if cached is None else cached.specs))
+        number = Spec(DALIDataType.INT32, 0)
+        return (*self.infer(), number, *(() if cached is None else cached.specs))
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
         found: list[Spec] = []
@@ -266,21 +273,67 @@ class MixReader(Reader):
                         f"{number}, `fn.{reader.schema.name}`, is {_shown(mine)}, and that of "
                         f"reader 0 is {_shown(first)}."
                     )
-            found = found or own
+                if mine.layout != first.layout:
+                    own[k] = mine._replace(layout="")
+            found = own
             self._contexts.append([storage_dtype(spec.dtype) for spec in every])
-        return (*found, Spec(DALIDataType.INT32, 0))
+        self._kinds = self._alike()
+        return tuple(found)
+
+    def _alike(self) -> np.ndarray:
+        """For each reader the first one whose records are parsed in the same way."""
+        known: list[Any] = []
+        for part, reader in zip(self.args.readers, self._readers, strict=True):
+            columns = len(reader.index.columns), len(reader.index.details)
+            known.append((type(reader), reader.chunk_kind(), part["outputs"], columns))
+        return np.array([known.index(each) for each in known])
+
+    @property
+    def chunks_light(self) -> bool:  # type: ignore[override]
+        """True if the readers that parse take several records at once."""
+        return all(reader.chunks_light for reader in self._readers if reader.parses)
+
+    def _split(self, number: int, data: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The data that a reader's parser is handed, and its columns."""
+        index, mixed = self._readers[number].index, self.index
+        details, columns = len(mixed.specs) + 1, mixed.first_column
+        handed = [*data[: len(index.specs)], *data[details : details + len(index.details)]]
+        return handed, list(data[columns : columns + len(index.columns)])
 
     def cpu(self, c: SampleContext, *data: Any) -> tuple[Any, ...]:
-        number = int(data[0])
+        number = int(data[len(self.index.specs)])
         reader = self._readers[number]
-        index = reader.index
-        handed = len(index.specs) + len(index.details)
-        parsed = data[1 : 1 + handed]
+        parsed, columns = self._split(number, data)
         if reader.parses:
-            parsed = reader.cpu(self._context(c, number, parsed), *parsed)
-            parsed = parsed if isinstance(parsed, (tuple, list)) else (parsed,)
-        every = (*parsed, *data[1 + handed :])
-        return (*[every[k] for k in self.args.readers[number]["outputs"]], data[0])
+            found = reader.cpu(self._context(c, number, parsed), *parsed)
+            parsed = list(found) if isinstance(found, (tuple, list)) else [found]
+        every = [*parsed, *columns]
+        return tuple([every[k] for k in self.args.readers[number]["outputs"]])
+
+    def cpu_chunk(self, c: ChunkContext, *data: Rows) -> tuple[Rows, ...] | None:
+        """Parse the records of readers that are alike at once; `None` where one cannot."""
+        told = data[len(self.index.specs)]
+        numbers = np.array(told.rows if told.dense is None else told.dense)
+        kinds = self._kinds[numbers]
+        places, made = [], []
+        for number in np.unique(kinds).tolist():
+            own, reader = np.flatnonzero(kinds == number), self._readers[number]
+            is_all = len(own) == len(numbers)
+            some = data if is_all else [rows.taken(own) for rows in data]
+            parsed, columns = self._split(number, some)
+            if reader.parses:
+                part = c.part(own.tolist(), reader.args, len(self._contexts[number]))
+                found = reader.cpu_chunk(part, *parsed)
+                if found is None:
+                    return None
+                parsed = list(found) if isinstance(found, (tuple, list)) else [found]
+            every = [*parsed, *columns]
+            made.append([every[k] for k in self.args.readers[number]["outputs"]])
+            places.append(own)
+        if len(made) == 1:
+            return tuple(made[0])
+        back = np.argsort(np.concatenate(places), kind="stable")
+        return tuple([Rows.joined(rows).taken(back) for rows in zip(*made, strict=True)])
 
     def _context(self, c: SampleContext, number: int, data: Sequence[Any]) -> SampleContext:
         """The context for the parser of a reader: with its arguments and its plan, if any."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
 _NOTHING = np.empty(0, np.uint8)
 _COPIED_BYTES = 256 << 20
 """Columns of more are left where they are."""
-_NUMBER, _PIECE = Spec(DALIDataType.INT32, 0), Spec(DALIDataType.UINT8, 1)
+_PIECE = Spec(DALIDataType.UINT8, 1)
 
 
 class MixedIndex(Index):
     """Entries of several indices, one index after the other.
 
     `indices`: the indices. `outputs`: where readers have no parser: of each, the pieces that are
-    outputs, and the columns after them; the last column is then the number of the index. Without
-    it, an entry is made of that number, and of all its index has of it: pieces, details and
-    columns.
+    outputs, and the columns after them. Without it, an entry has as many pieces as that of any
+    index, and its details are the number of the index, and the details and columns there. The last
+    column is the number of the index.
     """
 
     def __init__(
@@ -44,43 +45,58 @@ class MixedIndex(Index):
         self.parts = list(indices)
         self._ends = np.cumsum([len(index) for index in indices])
         self._starts = self._ends - [len(index) for index in indices]
-        self._outputs: list[list[int]] | None = None
-        specs, columns = [], []
-        if outputs is None:
-            specs = [_NUMBER] + [_PIECE] * max(_width(index) for index in indices)
-        else:
-            counts = [len(index.specs) for index in indices]
-            self._outputs = [[k for k in o if k < c] for o, c in zip(outputs, counts, strict=True)]
-            specs = [self.parts[0].specs[k] for k in self._outputs[0]]
-            pieces = len(specs)
-            known = list(zip(indices, outputs, counts, strict=True))
-            for k in range(pieces, len(outputs[0])):
-                own = [index.columns[o[k] - count] for index, o, count in known]
-                columns.append(_joined(own, self._ends))
-            columns.append(_Number(self._ends))
-        self._width = len(specs)
-        super().__init__(int(self._ends[-1]), specs, columns=columns)
         widths = [len(index.specs) for index in indices]
+        number, columns, details = _Number(self._ends), [], []
+        specs = [_PIECE] * max(widths)
+        every = [list(range(len(specs)))] * len(indices)
+        self._outputs: list[list[int]] = [list(range(width)) for width in widths]
+        self.is_parsed = outputs is None
+        if outputs is None:
+            details = [number, *self._all(i.details for i in indices)]
+            self.first_column = len(specs) + len(details)
+            """Place of the columns of an index in what a parser is handed."""
+            details += self._all(i.columns for i in indices)
+        else:
+            self._outputs = [[k for k in o if k < c] for o, c in zip(outputs, widths, strict=True)]
+            specs = [self.parts[0].specs[k] for k in self._outputs[0]]
+            known = list(zip(indices, outputs, widths, strict=True))
+            for k in range(len(specs), len(outputs[0])):
+                own = [index.columns[o[k] - width] for index, o, width in known]
+                columns.append(_joined(own, self._ends))
+            every = [list(range(len(specs)))] * len(indices)
+        self._width = len(specs)
+        super().__init__(int(self._ends[-1]), specs, columns=[*columns, number], details=details)
         counts = [len(index) * width for index, width in zip(indices, widths, strict=True)]
-        every = [list(range(self._width))] * len(indices)
         self._is_plain = self._outputs == every and set(widths) == {self._width}
         """True if entries have all the extents of their indices, and as many of them."""
         self._widths, self._extents = np.array(widths), np.cumsum([0, *counts[:-1]])
-        self._numbers = np.arange(len(indices), dtype=np.int32)
-        if outputs is not None:
-            self.allows_empty = any(index.allows_empty for index in indices)
+        empty = any(index.allows_empty for index in indices)
+        self.allows_empty = empty or (self.is_parsed and not self._is_plain)
         self._bytes = [0] * len(indices)
         self.lends = any(index.lends for index in indices)
         self.reads_apart = any(index.reads_apart for index in indices)
+        self.own_sources = any(index.own_sources for index in indices)
+        if not all(isinstance(index, FileIndex) for index in indices):
+            self.apart = (number,)
+
+    def _all(self, columns: Iterable[Sequence[Column]]) -> list[Column]:
+        """Columns of all indices, one for each place; of those that have fewer, nothing."""
+        ends = self._ends
+        sizes = np.diff(ends, prepend=0).tolist()
+        nothing = [_Nothing(size) for size in sizes]
+        return [
+            _MixedColumn([n if c is None else c for n, c in zip(nothing, each, strict=True)], ends)
+            for each in zip_longest(*columns)
+        ]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "local"}
 
     @cached_property
     def local(self) -> FileExtents | None:  # type: ignore[override]
-        """The extents of all indices, if none has a parser and all are in local files."""
+        """The extents of all indices, if all are in local files and entries are alike."""
         alike = len({index.allows_empty for index in self.parts}) == 1
-        if self._outputs is None or not self._width or not alike:
+        if not self._width or not alike or (self.is_parsed and not self._is_plain):
             return None
         return reading_threads.FileExtents.joined([index.local for index in self.parts])
 
@@ -108,13 +124,18 @@ class MixedIndex(Index):
         part, own = self.part_of(entry)
         return self.parts[part].source(own)
 
+    def piece_sources(self, piece: int, entries: Sequence[int]) -> list[str]:
+        """Source of a piece of several entries."""
+        return [self._piece_source(piece, *self.part_of(entry)) for entry in entries]
+
+    def _piece_source(self, piece: int, part: int, own: int) -> str:
+        index, outputs = self.parts[part], self._outputs[part]
+        if index.own_sources and piece < len(outputs) and outputs[piece]:
+            return index.piece_sources(outputs[piece], [own])[0]
+        return index.source(own)
+
     def extents(self, entries: np.ndarray) -> list[tuple[tuple[str, int, int], ...]] | None:
-        """The files that outputs of entries come from. `None` if that does not say what they are:
-        readers may make something else of one file, or have other columns of one row.
-        """
-        outputs = self._outputs
-        if outputs is None or not all(isinstance(part, FileIndex) for part in self.parts):
-            return None
+        """The files that entries come from; of those without a parser, that outputs come from."""
         found: list[Any] = [()] * len(entries)
         parts = np.searchsorted(self._ends, entries, "right")
         for part in np.unique(parts).tolist():
@@ -122,12 +143,13 @@ class MixedIndex(Index):
             own = self.parts[part].extents(entries[places] - self._starts[part])
             if own is None:
                 return None
+            outputs = self._outputs[part] if isinstance(self.parts[part], FileIndex) else None
             for place, each in zip(places.tolist(), own, strict=True):
-                found[place] = tuple([each[k] for k in outputs[part]])
+                found[place] = each if outputs is None else tuple([each[k] for k in outputs])
         return found
 
     def fetch_together(self, entries: np.ndarray, empty: Allocate) -> Sequence[Any]:
-        """All there is of several entries, one index after the other."""
+        """The pieces of several entries, one index after the other."""
         width = self._width
         rows: list[Any] = [None] * (len(entries) * width)
         parts = np.searchsorted(self._ends, entries, "right")
@@ -135,20 +157,15 @@ class MixedIndex(Index):
             places = np.flatnonzero(parts == part)
             own, index = entries[places] - self._starts[part], self.parts[part]
             pieces, count = self._pieces(part, own, empty), len(index.specs)
-            if self._outputs is not None:
-                for k, output in enumerate(self._outputs[part]):
-                    kept = pieces[output::count]
-                    for place, row in zip(places.tolist(), kept, strict=True):
-                        if row is not None and (row.size or index.allows_empty):
-                            rows[place * width + k] = row
-                continue
-            values = [column[own] for column in (*index.details, *index.columns)]
-            for k, place in enumerate(places.tolist()):
-                found = pieces[k * count : (k + 1) * count]
-                if all(p is not None and (p.size or index.allows_empty) for p in found):
-                    row = [self._numbers[part, ...], *found, *[_row(v, k) for v in values]]
-                    row += [_NOTHING] * (width - len(row))
-                    rows[place * width : (place + 1) * width] = row
+            for k in range(width):
+                if k >= len(self._outputs[part]):
+                    for place in places.tolist():
+                        rows[place * width + k] = _NOTHING
+                    continue
+                kept = pieces[self._outputs[part][k] :: count]
+                for place, row in zip(places.tolist(), kept, strict=True):
+                    if row is not None and (row.size or index.allows_empty):
+                        rows[place * width + k] = row
         return rows
 
     def _pieces(self, part: int, own: np.ndarray, empty: Allocate) -> Sequence[Any]:
@@ -156,15 +173,10 @@ class MixedIndex(Index):
         return rows
 
     def fetch(self, entry: int) -> tuple[Any, ...]:
-        """All there is of one entry."""
+        """The pieces of one entry."""
         part, own = self.part_of(entry)
-        index = self.parts[part]
-        if self._outputs is not None:
-            pieces = index.fetch(own)
-            return tuple([pieces[k] for k in self._outputs[part]])
-        columns = (*index.details, *index.columns)
-        values = [_row(column[np.array([own])], 0) for column in columns]
-        found = [self._numbers[part, ...], *index.fetch(own), *values]
+        pieces = self.parts[part].fetch(own)
+        found = [pieces[k] for k in self._outputs[part]]
         return (*found, *[_NOTHING] * (self._width - len(found)))
 
 
@@ -181,6 +193,21 @@ def fetched(
     read = reading_threads.BeingRead(None, index.local, numbers, empty, guess, pieces=pieces)
     files = read.wait()
     return files.rows(), files.size_bytes // max(len(entries), 1) * 9 // 8 + 64
+
+
+class _Nothing(ComputedColumn):
+    """A column of entries that lack it."""
+
+    dtype, ndim, layout = np.dtype(np.uint8), 2, ""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, entries: np.ndarray) -> Any:
+        return np.empty((len(entries), 0), np.uint8)
 
 
 class _Number(ComputedColumn):
@@ -235,19 +262,20 @@ class _MixedColumn(ComputedColumn):
             for own, column, start in zip(places, self._columns, self._starts, strict=True)
             if len(own)
         ]
-        shapes: set[Any] = {v.shape[1:] if isinstance(v, np.ndarray) else None for _, v in found}
-        dense = len(shapes) == 1 and None not in shapes
-        rows: Any = np.empty((len(entries), *shapes.pop()), self.dtype) if dense else {}
+        kinds: set[Any] = {
+            (v.shape[1:], v.dtype) if isinstance(v, np.ndarray) else None for _, v in found
+        }
+        dense = len(kinds) == 1 and None not in kinds
+        rows: Any = {}
+        if dense:
+            shape, dtype = kinds.pop()
+            rows = np.empty((len(entries), *shape), dtype)
         for own, values in found:
             if dense:
                 rows[own] = values
             else:
                 rows.update({place: _row(values, k) for k, place in enumerate(own.tolist())})
         return rows if dense else [rows[k] for k in range(len(entries))]
-
-
-def _width(index: Index) -> int:
-    return len(index.specs) + len(index.details) + len(index.columns)
 
 
 def _row(values: Any, number: int) -> Any:

@@ -116,6 +116,9 @@ class MXNetReader(Reader):
             raise BadSampleError(f"The record of MXNet announces {count} labels and is cut.")
         return record[end:], np.frombuffer(record[_LABEL.size : end].tobytes(), "<f4")
 
+    def chunk_kind(self) -> int:
+        return len(self.index.specs)
+
     def cpu_chunk(self, c: ChunkContext, *data: Rows) -> tuple[Rows, Rows] | None:
         records, found = data[0], np.empty((len(c.indices), 4), np.int64)
         if any(part.sizes.any() for part in data[1:]):  # some begin in one file and end in the next

@@ -163,6 +163,9 @@ class TFRecordReader(Reader):
         rows = zip(self._wanted, found, strict=True)
         return tuple([_element(record, *wanted, row) for wanted, row in rows])
 
+    def chunk_kind(self) -> Any:
+        return list(self.args.features.items())
+
     def cpu_chunk(self, c: ChunkContext, *data: Rows) -> tuple[Rows, ...] | None:
         """Read features of several records; `None` where one is bad, or lacks bytes."""
         (records,) = data

@@ -318,6 +318,9 @@ class WebdatasetReader(Reader):
             found.append(component.view(dtype))
         return tuple(found)
 
+    def chunk_kind(self) -> Any:
+        return self._types
+
     def cpu_chunk(self, c: ChunkContext, *data: Rows) -> tuple[Rows, ...] | None:
         found = []
         for rows, dtype in zip(data, self._types, strict=True):

@@ -249,6 +249,19 @@ class ChunkContext:
             self.failures[k] = error
             return None
 
+    def part(self, places: Sequence[int], args: Any, outputs: int) -> ChunkContext:
+        """The context of some of them for another operator, with `args`, whose outputs are
+        scratch memory.
+        """
+        own = self._context
+        positions = [self._positions[k] for k in places]
+        indices = [self.indices[k] for k in places]
+        context = SampleContext(
+            own.node, args, own.arena, own.seed, [None] * outputs, own.indices, own.sources
+        )
+        context.iteration = own.iteration
+        return ChunkContext(context, positions, indices, range(len(places)))
+
     @property
     def table(self) -> tuple[Any, ...]:
         """Table of the plan: the rows of these samples."""
