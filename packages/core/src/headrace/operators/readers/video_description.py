@@ -26,10 +26,10 @@ def described(
 
 
 def described_fed(
-    video: FedVideo, numbers: np.ndarray, height: int, width: int, orientation: int
+    video: FedVideo, numbers: np.ndarray, extents: tuple[int, int], orientation: int
 ) -> np.ndarray:
     """A description of frames of a video that was fed, which is kept as long as this."""
-    return video.held(described(f"\0{video.number}", numbers, height, width, orientation))
+    return video.held(described(f"\0{video.number}", numbers, *extents, orientation))
 
 
 def described_bytes(path: str, count: int) -> int:

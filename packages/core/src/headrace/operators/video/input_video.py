@@ -122,7 +122,7 @@ class VideoInputQueue(InputQueue):
         orientation = orientation_of(video, self._args)
         extents = video.size(orientation)
         if self.describes:
-            return described_fed(fed, numbers, *extents, orientation)
+            return described_fed(fed, numbers, extents, orientation)
         from headrace.kernels.cpu.video.colors import Colors
         from headrace.kernels.cpu.video.frame_reader import upright_colors
 

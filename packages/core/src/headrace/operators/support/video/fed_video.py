@@ -44,8 +44,9 @@ class FedVideo:
 
         with self._lock:
             ahead = [video for video in self._idle if video.is_ahead(number)]
-            found: Any = (ahead or self._idle or [None])[-1]
-            if found is not None:
+            found: Any = None
+            if self._idle:
+                found = (ahead or self._idle)[-1]
                 self._idle.remove(found)
         if found is None:
             found = open_video(self.encoded, self.index)

@@ -129,9 +129,10 @@ class VideosToDevice:
         there = numbers[numbers >= 0]
         if not there.size:
             return False
-        source, index, key = wanted.source, wanted.index, object()
+        key: Any = object()
+        index, source = wanted.index, wanted.source
         if isinstance(source, FedVideo):
-            source, index, key = source.encoded, source.index, ("fed", source.number)
+            index, key, source = source.index, ("fed", source.number), source.encoded
         elif not isinstance(source, np.ndarray):
             index, key = POOL.index(source), key_of(source)
         assert index is not None
@@ -179,11 +180,10 @@ class VideosToDevice:
         out: np.ndarray = queue.pinned.empty(shape, self._dtype)
         out[numbers < 0] = self._fill
         first = int(numbers[0]) if len(numbers) else 0
-        source = wanted.source
-        if isinstance(source, FedVideo):
-            standing = source.opened(first)
+        if isinstance(wanted.source, FedVideo):
+            standing = wanted.source.opened(first)
         else:
-            standing = opened(source, first, wanted.index)
+            standing = opened(wanted.source, first, wanted.index)
         with standing as video:
             size = video.size(wanted.orientation)
             if size != (wanted.height, wanted.width):
