@@ -183,6 +183,12 @@ for _name, _state in {
 rows(
     a_list=lambda lib: lib.pipe(lambda: uniform(lib, _random_state=WORDS.tolist())).run(),
     of_none=lambda lib: lib.pipe(lambda: uniform(lib, _random_state=None)).run(),
+    a_number=lambda lib: lib.pipe(
+        lambda: tuple(
+            uniform(lib, _random_state=given)
+            for given in (3, np.int64(3), lib.types.Constant(3), np.uint32(3))
+        )
+    ).run(),
     of_an_operator_without=lambda lib: lib.pipe(
         lambda: lib.fn.cast(3, dtype=lib.types.INT8, _random_state=WORDS)
     ).run(),
@@ -225,7 +231,7 @@ def test_errors_say_what_is_wanted():
         ArgumentValueError, match=r"too small: expected 7 .* 28 bytes, got 24 bytes"
     ):
         batches(built(lib, graph_of(of_iterations([WORDS[:6]] * BATCH), {"random.normal"})))
-    for state in (3, "words"):
+    for state in (3.5, "words"):
         with lib.Pipeline(2, 1, None), pytest.raises(ConversionError, match="7 words of 32 bits"):
             lib.fn.random.normal(_random_state=state)
     with pytest.raises(ArgumentTypeError, match="unexpected keyword argument '_random_state'"):

@@ -169,6 +169,7 @@ def test_names_of_axes_and_scalars():
         ({"axes": [2]}, IndexError),
         ({"axes": [0, -2]}, ValueError),
         ({"axis_names": "C"}, RuntimeError),
+        ({"axis_names": "HH"}, RuntimeError),
         ({"axes": [0], "axis_names": "W"}, RuntimeError),
     ],
 )

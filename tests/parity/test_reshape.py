@@ -325,6 +325,8 @@ def test_errors_of_squeeze(arguments):
         {"axes": [0, 1, 3], "new_axis_names": "XYZ"},
         {"axes": [2, 0], "new_axis_names": "XY"},
         {"axes": [3, 2], "new_axis_names": "XY"},
+        {"axes": [0], "new_axis_names": ""},
+        {"axes": [], "new_axis_names": ""},
     ],
 )
 def test_expand_dims(arguments):
@@ -340,6 +342,7 @@ def test_expand_dims_of_scalars():
         lambda lib, x: (
             lib.fn.expand_dims(x, axes=[0]),
             lib.fn.expand_dims(x, axes=[0], new_axis_names="C"),
+            lib.fn.expand_dims(x, axes=[0], new_axis_names=""),
         ),
         [np.array(3, np.int16)],
     )
@@ -353,6 +356,8 @@ def test_expand_dims_of_scalars():
         ("AB", {"axes": [0, 0], "new_axis_names": "CD"}),
         ("AB", {"axes": [0], "new_axis_names": "CD"}),
         ("", {"axes": [0], "new_axis_names": "C"}),
+        ("", {"axes": [0], "new_axis_names": ""}),
+        ("", {"axes": [], "new_axis_names": ""}),
         ("AB", {"axes": [0, 4], "new_axis_names": "XY"}),
         ("AB", {}),
     ],

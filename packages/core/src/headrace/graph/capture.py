@@ -120,7 +120,7 @@ def make_node(
     _check_input_count(schema, len(inputs))
     if schema.deprecated is not None:
         warnings.warn(
-            f"`fn.{schema.name}` is deprecated; use `{_public(schema.deprecated)}`.",
+            f"`fn.{schema.name}` is now deprecated. Use `{_public(schema.deprecated)}` instead.",
             DeprecationWarning,
             stacklevel=stack_level(),
         )

@@ -75,7 +75,7 @@ def made(
     check_fit(schema, inputs, {**constants, **dict.fromkeys(tensor_names, tensors)})
     if schema.deprecated is not None:
         warnings.warn(
-            f"`ndd.{schema.name}` is deprecated; use `{schema.deprecated}`.",
+            f"`ndd.{schema.name}` is now deprecated. Use `{schema.deprecated}` instead.",
             DeprecationWarning,
             stacklevel=stack_level(),
         )

@@ -22,7 +22,7 @@ from headrace.operators.support.schema import REQUIRED, Arg, Input, Spec
         Arg(
             "new_axis_names",
             LayoutArg,
-            "",
+            None,
             "Letters of the new axes, in the order of `axes`. Without them there is no layout.",
         ),
     ),
@@ -54,15 +54,15 @@ class ExpandDims(AxesOperator):
             return Spec(data.dtype, None)
         self._checked_axes(data.ndim)
         ndim = data.ndim + len(axes)
+        if names is not None and data.ndim and not data.layout:
+            raise LayoutError(
+                "Specifying ``new_axis_names`` requires an input with a proper layout. Set one "
+                "with `fn.reshape(..., layout=...)`, or leave the argument out."
+            )
         if not axes:
             return data
         if not names:
             return Spec(data.dtype, ndim)
-        if data.ndim and not data.layout:
-            raise LayoutError(
-                "Specifying ``new_axis_names`` requires an input with a proper layout. Set one "
-                "with `fn.reshape(..., layout=...)`."
-            )
         letters = list(data.layout)
         for axis, letter in sorted(zip(axes, names, strict=True)):
             letters.insert(axis, letter)

@@ -173,8 +173,10 @@ def _state_words(value: np.ndarray) -> np.ndarray:
     return data.copy().view(np.uint32)
 
 
-def _state(value: Any) -> np.ndarray:
+def _state(value: Any) -> np.ndarray | None:
     array = to_numpy(value)
+    if isinstance(_unwrap(array), numbers.Integral):
+        return None  # stands for no state in DALI, too
     if not isinstance(array, np.ndarray):
         raise _not(value, f"an array of {SEED_WORDS} words of 32 bits")
     return _state_words(constant_array(array))

@@ -93,10 +93,12 @@ class Reduction(SampleOperator):
             return self._known_axes
         args = self.args
         if args.axis_names is not None:
-            return tuple(sorted(set(named_axes(args.axis_names, self._layout))))
-        if args.axes is None:
-            return tuple(range(ndim))
-        return tuple(sorted(checked_axes(args.axes, ndim)))
+            asked = named_axes(args.axis_names, self._layout)
+        elif args.axes is None:
+            asked = tuple(range(ndim))
+        else:
+            asked = args.axes
+        return tuple(sorted(checked_axes(asked, ndim)))
 
     def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
         shapes = inputs[0].shapes
