@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace import Pipeline, fn, samplers, types
+from headrace import Pipeline, fn, samplers, tfrecord, types
+from tests.support import tf_records
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
@@ -38,6 +39,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (made / f"{k:02}.bin").write_bytes(content)
     lists = [list(content) for content in contents]
     table = pa.table({"number": range(COUNT), "ids": pa.array(lists, pa.list_(pa.uint8()))})
+    every = [
+        tf_records.example({"ids": list(content), "number": [content[0]]}) for content in contents
+    ]
+    tf_records.write(made / "few", every[:FEW])
+    tf_records.write(made / "more", every[FEW:])
     feather.write_feather(table, made / "rows.arrow", chunksize=5, compression="uncompressed")
     return made
 
@@ -62,6 +68,19 @@ def _mix(folder: Path, **shard: Any) -> Any:
     return fn.readers.mix(parts, weights=[FEW, COUNT - FEW], mix_seed=2, name="r")[:2]
 
 
+def _records(folder: Path, **shard: Any) -> Any:
+    features = {
+        "ids": tfrecord.VarLenFeature(tfrecord.int64, 0),
+        "number": tfrecord.FixedLenFeature([1], tfrecord.int64, 0),
+    }
+    parts = []
+    for name in ("few", "more"):
+        places = {"path": str(folder / name), "index_path": str(folder / f"{name}.idx")}
+        own = fn.readers.tfrecord(**places, features=features, **WHOLE, **shard)
+        parts.append(list(own.values()))
+    return fn.readers.mix(parts, weights=[FEW, COUNT - FEW], mix_seed=2, name="r")[:2]
+
+
 def _columns(folder: Path, **shard: Any) -> Any:
     source = str(folder / "rows.arrow")
     ids, number = fn.readers.arrow(source=source, columns=["ids", "number"], **WHOLE, **shard)
@@ -82,6 +101,7 @@ KINDS = {
     "sampler": _sampler,
     "whole": _whole,
     "mix": _mix,
+    "records": _records,
     "columns": _columns,
     "buckets": _buckets,
     "pack": _pack,
@@ -173,7 +193,7 @@ def test_caches_resume_as_uninterrupted(kind, folder, before, engines, shards, k
 
 
 # An epoch of a mix ends with the first reader that is through its shard: see the test below.
-@pytest.mark.parametrize("kind", [kind for kind in CACHED if kind != "mix"])
+@pytest.mark.parametrize("kind", [kind for kind in CACHED if kind not in ("mix", "records")])
 @settings(max_examples=3)
 @given(
     shards=st.integers(1, 3),

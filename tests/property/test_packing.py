@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace.experimental.dynamic as ndd
-from headrace import Pipeline, fn
+from headrace import Pipeline, fn, tfrecord, types
 from headrace.errors import HeadraceError
 from headrace.operators.readers.packed_index import packed
 from headrace.plugin.base_iterator import _DaliBaseIterator
+from tests.support import tf_records
 
 pa = pytest.importorskip("pyarrow")
 
@@ -56,16 +59,36 @@ def test_padding_is_less():
     ).all()
 
 
+def record(values: list[int], label: int) -> bytes:
+    return tf_records.example({"ids": values, "label": [label]})
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Arguments of a reader of the same sequences as records, which it parses."""
+    path = tmp_path_factory.mktemp("records") / "x.tfrecord"
+    features = {
+        "ids": tfrecord.VarLenFeature(tfrecord.int64, 0),
+        "label": tfrecord.FixedLenFeature([1], tfrecord.int64, 0),
+    }
+    places = tf_records.write(path, [record(own, k) for k, own in enumerate(TOKENS)])
+    return {**places, "features": features}
+
+
 def make(shard: int = 0, shards: int = 1, source: Any = TABLE, **more: Any) -> Pipeline:
     args = {"shard_id": shard, "num_shards": shards, "random_shuffle": True, "initial_fill": 7}
     args |= more.pop("args", {})
     columns = more.pop("columns", ["key", "ids"])
+    records = more.pop("records", None)
     pipe = Pipeline(
         3, device_id=None, enable_checkpointing=True, **{"num_threads": 2, "seed": shard} | more
     )
     with pipe:
-        data = fn.readers.arrow(source=source, columns=columns)
-        data = data[-1] if columns[0] == "key" else data
+        if records is not None:
+            data = fn.readers.tfrecord(**records)["ids"]
+        else:
+            data = fn.readers.arrow(source=source, columns=columns)
+            data = data[-1] if columns[0] == "key" else data
         pipe.set_outputs(*fn.readers.pack(data, LENGTH, name="r", **args))
     return pipe
 
@@ -99,21 +122,27 @@ def tokens_of(batches: Any) -> list[int]:
 EVERY = sorted(t for row in TOKENS for t in row)
 
 
-def test_each_token_once_in_every_epoch():
-    meta = make().reader_meta("r")
+@pytest.mark.parametrize("parsed", [False, True])
+def test_each_token_once_in_every_epoch(parsed, records):
+    more = {"records": records} if parsed else {}
+    meta = make(**more).reader_meta("r")
     rows = meta["epoch_size"]
     assert meta["padding"] == pytest.approx(1 - SIZES.sum() / (rows * LENGTH))
     assert meta["padding"] < 0.05
-    wanted = drawn(make(num_threads=1), rows)
+    wanted = drawn(make(num_threads=1, **more), rows)
     for threads in ({"num_threads": 4}, {"num_threads": 4, "workers": "processes"}):
-        assert drawn(make(**threads), rows) == wanted
+        assert drawn(make(**threads, **more), rows) == wanted
     rows_in_order = [row for batch in wanted for row in batch]
     for epoch in range(3):
         assert tokens_of([rows_in_order[epoch * rows : (epoch + 1) * rows]]) == EVERY
     assert rows_in_order[:rows] != rows_in_order[rows : 2 * rows]
-    reader = ndd.readers.Pack(
-        reader=ndd.readers.Arrow(source=TABLE, columns=["ids"]), length=LENGTH
-    )
+    if parsed:  # the rows are those of a table with the same sequences
+        assert drawn(make(), rows) == wanted
+        features = {"features": {"ids": records["features"]["ids"]}}
+        sequences = ndd.readers.TFRecord(**(records | features))
+    else:
+        sequences = ndd.readers.Arrow(source=TABLE, columns=["ids"])
+    reader = ndd.readers.Pack(reader=sequences, length=LENGTH)
     found = [np.asarray(out[0].tensors[0]) for out in reader.next_epoch(batch_size=1)]
     assert len(found) == rows
     plain = drawn(make(args={"random_shuffle": False}), -(-rows // 3))
@@ -121,14 +150,15 @@ def test_each_token_once_in_every_epoch():
     assert [row[: len(own)].tolist() for row, own in zip(found, flat, strict=True)] == flat
 
 
-@given(before=st.integers(0, 40), shards=st.integers(1, 3), data=st.data())
+@given(before=st.integers(0, 40), shards=st.integers(1, 3), parsed=st.booleans(), data=st.data())
 @settings(max_examples=6)
-def test_resumed(before, shards, data):
+def test_resumed(records, before, shards, parsed, data):
     shard = data.draw(st.integers(0, shards - 1))
-    wanted = drawn(make(shard, shards), before + 8)
-    first = make(shard, shards, num_threads=4)
+    more = {"records": records} if parsed else {}
+    wanted = drawn(make(shard, shards, **more), before + 8)
+    first = make(shard, shards, num_threads=4, **more)
     assert drawn(first, before) == wanted[:before]
-    again = make(shard, shards, num_threads=1, checkpoint=first.checkpoint())
+    again = make(shard, shards, num_threads=1, checkpoint=first.checkpoint(), **more)
     assert drawn(again, 8) == wanted[before:]
 
 
@@ -225,6 +255,50 @@ def test_mixed_and_bad_samples():
         drawn(make(source=table, columns=["ids"], args=args), rows)
 
 
+def test_other_readers(tmp_path, records):
+    """Components of archives, columns beside what is parsed, and records that are damaged."""
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        for k in range(20):
+            for name, content in (("a", bytes([k + 1]) * k), ("b", bytes(8))):
+                member = tarfile.TarInfo(f"{k}.{name}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    for dtypes in (None, [types.UINT8, types.INT32]):
+        pipe = Pipeline(1, 1, None)
+        with pipe:
+            data = fn.readers.webdataset(
+                paths=str(tmp_path / "x.tar"),
+                ext=["a", "b"],
+                dtypes=dtypes,
+            )
+            pipe.set_outputs(*fn.readers.pack(data[0], 300, name="r"))
+        assert pipe.reader_meta("r")["epoch_size"] == 1
+        row = pipe.run()[0].as_array()
+        assert np.bincount(row.reshape(-1), minlength=21)[1:].tolist() == list(range(20))
+    pipe = Pipeline(1, 1, None)
+    with pipe:  # a feature that is a number of each record, and a column beside bytes
+        numbers = fn.readers.tfrecord(**records)["label"]
+        files = [str(tmp_path / "x.tar")] * COUNT
+        labels = fn.readers.file(files=files, labels=range(COUNT))[1]
+        packed_ones = [fn.readers.pack(n, COUNT + 2, fill_value=-1)[0] for n in (numbers, labels)]
+        pipe.set_outputs(*packed_ones)
+    for out in pipe.run():
+        assert sorted(out.as_array()[0].tolist()) == [-1, -1, *range(COUNT)]
+
+    path = tmp_path / "damaged.tfrecord"
+    damaged = bytearray(record(TOKENS[40], 0))
+    damaged[20] ^= 1
+    every = [bytes(damaged) if k == 40 else record(own, 0) for k, own in enumerate(TOKENS)]
+    bad = records | tf_records.write(path, every)
+    rows = make(records=bad).reader_meta("r")["epoch_size"]
+    pipe = make(records=bad, on_bad_sample="skip")
+    seen = set(tokens_of(drawn(pipe, rows)))
+    assert not seen & set(TOKENS[40])
+    assert len(seen) > len(EVERY) - 2 * LENGTH
+    with pytest.raises(HeadraceError, match="wrong checksum"):
+        drawn(make(records=bad), rows)
+
+
 @pytest.mark.parametrize(
     ("define", "words"),
     [
@@ -240,6 +314,10 @@ def test_mixed_and_bad_samples():
         (lambda r: r.pack(r.arrow(source=TABLE, columns=["ids"], num_shards=2), 20), "about rows"),
         (lambda r: r.pack(r.arrow(source=TABLE, columns=["ids"]), 20, fill_value=0.5), "int32"),
         (lambda r: r.pack(r.arrow(source=TABLE, columns=["ids"]) + 1, 20), "one reader"),
+        (
+            lambda r: r.pack(r.mix([r.arrow(source=TABLE, columns=["ids"])])[0], 20),
+            "an order of its own",
+        ),
     ],
 )
 def test_errors(define, words):

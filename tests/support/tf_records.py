@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from tests.support import caffe_records as wire
 
 _TABLE = []
 for _byte in range(256):
@@ -31,6 +33,15 @@ def frame(message: bytes) -> bytes:
     """A record."""
     length = struct.pack("<Q", len(message))
     return length + checksum(length) + message + checksum(message)
+
+
+def example(features: Mapping[str, Sequence[int]]) -> bytes:
+    """A record with integers, by the names of features."""
+    entries = b""
+    for name, values in features.items():
+        numbers = wire.field(3, wire.field(1, b"".join(map(wire.varint, values))))
+        entries += wire.field(1, wire.field(1, name.encode()) + wire.field(2, numbers))
+    return frame(wire.field(1, entries))
 
 
 def write(path: Path, records: Sequence[bytes], index: Path | None = None) -> dict[str, str]:

@@ -15,7 +15,7 @@ from headrace import errors, fn, pipeline_def, tfrecord, types
 from headrace.operators import Arg, BatchOperator, FloatArg, Input, operator
 from headrace.operators.support import registry
 from headrace.pipeline import Pipeline
-from tests.support import caffe_records, tf_records
+from tests.support import tf_records
 from tests.support.images import class_folders
 
 
@@ -32,10 +32,7 @@ def assert_same(one, other):
 
 def test_features_of_records(tmp_path):
     """Records of TensorFlow, alone and in a mix; a pipeline that was read can be written again."""
-    feature = caffe_records.field(3, caffe_records.field(1, caffe_records.varint(7)))
-    entry = caffe_records.field(1, b"n") + caffe_records.field(2, feature)
-    example = caffe_records.field(1, caffe_records.field(1, entry))
-    args = tf_records.write(tmp_path / "x.rec", [tf_records.frame(example)] * 3)
+    args = tf_records.write(tmp_path / "x.rec", [tf_records.example({"n": [7]})] * 3)
     features = {
         "n": tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
         "x": tfrecord.VarLenFeature(tfrecord.float32, 0.5),

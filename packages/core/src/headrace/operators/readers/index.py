@@ -331,13 +331,18 @@ class FileIndex(Index):
                 return np.array(list(threads.map(self._pixels, range(len(self)))), np.int64)
         if name != "bytes":
             return None
-        numbers = self.numbers(np.arange(len(self))).tolist()
+        every = [self.bytes_of(piece) for piece in range(len(self.specs))]
+        total: np.ndarray = np.sum(every, axis=0, dtype=np.int64)
+        return total
+
+    def bytes_of(self, piece: int) -> np.ndarray:
+        """Bytes of a piece of all entries, int64."""
+        numbers = np.arange(len(self)) * len(self.specs) + piece
         found = [
             size if size >= 0 else file_size(path) - offset
-            for path, offset, size in map(self._extent, numbers)
+            for path, offset, size in map(self._extent, numbers.tolist())
         ]
-        total: np.ndarray = np.array(found, np.int64).reshape(len(self), -1).sum(1)
-        return total
+        return np.array(found, np.int64)
 
     def _pixels(self, entry: int) -> int:
         """Pixels of an image, of whose file as little is read as it takes."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,11 @@ from headrace.kernels.cpu import sample_orders
 from headrace.operators.readers.base import READER_ARGS, Reader
 from headrace.operators.readers.buckets import padding
 from headrace.operators.readers.mixed_index import MixedIndex
+from headrace.operators.readers.parsed_index import parse
 from headrace.operators.support import registry
 from headrace.operators.support.argument_types import ArgType, IntArg, StringArg
 from headrace.operators.support.contexts import ChunkContext, SampleContext
 from headrace.operators.support.operator import operator
-from headrace.operators.support.planning import PlanContext, Samples
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
 from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType, storage_dtype
@@ -262,7 +261,7 @@ class MixReader(Reader):
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
         found: list[Spec] = []
-        self._contexts: list[Any] = []
+        self._dtypes: list[Any] = []
         for number, (part, reader) in enumerate(zip(self.args.readers, self._readers, strict=True)):
             every = reader.output_specs()
             own = [every[k] for k in part["outputs"]]
@@ -276,7 +275,7 @@ class MixReader(Reader):
                 if mine.layout != first.layout:
                     own[k] = mine._replace(layout="")
             found = own
-            self._contexts.append([storage_dtype(spec.dtype) for spec in every])
+            self._dtypes.append([storage_dtype(spec.dtype) for spec in every])
         self._kinds = self._alike()
         return tuple(found)
 
@@ -305,8 +304,7 @@ class MixReader(Reader):
         reader = self._readers[number]
         parsed, columns = self._split(number, data)
         if reader.parses:
-            found = reader.cpu(self._context(c, number, parsed), *parsed)
-            parsed = list(found) if isinstance(found, (tuple, list)) else [found]
+            parsed = parse(reader, c, self._dtypes[number], parsed)
         every = [*parsed, *columns]
         return tuple([every[k] for k in self.args.readers[number]["outputs"]])
 
@@ -322,7 +320,7 @@ class MixReader(Reader):
             some = data if is_all else [rows.taken(own) for rows in data]
             parsed, columns = self._split(number, some)
             if reader.parses:
-                part = c.part(own.tolist(), reader.args, len(self._contexts[number]))
+                part = c.part(own.tolist(), reader.args, len(self._dtypes[number]))
                 found = reader.cpu_chunk(part, *parsed)
                 if found is None:
                     return None
@@ -334,27 +332,6 @@ class MixReader(Reader):
             return tuple(made[0])
         back = np.argsort(np.concatenate(places), kind="stable")
         return tuple([Rows.joined(rows).taken(back) for rows in zip(*made, strict=True)])
-
-    def _context(self, c: SampleContext, number: int, data: Sequence[Any]) -> SampleContext:
-        """The context for the parser of a reader: with its arguments and its plan, if any."""
-        reader, dtypes = self._readers[number], self._contexts[number]
-        plans: Any = None
-        if reader.plan is not None:
-            context = PlanContext(reader.args, {}, (c.index,), c.seed, c.iteration, [c.source])
-            planned = reader.plan(context, *[Samples([each]) for each in data])
-            if planned is not None:
-                shapes = [[tuple(each[0].tolist())] for each in planned.shapes]
-                plans = SimpleNamespace(rows=planned.rows(1), shapes=shapes, dtypes=dtypes)
-        return SampleContext(
-            c.node,
-            reader.args,
-            c.arena,
-            c.seed,
-            [None] * len(dtypes),
-            (c.index,),
-            [c.source],
-            plans,
-        )
 
     # -- order -------------------------------------------------------------------------------------
 

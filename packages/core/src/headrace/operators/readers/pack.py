@@ -10,15 +10,15 @@ from headrace.errors import (
     ArgumentValueError,
     ErrorLocation,
     MisusedArgumentError,
-    NotYetSupportedError,
     ShapeError,
     located,
 )
 from headrace.operators.readers.base import EPOCH_SHUFFLE_ARGS, READER_ARGS, Reader
 from headrace.operators.readers.buckets import bucket_identity, lengths_of, padding
-from headrace.operators.readers.index import Index
+from headrace.operators.readers.index import FileIndex, Index
 from headrace.operators.readers.mix import known_reader
 from headrace.operators.readers.packed_index import PackedIndex, packed
+from headrace.operators.readers.parsed_index import ParsedIndex
 from headrace.operators.support import registry
 from headrace.operators.support.argument_types import (
     ArgType,
@@ -123,9 +123,15 @@ class PackReader(Reader):
             raise located(error, place) from error
         args, outputs = self.args, part["outputs"]
         given = args.lengths
-        if given is None:
+        if given is None and isinstance(index, ParsedIndex):
+            given = index.measured()
+        elif given is None:
             columns = part["arguments"].get("columns")
+            several = isinstance(index, FileIndex) and len(index.specs) > 1
             given = "bytes" if columns is None else columns[outputs[0]]
+            given = index.bytes_of(outputs[0]) if several else given  # type: ignore[attr-defined]
+        if isinstance(index, ParsedIndex):
+            outputs = list(range(len(outputs)))
         self._lengths = lengths_of(given, index, "lengths")
         whole = self._lengths.astype(np.int64)
         if (whole != self._lengths).any():
@@ -171,14 +177,22 @@ class PackReader(Reader):
         reader.checkpointing = self.checkpointing
         reader.open(self._batch_size, 0)
         index = reader.index
-        if reader.parses or cls.draw is not Reader.draw or max(part["outputs"]) >= len(index.specs):
-            raise NotYetSupportedError(
-                f"`fn.readers.pack` takes columns of tables and the content of files; the outputs "
-                f"of `fn.{reader.schema.name}` are not read as they are."
+        if cls.draw is not Reader.draw:
+            raise MisusedArgumentError(
+                f"`fn.{reader.schema.name}` has an order of its own, and rows are packed of a data "
+                "set. Pack each of its readers, and mix the rows."
             )
-        for k in part["outputs"]:
+        if getattr(reader.args, "clip_starts", None) == "random":
+            raise MisusedArgumentError(
+                '`clip_starts="random"` draws other frames each time, and a row is always the '
+                'same. Take "even".'
+            )
+        outputs = part["outputs"]
+        if reader.parses or max(outputs) >= len(index.specs):
+            index, outputs = ParsedIndex(reader, outputs), range(len(outputs))
+        for k, number in zip(outputs, part["outputs"], strict=True):
             if index.specs[k].ndim == 0:
-                raise ShapeError(f"Output {k} is one number for each sample, and no sequence.")
+                raise ShapeError(f"Output {number} is one number for each sample, and no sequence.")
         return index
 
     def open(self, batch_size: int, seed: int) -> None:
