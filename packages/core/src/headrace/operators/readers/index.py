@@ -332,7 +332,7 @@ class FileIndex(Index):
         if name != "bytes":
             return None
         every = [self.bytes_of(piece) for piece in range(len(self.specs))]
-        total: np.ndarray = np.sum(every, axis=0, dtype=np.int64)
+        total: np.ndarray = np.stack(every).sum(0)
         return total
 
     def bytes_of(self, piece: int) -> np.ndarray:
