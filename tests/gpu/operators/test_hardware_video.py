@@ -308,6 +308,8 @@ def test_what_is_also_wanted_on_the_cpu_is_decoded_there(files, nvdec):
 def test_a_switch_turns_hardware_off(files, nvdec, monkeypatch):
     monkeypatch.setenv("HEADRACE_VIDEO_DECODER", "cpu")
     same(read(fn.readers.video, [files["a.mp4"]]))
+    args = {"sequence_length": 4, "iterations": 2, "names": ["a.mp4"]}
+    assert_same_batches(fed(files, None, **args), fed(files, 0, **args))
     assert not nvdec.decoded
 
 
