@@ -296,6 +296,11 @@ class RandomBBoxCrop(SampleOperator):
         kept, found = np.zeros(len(boxes), np.bool_), np.zeros(count, np.int64)
         indices, taken = np.array(c.indices, np.int64), np.zeros(count, np.int64)
         first, block, left = 0, _FIRST_BLOCK, np.arange(count)
+        # Copies: the kernel is compiled for arrays of one kind.
+        extents_of_data = np.empty((count, ndim), np.float32)
+        extents_of_data[:] = 1 if data is None else data
+        extents_of_crop = np.empty((count, ndim), np.float32)
+        extents_of_crop[:] = 0 if crop is None else crop
         while len(left):
             block = -(-block // args.num_attempts) * args.num_attempts
             units = units_after(c.seed, c.iteration, indices[left], taken[left], block * numbers)
@@ -311,8 +316,8 @@ class RandomBBoxCrop(SampleOperator):
                 states,
                 self._scaling,
                 self._aspects,
-                np.ones((count, ndim), np.float32) if data is None else data,
-                np.zeros((count, ndim), np.float32) if crop is None else crop,
+                extents_of_data,
+                extents_of_crop,
                 args.threshold_type == "overlap",
                 args.all_boxes_above_threshold,
                 prune,
