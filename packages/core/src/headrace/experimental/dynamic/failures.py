@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import CodeType, FrameType
 
 from headrace.errors import OperatorError
-from headrace.tracebacks import is_expected, own_folders
+from headrace.tracebacks import own_folders
 
 
 def line_of(code: CodeType, instruction: int) -> int:
@@ -51,19 +51,3 @@ def raised_at(error: BaseException, what: str, place: str) -> BaseException:
     if isinstance(found, OperatorError) and isinstance(error, OperatorError):
         found.where = error.where
     return found
-
-
-def show_call(error: BaseException, code: CodeType, instruction: int) -> None:
-    """Let the traceback of an `error` whose frames say nothing to a user end at the user's call.
-
-    The frame of that call may be gone: a statement compiled for its line stands for it.
-    """
-    if not is_expected(error):
-        return
-    line = "\n" * (line_of(code, instruction) - 1)
-    stand_in = compile(f"{line}raise error", code.co_filename, "exec").replace(co_name=code.co_name)
-    try:
-        exec(stand_in, {"error": error.with_traceback(None)})
-    except BaseException as raised:
-        trace = raised.__traceback__
-        error.__traceback__ = None if trace is None else trace.tb_next

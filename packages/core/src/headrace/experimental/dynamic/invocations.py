@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headrace.errors import OperatorError, located
-from headrace.experimental.dynamic.failures import described, raised_at, show_call
+from headrace.experimental.dynamic.failures import described, raised_at
 from headrace.experimental.dynamic.modes import EvalMode
 from headrace.experimental.dynamic.values import ValueReference
 from headrace.graph.user_line import leaves_program
@@ -114,7 +114,6 @@ class Invocation:
         if self.state < DONE:
             self.evaluator.finish(self)
         if self.error is not None:
-            show_call(self.error, self.code, self.instruction)
             raise self._surfaced(self.error) from self.error
 
     def _surfaced(self, error: BaseException) -> BaseException:

@@ -18,7 +18,7 @@ from headrace.errors import ErrorLocation, located
 from headrace.executor.loader import Loader
 from headrace.executor.source_names import SourceNames
 from headrace.experimental.dynamic import lifetime
-from headrace.experimental.dynamic.failures import described, raised_at, show_call
+from headrace.experimental.dynamic.failures import described, raised_at
 from headrace.experimental.dynamic.operations import ConfiguredOperator
 from headrace.experimental.dynamic.single_sample import SingleSampleRunner
 from headrace.experimental.dynamic.values import HostValue, ValueReference
@@ -112,8 +112,6 @@ class PendingRead:
         if self.error is not None:
             what = f"An error happened during asynchronous execution of `{self.place.shown}`"
             place = "" if self.code is None else described(self.code, self.instruction)
-            if self.code is not None:
-                show_call(self.error, self.code, self.instruction)
             raise raised_at(self.error, what, place) from self.error
 
 
