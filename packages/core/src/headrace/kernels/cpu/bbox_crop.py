@@ -13,8 +13,8 @@ LEFT, FOUND, WHOLE, EXHAUSTED = range(4)
 more and the best window is given.
 """
 
-# Extents are handled one by one: Numba's assignments of slices took three quarters of the time that
-# it took to compile all this.
+# Extents are handled one by one: with assignments of slices, Numba takes twice as long to compile
+# this.
 
 
 @njit(nogil=True)

@@ -84,7 +84,7 @@ def may_write(array: np.ndarray) -> bool:
 
     The system's own copy fails where a store of the processor would end the program.
     """
-    first = array.reshape(-1).view(np.uint8)[:1]
+    first = array.ravel(order="K").view(np.uint8)[:1]  # no copy, whatever the order
     read, write = os.pipe()
     try:
         os.write(write, first.tobytes())
