@@ -68,8 +68,8 @@ def variants(schema: OpSchema) -> list[Variant]:
     count = schema.num_outputs
     if not callable(count):
         return [Variant((count,))]
-    is_mix = schema.name in ("readers.mix", "readers.pack")
-    if schema.optional_adds_output or schema.output_names is not None or is_mix:
+    told = schema.given_readers is None and schema.output_names is None
+    if schema.optional_adds_output or not told:
         return [Variant((None,))]
     if issubclass(schema.cls, Composite):  # one output more for each optional input
         optional = tuple([each.name for each in schema.inputs if each.optional])

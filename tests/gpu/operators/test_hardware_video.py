@@ -295,6 +295,82 @@ def test_readers_in_dynamic_mode(files, nvdec, no_cpu, name):
             np.testing.assert_array_equal(x, y)
 
 
+def mixed(files, device, **args):
+    names = ["a.mp4"], ["b.mkv", "full.mp4"]
+    readers = [
+        fn.readers.video(
+            filenames=[files[n] for n in own], labels=[], device=device, sequence_length=3, **args
+        )
+        for own in names
+    ]
+    return fn.readers.mix(readers, weights=[1, 2])
+
+
+def test_mixed_readers(files, nvdec, no_cpu):
+    same(lambda device: mixed(files, device), iterations=3)
+    assert nvdec.decoded
+    same(lambda device: mixed(files, device, dtype=types.FLOAT, image_type=types.GRAY))
+
+    def resized(device):
+        inner = mixed(files, device)
+        last = fn.experimental.readers.video(
+            filenames=[files["hd.mp4"]], labels=[9], device=device, sequence_length=3
+        )
+        return fn.readers.mix([inner[:2], last])
+
+    same(resized, iterations=2)
+
+
+def test_mixed_readers_in_dynamic_mode(files, nvdec, no_cpu):
+    found = []
+    for device in ("cpu", "gpu"):
+        readers = [
+            ndd.readers.Video(
+                filenames=[files[n]],
+                labels=[],
+                sequence_length=3,
+                image_type=types.GRAY,
+                device=device,
+            )
+            for n in ("a.mp4", "b.mkv")
+        ]
+        epoch = ndd.readers.Mix(readers=readers).next_epoch(batch_size=3)
+        found.append([np.array(s.cpu()) for outputs in epoch for out in outputs for s in out])
+    assert nvdec.decoded
+    for want, got in zip(*found, strict=True):
+        np.testing.assert_array_equal(want, got)
+
+
+def test_the_cpu_decodes_what_mixed_readers_want_in_different_ways(files, nvdec):
+    """Frames of other colours, and frames that are not the first output."""
+
+    def colours(device):
+        readers = [
+            fn.readers.video(
+                filenames=[files["a.mp4"]], sequence_length=3, image_type=kind, device=device
+            )
+            for kind in (types.RGB, types.YCbCr)
+        ]
+        return fn.readers.mix(readers)
+
+    def turned_round(device):
+        video, label = mixed(files, device)[:2]
+        return label, video
+
+    def labels_first(device):
+        readers = [
+            fn.readers.video(filenames=[files[n]], labels=[], sequence_length=3, device=device)
+            for n in ("a.mp4", "b.mkv")
+        ]
+        return fn.readers.mix([(label, video) for video, label in readers])
+
+    same(colours)
+    same(labels_first)
+    assert not nvdec.decoded
+    same(turned_round)
+    assert nvdec.decoded
+
+
 def test_what_is_also_wanted_on_the_cpu_is_decoded_there(files, nvdec):
     def graph(device):
         video = read(fn.readers.video, [files["a.mp4"]])(device)

@@ -114,11 +114,12 @@ def test_videos_are_decoded_in_processes_from_the_first_batch_on(tmp_path, proce
 
     def graph(reads):
         if reads:
-            return fn.readers.video(filenames=[path], sequence_length=2)
+            video = fn.readers.video(filenames=[path], sequence_length=2)
+            return video if reads == "alone" else fn.readers.mix([video])[0]
         encoded = fn.external_source(lambda: [np.fromfile(path, np.uint8)] * 4)
         return fn.decoders.video(encoded)
 
-    for reads in (True, False):
+    for reads in ("alone", "mixed", ""):
         pipe = built(lambda reads=reads: graph(reads), num_threads=1)
         assert reason(pipe) == ""
         assert pipe.run()[0][0].shape()[1:] == [48, 64, 3]
@@ -130,10 +131,12 @@ def test_videos_that_this_program_alone_can_read_stay_in_threads():
     fsspec = pytest.importorskip("fsspec")
     fsspec.filesystem("memory").pipe("/choice/a.mp4", write_video(frames=4))
 
-    def graph():
-        return fn.readers.video(filenames=["memory://choice/a.mp4"], sequence_length=4)
+    def graph(is_mixed):
+        video = fn.readers.video(filenames=["memory://choice/a.mp4"], sequence_length=4)
+        return fn.readers.mix([video])[0] if is_mixed else video
 
-    assert "memory://" in reason(built(graph))
+    for is_mixed in (False, True):
+        assert "memory://" in reason(built(lambda is_mixed=is_mixed: graph(is_mixed)))
 
 
 def test_operators_of_the_program_stay_in_threads():

@@ -313,11 +313,11 @@ def _digest(before: list[OpNode], edge: DataNode, key: str | None) -> str:
 def _args_of_parser(schema: OpSchema, args: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a reader that say what is made of a file, and not which ones are read."""
     if schema.name == "readers.mix":
-        parts = [(find(part["operator"]), part) for part in args["readers"]]
+        given = [(find(each["operator"]), each) for each in args["readers"]]
         return {
             "readers": [
-                (own.name, part["outputs"], _args_of_parser(own, part["arguments"]))
-                for own, part in parts
+                (own.name, each["outputs"], _args_of_parser(own, each["arguments"]))
+                for own, each in given
             ]
         }
     listing = {arg.name for arg in READER_ARGS} | {"shuffle_after_epoch", "seed"}

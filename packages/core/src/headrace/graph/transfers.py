@@ -35,7 +35,7 @@ def insert_transfers(
     for node in nodes:
         copy = replace(node, inputs=[], tensor_args={}, outputs=[])
         if hardware_video.decodes(node, wanted_on.get(id(node), set())):
-            copy.args = hardware_video.describing(copy.args)
+            copy.args = hardware_video.describing(node.schema, node.args)
         elif hardware_video.decodes_fed(node):
             placed.add_fed(node, copy)
             continue
@@ -117,7 +117,8 @@ class _Placed:
 
     def add_fed(self, original: OpNode, copy: OpNode) -> None:
         """Add a node that is fed videos for a GPU: it describes frames, which the GPU decodes."""
-        copy.device, copy.args = "cpu", hardware_video.describing(copy.args)
+        copy.device = "cpu"
+        copy.args = hardware_video.describing(original.schema, original.args)
         copy.outputs = [DataNode.of(copy, 0, 1)]
         self.nodes += [copy, *hardware_video.decoders(copy, copy.outputs[0], {})]
         self._edges[id(original), 0, "gpu"] = self.nodes[-1].outputs[0]

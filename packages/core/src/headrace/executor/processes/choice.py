@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace.config import WORKERS
@@ -11,10 +12,12 @@ from headrace.errors import ArgumentChoiceError
 from headrace.operators.readers.index import FileIndex
 from headrace.operators.readers.video_description import DESCRIBES
 from headrace.operators.readers.video_listing import VideoIndex
+from headrace.operators.support.registry import find
 
 if TYPE_CHECKING:
     from headrace.executor.plan import Plan
     from headrace.graph.nodes import OpNode
+    from headrace.operators.support.schema import OpSchema
 
 CHOICES = ("threads", "processes")
 _FEWEST = 2
@@ -87,7 +90,17 @@ def decodes_video(plan: Plan) -> bool:
 
 
 def _decodes_video(node: OpNode) -> bool:
-    return node.schema.decodes_video and not node.args.get(DESCRIBES)
+    return _hands_over_videos(node.schema, node.args)
+
+
+def _hands_over_videos(schema: OpSchema, args: Mapping[str, Any]) -> bool:
+    """Return True if an operator, or a reader given to it, hands videos to FFmpeg."""
+    if args.get(DESCRIBES):
+        return False
+    given = () if schema.given_readers is None else schema.given_readers(args)
+    return schema.decodes_video or any(
+        _hands_over_videos(find(each["operator"]), each["arguments"]) for each in given
+    )
 
 
 def _sample_nodes(plan: Plan) -> list[OpNode]:
@@ -127,6 +140,9 @@ def _why_not_chosen(plan: Plan, nodes: list[OpNode], readers: dict[int, Any]) ->
 
 def _kind_of_program(index: Any) -> str:
     """A kind of addresses, like ``memory``, that fsspec may know from this program alone."""
+    for part in index.indices:
+        if kind := _kind_of_program(part):
+            return kind
     if not isinstance(index, (FileIndex, VideoIndex)) or getattr(index, "local", None) is not None:
         return ""
     paths = (getattr(index, "root", ""), *index.paths)

@@ -33,6 +33,7 @@ from headrace.experimental.dynamic.reading import ReaderName, ReaderQueue
 from headrace.experimental.dynamic.sizes import checked_size
 from headrace.experimental.dynamic.tensors import Tensor
 from headrace.graph.hardware_video import can_decode, describing, steps
+from headrace.operators.readers.given_readers import device_of
 from headrace.operators.support.registry import find
 from headrace.tracebacks import public_methods
 
@@ -74,7 +75,8 @@ class Reader:
     name
         What the reader is called in messages.
     device
-        Where the data is wanted: what was read is uploaded to a GPU.
+        Where the data is wanted: what was read is uploaded to a GPU. If not given, that of the
+        readers that a reader is given, and else the CPU.
     num_inputs
         Number of inputs; readers have none.
     enable_checkpointing
@@ -89,7 +91,7 @@ class Reader:
         self,
         max_batch_size: int | None = None,
         name: str | None = None,
-        device: DeviceLike | None = "cpu",
+        device: DeviceLike | None = None,
         num_inputs: int | None = None,
         *,
         enable_checkpointing: bool = False,
@@ -107,6 +109,8 @@ class Reader:
         self._place = ReaderName(shown, name)
         self._args = _converted(schema, type(self).__name__, arguments)
         _check_shards(self._args)
+        if device is None and schema.given_readers is not None:
+            device = device_of(schema.given_readers(self._args), f"`{shown}`")
         self._check_device(device)
         self._checkpointing = bool(enable_checkpointing)
         self._source: Source | None = None
@@ -245,7 +249,7 @@ class Reader:
 
     def _decoded(self, frames: Any) -> Any:
         """The frames that a reader has described."""
-        for name, _, args in steps(self._schema, self._args):
+        for name, _, args in steps(self._schema, self._args) or ():
             schema = find(name)
             given = {n: v for n, v in args.items() if v is not None and v != schema.args[n].default}
             frames = call(schema, (frames,), None, self._device, given)
@@ -317,9 +321,10 @@ class Reader:
                 try:
                     on_gpu = self._device is not None and self._device.device_type == "gpu"
                     # A captured loop copies what its reader gives.
-                    self._describes = on_gpu and not self._captured and can_decode(self._schema)
-                    args = describing(self._args) if self._describes else dict(self._args)
-                    source = cast("Any", self._schema.cls)(args)
+                    schema, args = self._schema, dict(self._args)
+                    self._describes = on_gpu and not self._captured and can_decode(schema, args)
+                    args = describing(schema, args) if self._describes else args
+                    source = cast("Any", schema.cls)(args)
                     source.checkpointing = self._checkpointing
                     seed = self._args.get("seed")
                     source.open(self._size or 1, _FIXED_SEED if seed is None else seed)

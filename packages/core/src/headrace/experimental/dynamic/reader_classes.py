@@ -35,6 +35,8 @@ def signature_of(schema: OpSchema) -> inspect.Signature:
     """Signature of a reader's class."""
     own = list(inspect.signature(Reader.__init__).parameters.values())[1:]
     head = [p for p in own if p.name in _HEAD]
+    if schema.given_readers is None:
+        head = [p.replace(default="cpu") if p.name == "device" else p for p in head]
     tail = [p for p in own if p.name == "enable_checkpointing"]
     arguments = [
         p.replace(

@@ -217,7 +217,7 @@ class Reader(Operator):
     """True if `random_shuffle` begins with a list that is permuted once, as in DALI where the
     reader lists files; false where it reads an index.
     """
-    chunks_light: ClassVar[bool] = False
+    chunks_light: bool = False
     """True if there is a `cpu_chunk`, the parser of several entries that have few bytes; see
     `SampleOperator.chunks_light`.
     """

@@ -114,6 +114,8 @@ class Index:
     """True if entries are brought in by threads of this process in a stage of its own, as what is
     read for one is kept for others.
     """
+    indices: Sequence[Index] = ()
+    """The indices that its entries are made of, if any."""
     apart: tuple[Column, ...] = ()
     """Columns that tell entries apart which come from one place, besides the details."""
     lends = False

@@ -12,16 +12,14 @@ from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DataTypeError,
-    ErrorLocation,
     MisusedArgumentError,
-    located,
 )
 from headrace.kernels.cpu import sample_orders
 from headrace.operators.readers.base import READER_ARGS, Reader
 from headrace.operators.readers.buckets import padding
+from headrace.operators.readers.given_readers import GivenReader, given_reader, made
 from headrace.operators.readers.mixed_index import MixedIndex
 from headrace.operators.readers.parsed_index import parse
-from headrace.operators.support import registry
 from headrace.operators.support.argument_types import ArgType, IntArg, StringArg
 from headrace.operators.support.contexts import ChunkContext, SampleContext
 from headrace.operators.support.operator import operator
@@ -36,13 +34,13 @@ _ENDLESS = 1 << 62
 """Samples in an epoch that never ends."""
 
 
-def _readers(given: Any) -> tuple[dict[str, Any], ...]:
+def _readers(given: Any) -> tuple[GivenReader, ...]:
     """Readers by their outputs, or by their objects in dynamic mode."""
     if not isinstance(given, (list, tuple)) or not given:
         raise ArgumentTypeError(
             f"expected a list of readers, as [fn.readers.file(...), ...], got {given!r}"
         )
-    found = [known_reader(each, f"element {number}") for number, each in enumerate(given)]
+    found = [given_reader(each, f"element {number}") for number, each in enumerate(given)]
     counts = {len(each["outputs"]) for each in found}
     if len(counts) > 1:
         raise ArgumentValueError(
@@ -50,42 +48,6 @@ def _readers(given: Any) -> tuple[dict[str, Any], ...]:
             "are alike: [(jpegs, labels), (others, other_labels)]"
         )
     return tuple(found)
-
-
-def known_reader(given: Any, what: str) -> dict[str, Any]:
-    """A reader by its outputs, or by its object in dynamic mode, which is `what` in messages."""
-    if isinstance(given, dict) and given.keys() == {"operator", "arguments", "outputs", "line"}:
-        return given
-    schema = getattr(given, "_schema", None)
-    if schema is not None and schema.reader:  # an object of dynamic mode
-        arguments: dict[str, Any] = given._args
-        outputs = list(range(given._num_outputs))
-        return _known(schema.name, arguments, outputs, "")
-    nodes = list(given.values()) if isinstance(given, dict) else given
-    nodes = list(nodes) if isinstance(nodes, (list, tuple)) else [nodes]
-    sources = {id(getattr(node, "source", None)): getattr(node, "source", None) for node in nodes}
-    (source,) = sources.values() if len(sources) == 1 else (None,)
-    if source is None or not source.schema.reader:
-        raise ArgumentTypeError(
-            f"{what} is {given!r}, and expected are the outputs of one reader as they are, before "
-            "anything is decoded"
-        )
-    if source.tensor_args:
-        raise ArgumentValueError(
-            f"{what} is read with `{min(source.tensor_args)}` of each sample: give the reader "
-            "constants, and use an operator such as `fn.slice` or `fn.resize` on what comes out"
-        )
-    if any(node.device == "gpu" for node in nodes):
-        raise ArgumentTypeError(
-            f'{what} is on the GPU: leave out `device="gpu"`, and use `.gpu()` on what comes out'
-        )
-    return _known(source.schema.name, source.args, [node.index for node in nodes], source.user_line)
-
-
-def _known(
-    operator: str, arguments: dict[str, Any], outputs: list[int], line: str
-) -> dict[str, Any]:
-    return {"operator": operator, "arguments": arguments, "outputs": outputs, "line": line}
 
 
 class _Ahead:
@@ -162,7 +124,9 @@ def _weights(given: Any) -> Any:
     positional=("readers", "weights"),
     reader=True,
     random=True,
-    devices=("cpu",),
+    devices=("cpu", "gpu"),
+    describes_video=True,
+    given_readers=lambda args: args["readers"],
 )
 class MixReader(Reader):
     """Mixes several readers: each sample comes from one of them, drawn by weight.
@@ -171,7 +135,7 @@ class MixReader(Reader):
     from `mix_seed` and the epoch. With ``stop="first"`` the epoch is as long as the reader that
     would first be through its shard lasts, and with ``"all"`` as the one that would be last;
     where `weights` are a function, those of epoch 0 say how long. Readers go on in the next epoch
-    where they were.
+    where they were. Where the readers are given ``device="gpu"``, samples are there.
 
     Examples
     --------
@@ -195,16 +159,10 @@ class MixReader(Reader):
     def open(self, batch_size: int, seed: int) -> None:
         self.check()
         self._readers: list[Reader] = []
-        for number, part in enumerate(self.args.readers):
-            schema = registry.find(part["operator"])
-            assert schema is not None
-            place = ErrorLocation(
-                f"fn.{schema.name}", user_stack=(part["line"],) if part["line"] else ()
-            )
-            try:
-                reader: Any = schema.cls(part["arguments"])
+        for number, given in enumerate(self.args.readers):
+            with made(given) as reader:
                 reader.checkpointing = self.checkpointing
-                own = part["arguments"].get("seed")
+                own = given["arguments"].get("seed")
                 own = int(sample_orders.key_of(seed, number)) >> 1 if own is None else own
                 reader.open(batch_size, own)
                 if self._readers and reader.plans_batches != self._readers[0].plans_batches:
@@ -212,8 +170,6 @@ class MixReader(Reader):
                         "`bucket_by` is given to some readers of a mix and not to others: give it "
                         "to all, which are then mixed batch by batch, or to none."
                     )
-            except Exception as error:
-                raise located(error, place) from error
             self._readers.append(reader)
         metas = [reader.meta() for reader in self._readers]
         for name, key in (("num_shards", "number_of_shards"), ("shard_id", "shard_id")):
@@ -229,6 +185,7 @@ class MixReader(Reader):
             )
         self._shards, self._shard = metas[0]["number_of_shards"], metas[0]["shard_id"]
         self.index = MixedIndex([reader.index for reader in self._readers], self._outputs())
+        self.chunks_light = all(r.chunks_light for r in self._readers if r.parses)
         self._sizes = [meta.get("batches", meta["epoch_size"] / self._shards) for meta in metas]
         self._epoch = self._position = 0
         self._drawn = [0] * len(metas)
@@ -286,11 +243,6 @@ class MixReader(Reader):
             columns = len(reader.index.columns), len(reader.index.details)
             known.append((type(reader), reader.chunk_kind(), part["outputs"], columns))
         return np.array([known.index(each) for each in known])
-
-    @property
-    def chunks_light(self) -> bool:  # type: ignore[override]
-        """True if the readers that parse take several records at once."""
-        return all(reader.chunks_light for reader in self._readers if reader.parses)
 
     def _split(self, number: int, data: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The data that a reader's parser is handed, and its columns."""

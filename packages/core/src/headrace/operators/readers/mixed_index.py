@@ -42,7 +42,7 @@ class MixedIndex(Index):
     def __init__(
         self, indices: Sequence[Index], outputs: Sequence[Sequence[int]] | None = None
     ) -> None:
-        self.parts = list(indices)
+        self.indices = list(indices)
         self._ends = np.cumsum([len(index) for index in indices])
         self._starts = self._ends - [len(index) for index in indices]
         widths = [len(index.specs) for index in indices]
@@ -58,7 +58,7 @@ class MixedIndex(Index):
             details += self._all(i.columns for i in indices)
         else:
             self._outputs = [[k for k in o if k < c] for o, c in zip(outputs, widths, strict=True)]
-            specs = [self.parts[0].specs[k] for k in self._outputs[0]]
+            specs = [self.indices[0].specs[k] for k in self._outputs[0]]
             known = list(zip(indices, outputs, widths, strict=True))
             for k in range(len(specs), len(outputs[0])):
                 own = [index.columns[o[k] - width] for index, o, width in known]
@@ -95,10 +95,10 @@ class MixedIndex(Index):
     @cached_property
     def local(self) -> FileExtents | None:  # type: ignore[override]
         """The extents of all indices, if all are in local files and entries are alike."""
-        alike = len({index.allows_empty for index in self.parts}) == 1
+        alike = len({index.allows_empty for index in self.indices}) == 1
         if not self._width or not alike or (self.is_parsed and not self._is_plain):
             return None
-        return reading_threads.FileExtents.joined([index.local for index in self.parts])
+        return reading_threads.FileExtents.joined([index.local for index in self.indices])
 
     def numbers(self, entries: np.ndarray) -> np.ndarray:
         """The extents of entries."""
@@ -122,14 +122,14 @@ class MixedIndex(Index):
     def source(self, entry: int) -> str:
         """The file or key that an entry comes from."""
         part, own = self.part_of(entry)
-        return self.parts[part].source(own)
+        return self.indices[part].source(own)
 
     def piece_sources(self, piece: int, entries: Sequence[int]) -> list[str]:
         """Source of a piece of several entries."""
         return [self._piece_source(piece, *self.part_of(entry)) for entry in entries]
 
     def _piece_source(self, piece: int, part: int, own: int) -> str:
-        index, outputs = self.parts[part], self._outputs[part]
+        index, outputs = self.indices[part], self._outputs[part]
         if index.own_sources and piece < len(outputs) and outputs[piece]:
             return index.piece_sources(outputs[piece], [own])[0]
         return index.source(own)
@@ -140,10 +140,10 @@ class MixedIndex(Index):
         parts = np.searchsorted(self._ends, entries, "right")
         for part in np.unique(parts).tolist():
             places = np.flatnonzero(parts == part)
-            own = self.parts[part].extents(entries[places] - self._starts[part])
+            own = self.indices[part].extents(entries[places] - self._starts[part])
             if own is None:
                 return None
-            outputs = self._outputs[part] if isinstance(self.parts[part], FileIndex) else None
+            outputs = self._outputs[part] if isinstance(self.indices[part], FileIndex) else None
             for place, each in zip(places.tolist(), own, strict=True):
                 found[place] = each if outputs is None else tuple([each[k] for k in outputs])
         return found
@@ -155,7 +155,7 @@ class MixedIndex(Index):
         parts = np.searchsorted(self._ends, entries, "right")
         for part in np.unique(parts).tolist():
             places = np.flatnonzero(parts == part)
-            own, index = entries[places] - self._starts[part], self.parts[part]
+            own, index = entries[places] - self._starts[part], self.indices[part]
             pieces, count = self._pieces(part, own, empty), len(index.specs)
             for k in range(width):
                 if k >= len(self._outputs[part]):
@@ -169,13 +169,13 @@ class MixedIndex(Index):
         return rows
 
     def _pieces(self, part: int, own: np.ndarray, empty: Allocate) -> Sequence[Any]:
-        rows, self._bytes[part] = fetched(self.parts[part], own, empty, self._bytes[part])
+        rows, self._bytes[part] = fetched(self.indices[part], own, empty, self._bytes[part])
         return rows
 
     def fetch(self, entry: int) -> tuple[Any, ...]:
         """The pieces of one entry."""
         part, own = self.part_of(entry)
-        pieces = self.parts[part].fetch(own)
+        pieces = self.indices[part].fetch(own)
         found = [pieces[k] for k in self._outputs[part]]
         return (*found, *[_NOTHING] * (self._width - len(found)))
 

@@ -8,18 +8,15 @@ import numpy as np
 
 from headrace.errors import (
     ArgumentValueError,
-    ErrorLocation,
     MisusedArgumentError,
     ShapeError,
-    located,
 )
 from headrace.operators.readers.base import EPOCH_SHUFFLE_ARGS, READER_ARGS, Reader
 from headrace.operators.readers.buckets import bucket_identity, lengths_of, padding
+from headrace.operators.readers.given_readers import GivenReader, given_reader, made
 from headrace.operators.readers.index import FileIndex, Index
-from headrace.operators.readers.mix import known_reader
 from headrace.operators.readers.packed_index import PackedIndex, packed
 from headrace.operators.readers.parsed_index import ParsedIndex
-from headrace.operators.support import registry
 from headrace.operators.support.argument_types import (
     ArgType,
     FloatListArg,
@@ -44,7 +41,7 @@ _ORDER = (
         Arg(
             "reader",
             ArgType(
-                "outputs of a reader", "Any", lambda given: known_reader(given, "it"), edges=True
+                "outputs of a reader", "Any", lambda given: given_reader(given, "it"), edges=True
             ),
             REQUIRED,
             "The sequences: outputs of one reader, such as a column of lists, or several of equal "
@@ -88,7 +85,8 @@ _ORDER = (
     positional=("reader", "length"),
     reader=True,
     random=True,
-    devices=("cpu",),
+    devices=("cpu", "gpu"),
+    given_readers=lambda args: [args["reader"]],
 )
 class PackReader(Reader):
     """Packs sequences, such as the tokens of documents, into rows of one length.
@@ -96,7 +94,7 @@ class PackReader(Reader):
     A sample is a row, and hardly any of it padding. The rows follow from the lengths alone, best
     fit among 8192 neighbours of the data set, so that each sequence comes once an epoch; shuffling,
     sharding and checkpoints are those of any reader, of rows. ``padding`` in `reader_meta` is the
-    share of elements that are none.
+    share of elements that are none. Where the reader is given ``device="gpu"``, rows are there.
 
     Examples
     --------
@@ -112,27 +110,21 @@ class PackReader(Reader):
             raise ArgumentValueError(f"`length` is {self.args.length}; give 1 or more.")
 
     def list_entries(self) -> Index:
-        part = self.args.reader
-        schema = registry.find(part["operator"])
-        place = ErrorLocation(
-            f"fn.{schema.name}", user_stack=(part["line"],) if part["line"] else ()
-        )
-        try:
-            index = self._sequences(schema.cls, part)
-        except Exception as error:
-            raise located(error, place) from error
-        args, outputs = self.args, part["outputs"]
-        given = args.lengths
-        if given is None and isinstance(index, ParsedIndex):
-            given = index.measured()
-        elif given is None:
-            columns = part["arguments"].get("columns")
-            several = isinstance(index, FileIndex) and len(index.specs) > 1
-            given = "bytes" if columns is None else columns[outputs[0]]
-            given = index.bytes_of(outputs[0]) if several else given  # type: ignore[attr-defined]
+        args, given = self.args, self.args.reader
+        with made(given) as reader:
+            index = self._sequences(reader, given)
+        outputs, lengths = given["outputs"], args.lengths
+        if lengths is None and isinstance(index, ParsedIndex):
+            lengths = index.measured()
+        elif lengths is None:
+            columns = given["arguments"].get("columns")
+            if isinstance(index, FileIndex) and len(index.specs) > 1:
+                lengths = index.bytes_of(outputs[0])
+            else:
+                lengths = "bytes" if columns is None else columns[outputs[0]]
         if isinstance(index, ParsedIndex):
             outputs = list(range(len(outputs)))
-        self._lengths = lengths_of(given, index, "lengths")
+        self._lengths = lengths_of(lengths, index, "lengths")
         whole = self._lengths.astype(np.int64)
         if (whole != self._lengths).any():
             raise ArgumentValueError("`lengths` are numbers of elements, and some are not whole.")
@@ -165,19 +157,19 @@ class PackReader(Reader):
                 raise ArgumentValueError(f"`fill_value` is {value:g}, and elements are {dtype}.")
         return found
 
-    def _sequences(self, cls: Any, part: dict[str, Any]) -> Index:
-        given = [n for n in _ORDER if part["arguments"].get(n) not in (None, False, 0)]
-        given = [n for n in given if (n, part["arguments"][n]) != ("num_shards", 1)]
-        if given:
+    def _sequences(self, reader: Reader, given: GivenReader) -> Index:
+        arguments, outputs = given["arguments"], given["outputs"]
+        about_rows = [n for n in _ORDER if arguments.get(n) not in (None, False, 0)]
+        about_rows = [n for n in about_rows if (n, arguments[n]) != ("num_shards", 1)]
+        if about_rows:
             raise MisusedArgumentError(
-                f"`{given[0]}` is about rows: give it to `fn.readers.pack`, not to the reader of "
-                "the sequences."
+                f"`{about_rows[0]}` is about rows: give it to `fn.readers.pack`, not to the reader "
+                "of the sequences."
             )
-        reader: Reader = cls(part["arguments"])
         reader.checkpointing = self.checkpointing
         reader.open(self._batch_size, 0)
         index = reader.index
-        if cls.draw is not Reader.draw:
+        if type(reader).draw is not Reader.draw:
             raise MisusedArgumentError(
                 f"`fn.{reader.schema.name}` has an order of its own, and rows are packed of a data "
                 "set. Pack each of its readers, and mix the rows."
@@ -187,10 +179,10 @@ class PackReader(Reader):
                 '`clip_starts="random"` draws other frames each time, and a row is always the '
                 'same. Take "even".'
             )
-        outputs = part["outputs"]
+        places = outputs
         if reader.parses or max(outputs) >= len(index.specs):
-            index, outputs = ParsedIndex(reader, outputs), range(len(outputs))
-        for k, number in zip(outputs, part["outputs"], strict=True):
+            index, places = ParsedIndex(reader, outputs), list(range(len(outputs)))
+        for k, number in zip(places, outputs, strict=True):
             if index.specs[k].ndim == 0:
                 raise ShapeError(f"Output {number} is one number for each sample, and no sequence.")
         return index

@@ -75,6 +75,7 @@ class PackedIndex(Index):
     ) -> None:
         specs = [part.specs[k]._replace(layout="") for k in outputs]
         super().__init__(len(rows.begins) - 1, (*specs, *_NUMBERS))
+        self.indices = (part,)
         self._part, self._outputs, self._rows = part, list(outputs), rows
         self._length, self._fills = length, [*fills, 0, 0]
         self._bytes = 0

@@ -57,6 +57,7 @@ class ParsedIndex(Index):
         specs = reader.output_specs()
         super().__init__(len(reader.index), [specs[k] for k in outputs])
         self._reader, self._part, self._outputs = reader, reader.index, list(outputs)
+        self.indices = (self._part,)
         self._dtypes = [storage_dtype(spec.dtype) for spec in specs]
         self._first_column = len(specs) - len(reader.index.columns)
         self._bytes = 0

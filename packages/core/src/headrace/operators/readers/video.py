@@ -393,6 +393,7 @@ def _failure(fact: Any) -> str:
     ),
     devices=("cpu", "gpu"),
     decodes_video=True,
+    describes_video=True,
     num_outputs=count_outputs,
     output_docs=OUTPUTS,
 )

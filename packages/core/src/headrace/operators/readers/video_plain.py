@@ -109,6 +109,7 @@ class PlainVideoReader(VideoReader):
     args=(*_PLAIN_ARGS, _DTYPE),
     devices=("cpu", "gpu"),
     decodes_video=True,
+    describes_video=True,
     num_outputs=count_outputs,
     output_docs=OUTPUTS,
 )
@@ -137,6 +138,7 @@ class ReadersVideo(PlainVideoReader):
     ),
     devices=("cpu", "gpu"),
     decodes_video=True,
+    describes_video=True,
     num_outputs=count_outputs,
     output_docs=OUTPUTS,
 )

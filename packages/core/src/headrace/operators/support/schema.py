@@ -6,7 +6,7 @@ argument checks, docstring, stub and line in the support matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -160,8 +160,16 @@ class OpSchema:
     reader: bool = False
     """Is a source of samples with epochs and shards."""
     decodes_video: bool = False
-    """Hands videos to FFmpeg: what is fed in the program, all others in worker processes unless the
-    user says otherwise. The decoders of a GPU can do so, too; see `graph.hardware_video`.
+    """Hands videos to FFmpeg on the CPU: what is fed in the program, all others in worker processes
+    unless the user says otherwise.
+    """
+    describes_video: bool = False
+    """Can describe the frames of its first output in place of decoding them, which a GPU's decoders
+    then do; see `graph.hardware_video`.
+    """
+    given_readers: Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]] | None = None
+    """Tells the readers among the arguments of one that reads them; see
+    `operators.readers.given_readers`.
     """
     takes_any_device: bool = False
     """Inputs on the CPU are copied to the GPU for it, where it runs there."""

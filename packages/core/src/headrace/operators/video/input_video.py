@@ -155,6 +155,7 @@ class VideoInputQueue(InputQueue):
     dynamic=False,
     fed=True,
     decodes_video=True,
+    describes_video=True,
 )
 class InputVideo(SampleOperator):
     """Cuts videos that are fed to the pipeline into batches of sequences.
