@@ -31,7 +31,8 @@ def test_every_operator_has_a_case_wherever_it_runs():
     on["cpu"] |= {f"_mix.{part}" for part in ("regions", "boxes", "soft")}  # of mixup and others
     on["gpu"].add("_mix.soft")
     on["cpu"].add("_of_first")  # of `_random_state`: tests/parity/test_random_state.py
-    on["cpu"] |= {"readers.mix", "readers.pack"}  # tests/property has them
+    for names in on.values():  # tests/property/test_mix.py, test_packing.py, tests/gpu
+        names |= {"readers.mix", "readers.pack"}
     on["cpu"] |= {"decoders.text", "decoders.json"}  # tests/core/pipeline/test_side_data.py
     # Others are declared by tests, or are old names.
     schemas = [s for s in all_schemas() if s.name in OPERATORS and not s.deprecated]
