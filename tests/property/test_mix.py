@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace.experimental.dynamic as ndd
 from headrace import Pipeline, errors, fn
+from headrace.config import WORKERS
 from headrace.types import INT32
 from tests.support.images import encoded
 
@@ -70,6 +71,11 @@ def drawn(pipe: Pipeline, batches: int) -> list[tuple[int, int]]:
     return found
 
 
+def examples(few: int) -> settings:
+    """As many as the profile says, or a few where each pipeline starts worker processes."""
+    return settings(max_examples=few) if WORKERS.value() == "processes" else settings()
+
+
 WEIGHTS = st.sampled_from([None, [1, 2, 5], [0.2, 0.7, 0.1], [1, 0, 1]])
 STOPS = st.sampled_from(["first", "all", "never"])
 ORDERS = st.sampled_from(
@@ -81,6 +87,7 @@ ORDERS = st.sampled_from(
 )
 
 
+@examples(2)
 @given(WEIGHTS, st.sampled_from(["first", "all"]), ORDERS, st.integers(0, 9))
 def test_exact_proportions(files, weights, stop, order, seed) -> None:
     """An epoch has the limiting reader's samples once each, and the others in proportion."""
@@ -101,12 +108,13 @@ def test_exact_proportions(files, weights, stop, order, seed) -> None:
     # Each reader goes on where it was: what comes is its own order.
     for reader, names in enumerate(files):
         own = [number for epoch in epochs for r, number in epoch if r == reader]
-        alone = Pipeline(1, 1, None, enable_checkpointing=True)
+        alone = Pipeline(1, 1, None, enable_checkpointing=True, workers="threads")
         with alone:
             alone.set_outputs(fn.readers.file(files=names, seed=3, **order)[0])
         assert own == [int(np.asarray(alone.run()[0][0])[1]) for _ in own]
 
 
+@examples(4)
 @given(WEIGHTS, STOPS, ORDERS, st.integers(1, 5), st.integers(0, 12), ENGINES, ENGINES)
 def test_resumed_is_uninterrupted(files, weights, stop, order, size, before, one, other) -> None:
     arguments: dict[str, Any] = {"weights": weights, "stop": stop}
@@ -119,6 +127,7 @@ def test_resumed_is_uninterrupted(files, weights, stop, order, size, before, one
     )
 
 
+@examples(3)
 @given(
     st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.sampled_from([[1, 2, 5], [3, 1, 1]])
 )

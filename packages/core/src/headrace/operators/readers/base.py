@@ -414,12 +414,13 @@ class Reader(Operator):
         drawn = self._order.draw(count, refill=refill)
         if self.index.cached is None:  # else hardly any may be read
             ahead = self.index.looks_ahead
-            self.index.expect(drawn + self._order.coming(ahead) if ahead else drawn)
+            coming = self._order.coming(ahead).tolist() if ahead else []
+            self.index.expect(drawn + coming)
         return drawn
 
-    def coming(self, count: int) -> list[int] | None:
-        """Up to `count` entries of this epoch that `draw` returns next; `None` where it does more
-        than to tell them.
+    def coming(self, count: int) -> np.ndarray | None:
+        """Up to `count` entries of this epoch that `draw` returns next, int64; `None` where it does
+        more than to tell them.
         """
         index, order = self.index, self._order
         told = index.local is not None or type(index).expect is Index.expect

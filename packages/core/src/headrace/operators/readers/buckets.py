@@ -204,15 +204,15 @@ class BucketOrder:
         self._taken, self._recalled = self._taken + 1, 0
         return batch.tolist()  # type: ignore[no-any-return]
 
-    def coming(self, count: int) -> list[int]:
-        """Up to `count` samples of this epoch that will be drawn next."""
+    def coming(self, count: int) -> np.ndarray:
+        """Up to `count` samples of this epoch that will be drawn next, int64."""
         found: list[int] = []
         own = self._batches()[self._taken * self.num_shards + self.shard_id :: self.num_shards]
         for batch in own:
             if len(found) >= count:
                 break
             found += batch.tolist()
-        return found[:count]
+        return np.array(found[:count], np.int64)
 
     def before(self, entry: int) -> int:
         """The entry to try in place of one that turned out to be bad."""

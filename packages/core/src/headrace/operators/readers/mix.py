@@ -19,6 +19,7 @@ from headrace.operators.readers.base import READER_ARGS, Reader
 from headrace.operators.readers.buckets import padding
 from headrace.operators.readers.given_readers import GivenReader, given_reader, made
 from headrace.operators.readers.mixed_index import MixedIndex
+from headrace.operators.readers.mixed_turns import AHEAD, EntriesAhead, Turns
 from headrace.operators.readers.parsed_index import parse
 from headrace.operators.support.argument_types import ArgType, IntArg, StringArg
 from headrace.operators.support.contexts import ChunkContext, SampleContext
@@ -28,8 +29,6 @@ from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType, storage_dtype
 
 _SMALL = 1e-9
-_AHEAD = 4096
-"""Samples whose entries are worked out at once."""
 _ENDLESS = 1 << 62
 """Samples in an epoch that never ends."""
 
@@ -48,27 +47,6 @@ def _readers(given: Any) -> tuple[GivenReader, ...]:
             "are alike: [(jpegs, labels), (others, other_labels)]"
         )
     return tuple(found)
-
-
-class _Ahead:
-    """Entries of the next samples, and how many of them are of each reader."""
-
-    def __init__(self, entries: np.ndarray, turns: np.ndarray, readers: int) -> None:
-        self._entries = entries.tolist()
-        self._upto = np.zeros((len(turns) + 1, readers), np.int64)
-        np.cumsum(turns[:, np.newaxis] == np.arange(readers), axis=0, out=self._upto[1:])
-        self._at = 0
-
-    def has(self, count: int) -> bool:
-        """Return True if so many are left."""
-        return self._at + count <= len(self._entries)
-
-    def take(self, count: int) -> tuple[list[int], list[int]]:
-        """The entries of as many samples, and the samples of each reader."""
-        begin, end = self._at, self._at + count
-        self._at = end
-        shares: list[int] = (self._upto[end] - self._upto[begin]).tolist()
-        return self._entries[begin:end], shares
 
 
 def _weights(given: Any) -> Any:
@@ -147,6 +125,7 @@ class MixReader(Reader):
     """
 
     index: MixedIndex
+    _plans_batches = False
 
     def check(self) -> None:
         args = self.args
@@ -165,12 +144,13 @@ class MixReader(Reader):
                 own = given["arguments"].get("seed")
                 own = int(sample_orders.key_of(seed, number)) >> 1 if own is None else own
                 reader.open(batch_size, own)
-                if self._readers and reader.plans_batches != self._readers[0].plans_batches:
+                if self._readers and reader.plans_batches != self._plans_batches:
                     raise MisusedArgumentError(
                         "`bucket_by` is given to some readers of a mix and not to others: give it "
                         "to all, which are then mixed batch by batch, or to none."
                     )
             self._readers.append(reader)
+            self._plans_batches = reader.plans_batches
         metas = [reader.meta() for reader in self._readers]
         for name, key in (("num_shards", "number_of_shards"), ("shard_id", "shard_id")):
             found = [meta[key] for meta in metas]
@@ -190,10 +170,11 @@ class MixReader(Reader):
         self._epoch = self._position = 0
         self._drawn = [0] * len(metas)
         self._rest: dict[str, Any] | None = None
-        self._known_counts: tuple[int, Any, np.ndarray] | None = None
-        self._ahead: _Ahead | None = None
+        self._known_turns: tuple[int, Any, Turns] | None = None
+        self._ahead: EntriesAhead | None = None
+        """Entries that are drawn next; the readers have not drawn them. See `_settle`."""
         self._length = 0
-        self._length = int(self._counts(0).sum())
+        self._length = len(self._turns(0))
 
     def _outputs(self) -> list[list[int]] | None:
         """Of each reader the pieces and columns that are outputs, if these need no parser."""
@@ -303,14 +284,16 @@ class MixReader(Reader):
         found: np.ndarray = weights / weights.sum()
         return found
 
-    def _counts(self, epoch: int) -> np.ndarray:
-        """Number of samples of each reader that this shard draws in an epoch."""
-        known = self._known_counts
-        if known is None or known[0] != epoch or known[1] is not self._rest or not self._length:
-            known = self._known_counts = epoch, self._rest, self._counted(epoch)
+    def _turns(self, epoch: int) -> Turns:
+        """The turns of an epoch of this shard."""
+        known = self._known_turns
+        if known is None or known[0] != epoch or known[1] is not self._rest:
+            turns = Turns(self._counted(epoch), self.args.mix_seed, epoch)
+            known = self._known_turns = epoch, self._rest, turns
         return known[2]
 
     def _counted(self, epoch: int) -> np.ndarray:
+        """Number of samples of each reader in an epoch."""
         rest = self._rest
         if rest is not None and rest["epoch"] == epoch:
             return self._shares(rest["totals"])
@@ -341,78 +324,81 @@ class MixReader(Reader):
         found[order] = np.diff(upto[1] - upto[0])
         return found
 
-    def _turns(self, count: int) -> np.ndarray:
-        """The readers of the next samples of this epoch, up to its end."""
-        counts = self._counts(self._epoch)
-        length = int(counts.sum())
-        places = np.empty(min(count, length - self._position), np.int64)
-        key = sample_orders.key_of(self.args.mix_seed, self._epoch)
-        sample_orders.permute(self._position, max(length, 1), max(length, 1), key, places)
-        return np.searchsorted(np.cumsum(counts), places, "right")
-
     @property
     def plans_batches(self) -> bool:
-        return any(reader.plans_batches for reader in getattr(self, "_readers", ()))
+        return self._plans_batches
 
     def _draw_batch(self, count: int, refill: bool) -> list[int]:
         """The next batch of one of the readers, which counts as one turn; or more of the last."""
         if refill:
             self._position -= 1
-        elif not len(self._turns(1)):
+        elif self._position == len(self._turns(self._epoch)):
             self._go_to(self._epoch + 1)
-        number = int(self._turns(1)[0])
+        number = int(self._turns(self._epoch).at(self._position, 1)[0])
         self._position += 1
         self._drawn[number] += not refill
         drawn = self._readers[number].draw(count, refill=refill)
         return [self.index.entry(number, entry) for entry in drawn]
 
-    def _look_ahead(self, count: int) -> _Ahead | None:
-        """Work out what is drawn next; `None` where a reader does more than to tell its entries, or
-        fewer than `count` samples are left until one of their epochs ends.
+    def _look_ahead(self) -> EntriesAhead | None:
+        """Work out what is drawn next, until an epoch ends; `None` where a reader does more than to
+        tell its entries.
         """
-        turns = self._turns(max(_AHEAD, count))
+        turns = self._turns(self._epoch).at(self._position, AHEAD)
         entries, end = np.empty(len(turns), np.int64), len(turns)
         for number, reader in enumerate(self._readers):
             places = np.flatnonzero(turns == number)
             coming = reader.coming(len(places))
             if coming is None:
                 return None
-            entries[places[: len(coming)]] = np.array(coming, np.int64) + self.index.entry(
-                number, 0
-            )
+            entries[places[: len(coming)]] = coming + self.index.entry(number, 0)
             if len(coming) < len(places):
                 end = min(end, int(places[len(coming)]))
-        return None if end < count else _Ahead(entries[:end], turns[:end], len(self._readers))
+        return EntriesAhead(entries[:end], turns[:end])
 
-    def coming(self, count: int) -> list[int] | None:
+    def _settle(self) -> None:
+        """Have the readers count what was taken of the entries ahead."""
+        if self._ahead is None:
+            return
+        taken = self._ahead.newly_taken(len(self._readers))
+        for number, count in enumerate(taken):
+            self._readers[number].pass_over(count)
+            self._drawn[number] += count
+        self._position += sum(taken)
+
+    def coming(self, count: int) -> np.ndarray | None:
         return None
 
     def draw(self, count: int, *, refill: bool = False) -> list[int]:
         if self.plans_batches:
             return self._draw_batch(count, refill)
+        found = None
         if not refill:
-            if self._ahead is None or not self._ahead.has(count):
-                self._ahead = self._look_ahead(count)
-            if self._ahead is not None:
-                told, shares = self._ahead.take(count)
-                for number, share in enumerate(shares):
-                    self._readers[number].pass_over(share)
-                    self._drawn[number] += share
-                self._position += count
-                return told
-        self._ahead = None
+            found = None if self._ahead is None else self._ahead.take(count)
+            if found is None:
+                self._settle()
+                self._ahead = self._look_ahead()
+                found = None if self._ahead is None else self._ahead.take(count)
+        if found is None:
+            self._settle()
+            self._ahead = None
+            found = self._draw_by_turns(count, refill)
+        return found
+
+    def _draw_by_turns(self, count: int, refill: bool) -> list[int]:
         found: list[int] = []
         while len(found) < count:
-            turns = self._turns(count - len(found))
+            turns = self._turns(self._epoch).at(self._position, count - len(found))
             if not len(turns):
                 self._go_to(self._epoch + 1)
                 continue
             entries = np.empty(len(turns), np.int64)
-            for number in np.unique(turns).tolist():
+            for number, reader in enumerate(self._readers):
                 places = np.flatnonzero(turns == number)
-                drawn = self._readers[number].draw(len(places), refill=refill)
-                entries[places] = np.asarray(drawn) + self.index.entry(number, 0)
-                self._drawn[number] += len(places)
+                if len(places):
+                    drawn = np.array(reader.draw(len(places), refill=refill), np.int64)
+                    entries[places] = drawn + self.index.entry(number, 0)
+                    self._drawn[number] += len(places)
             self._position += len(turns)
             found += entries.tolist()
         return found
@@ -434,7 +420,7 @@ class MixReader(Reader):
         if self.plans_batches:
             size = len(self.index)
             orders: list[Any] = [reader._order for reader in self._readers]
-            counts = self._counts(self._epoch)
+            counts = self._turns(self._epoch).counts
             shares = counts / [order.steps for order in orders]
             totals = [
                 sum(s * each for s, each in zip(shares, column, strict=True))
@@ -466,11 +452,12 @@ class MixReader(Reader):
         return found
 
     def state(self) -> dict[str, Any]:
+        self._settle()
         return {
             "epoch": self._epoch,
             "position": self._position,
             "drawn": list(self._drawn),
-            "counts": self._counts(self._epoch).tolist(),
+            "counts": self._turns(self._epoch).counts.tolist(),
             "rest": self._rest,
             "readers": [reader.state() for reader in self._readers],
         }
@@ -489,7 +476,7 @@ class MixReader(Reader):
         self._rest, self._ahead = state["rest"], None
         self._epoch, self._position = state["epoch"], state["position"]
         self._drawn = list(state["drawn"])
-        if self._position > self._counts(self._epoch).sum():  # of other weights
+        if self._position > len(self._turns(self._epoch)):  # of other weights
             self._go_to(self._epoch + 1)
 
     def why_fixed(self) -> str:
@@ -523,6 +510,7 @@ class MixReader(Reader):
         return self._epoch
 
     def next_epoch(self, at_least: int = 0) -> int:
+        self._settle()
         self._go_to(max(self._epoch + (self._position > 0), at_least))
         return self._shard
 

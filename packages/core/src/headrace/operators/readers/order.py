@@ -186,9 +186,10 @@ class ReadingOrder:
             drawn += part
         return drawn
 
-    def coming(self, count: int) -> list[int]:
-        """Up to `count` entries of this epoch that will be drawn next."""
-        return self._opened().take(self._position, count)
+    def coming(self, count: int) -> np.ndarray:
+        """Up to `count` entries of this epoch that will be drawn next, int64."""
+        part = self._opened().part(self._position, count)
+        return np.arange(part.start, part.stop) if isinstance(part, range) else part
 
     def pass_over(self, count: int) -> None:
         """Count as many entries as drawn, which `coming` has told."""
@@ -429,6 +430,11 @@ class _EpochEntries:
 
     def take(self, start: int, count: int) -> list[int]:
         """Up to `count` entries from number `start` on."""
+        part = self.part(start, count)
+        return list(part) if isinstance(part, range) else part.tolist()
+
+    def part(self, start: int, count: int) -> np.ndarray | range:
+        """The same, as they are kept."""
         stop = min(start + count, len(self._entries))
         while self._window and self._shuffled < stop:
             first = self._shuffled
@@ -437,8 +443,7 @@ class _EpochEntries:
             assert isinstance(self._entries, np.ndarray)
             sample_orders.swap_in_turn(self._entries, first, partners + np.arange(len(partners)))
             self._shuffled += len(partners)
-        part = self._entries[start:stop]
-        return list(part) if isinstance(part, range) else part.tolist()
+        return self._entries[start:stop]
 
     def random_after(self) -> int:
         """State of the random generator after the whole epoch."""

@@ -1,0 +1,63 @@
+"""Turns of the readers of a mix, and the entries that they come to, worked out ahead."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.kernels.cpu import sample_orders
+
+AHEAD = 4096
+"""Samples whose turns, and entries, are worked out at once."""
+
+
+class Turns:
+    """The reader of each sample of an epoch, in a random order that follows from `seed`.
+
+    `counts`: number of samples of each reader.
+    """
+
+    def __init__(self, counts: np.ndarray, seed: int, epoch: int) -> None:
+        self.counts = counts
+        self._ends = np.cumsum(counts)
+        self._key = sample_orders.key_of(seed, epoch)
+        self._first = 0
+        self._known = np.empty(0, np.int64)
+        """Turns from number `_first` on."""
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def at(self, position: int, count: int) -> np.ndarray:
+        """Up to `count` turns from number `position` on, fewer at the end."""
+        count = min(count, len(self) - position)
+        begin = position - self._first
+        if begin < 0 or begin + count > len(self._known):
+            places = np.empty(min(max(count, AHEAD), len(self) - position), np.int64)
+            sample_orders.permute(position, max(len(self), 1), max(len(self), 1), self._key, places)
+            self._known = np.searchsorted(self._ends, places, "right")
+            self._first, begin = position, 0
+        return self._known[begin : begin + count]
+
+
+class EntriesAhead:
+    """Entries that are drawn next, each in the turn of a reader."""
+
+    def __init__(self, entries: np.ndarray, turns: np.ndarray) -> None:
+        self._entries: list[int] = entries.tolist()
+        self._turns = turns
+        self._taken = self._counted = 0
+
+    def take(self, count: int) -> list[int] | None:
+        """The next entries; `None` if fewer are left."""
+        begin, end = self._taken, self._taken + count
+        if end > len(self._entries):
+            return None
+        self._taken = end
+        return self._entries[begin:end]
+
+    def newly_taken(self, readers: int) -> list[int]:
+        """Number of entries of each reader that were taken since this was asked before."""
+        turns = self._turns[self._counted : self._taken]
+        self._counted = self._taken
+        found: list[int] = np.bincount(turns, minlength=readers).tolist()
+        return found
