@@ -355,7 +355,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
         def exec_module(module):
             execute(module)
-            for method, file in (("read", "crash.mp4"), ("_scan", "unscannable.mp4")):
+            for method, file in (("frames", "crash.mp4"), ("_scan", "unscannable.mp4")):
                 crash_at(module.Video, method, file)
 
         spec.loader.exec_module = exec_module

@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.errors import HeadraceError
 from headrace.executor.step import check_count
-from headrace.operators.support.lazy_value import LazyValue
+from headrace.operators.support.lazy_value import computed
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.batch import BatchBuffer
@@ -75,8 +75,8 @@ class BoundStep:
             result = self._function(context, self._input[k])
         else:
             result = self._function(context, *[samples[k] for samples in self._inputs])
-        if self._computes and isinstance(result, LazyValue):
-            result = result.materialise(context)
+        if self._computes:
+            result = computed(result, context)
         if not self._is_single or type(result) is tuple:
             return stored(self.step, context, result, materialise_views=self._materialise)
         buffer = self._buffer

@@ -11,7 +11,7 @@ import numpy as np
 from headrace.errors import ArgumentValueError, ShapeError
 from headrace.executor.planning import Planner, SamplePlans
 from headrace.operators.support.contexts import SampleContext
-from headrace.operators.support.lazy_value import LazyValue
+from headrace.operators.support.lazy_value import computed
 from headrace.operators.support.operator import SampleOperator
 from headrace.operators.support.planning import Samples
 from headrace.operators.support.schema import Spec, as_specs
@@ -125,9 +125,7 @@ class FrameLoop(SampleOperator):
                 data[f] if framed else data
                 for data, framed in zip(others, self.framed, strict=True)
             ]
-            result = self.op.cpu(context, frame, *of_frame)
-            if isinstance(result, LazyValue):
-                result = result.materialise(context)
+            result = computed(self.op.cpu(context, frame, *of_frame), context)
             results = result if isinstance(result, tuple) else (result,)
             if len(results) != len(memory):  # the caller reports the error
                 return results

@@ -413,6 +413,7 @@ class Program:
             if not kinds:
                 continue
             r = step.outputs[0]
+            kinds = [kind for kind in kinds if kind.layout in ("", self.specs[r].layout)]
             reader = reader_of.get(r)
             step.is_lazy = step.is_pass_through = (
                 self._fuse
@@ -420,8 +421,8 @@ class Program:
                 and self.plan.consumers[r] == 1
                 and not self._leaves[r]
                 and reader.guard == step.guard
+                and bool(kinds)
                 and all(issubclass(kind, reader.op.takes) for kind in kinds)
-                and all(kind.layout in ("", self.specs[r].layout) for kind in kinds)
             )
             step.materialises = not step.is_lazy
         maker_of = {r: step for step in self.steps for r in step.outputs}

@@ -296,11 +296,12 @@ class SampleRunner:
             self._do(step, context, group, chunk)
             if not group.positions:
                 return [], ()  # all have failed
-            values = group.values[step.outputs[0]]
-            if not (isinstance(values, Rows) and len(values) == count):
-                found = dict(zip(group.positions, values, strict=True))
-                values = [found.get(k) for k in range(count)]
-            chunk.columns[step.outputs[0]] = Samples(values)
+            for r in step.outputs:
+                values = group.values[r]
+                if not (isinstance(values, Rows) and len(values) == count):
+                    found = dict(zip(group.positions, values, strict=True))
+                    values = [found.get(k) for k in range(count)]
+                chunk.columns[r] = Samples(values)
         return rest, group.positions
 
     def _take_each(

@@ -17,7 +17,7 @@ from headrace.executor.cpu.arena import Arena
 from headrace.executor.planning import Planner
 from headrace.experimental.dynamic.values import HostValue
 from headrace.operators.support.contexts import SampleContext
-from headrace.operators.support.lazy_value import LazyValue
+from headrace.operators.support.lazy_value import computed
 from headrace.operators.support.operator import BatchOperator, run_chunk_of_one
 from headrace.operators.support.planning import PlanContext, Samples, TensorArguments
 from headrace.tensors.pool import HOST_POOL
@@ -193,8 +193,8 @@ class SingleSampleRunner:
                 if only is not None and result is not None and result is context.handed[0]:
                     # Its type has been checked, and it owns its memory alone.
                     return [HostValue([context.handed[0]], only, sources)]
-                if isinstance(result, LazyValue):
-                    result = result.materialise(context)
+            result = computed(result, context)
+            if type(result) is not tuple:
                 result = (result,)
             return [
                 self._value(k, value, own is value, inputs, sources)

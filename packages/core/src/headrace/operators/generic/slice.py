@@ -8,7 +8,7 @@ import numpy as np
 
 from headrace.operators.support.arguments import given
 from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
-from headrace.operators.support.lazy_image import LazyImage
+from headrace.operators.support.lazy_image import LazyImage, LazyPixels
 from headrace.operators.support.operator import (
     BatchContext,
     ChunkContext,
@@ -18,6 +18,7 @@ from headrace.operators.support.operator import (
 )
 from headrace.operators.support.planning import PlanContext, Planned, plan_batch
 from headrace.operators.support.schema import Input, Spec
+from headrace.operators.support.video.lazy_clip import LazyClip
 from headrace.operators.support.windows.arguments import (
     OUT_OF_BOUNDS_ARGS,
     SLICE_ARGS,
@@ -92,14 +93,14 @@ class Slice(SampleOperator):
     def cpu(
         self,
         c: SampleContext,
-        data: np.ndarray | LazyImage,
+        data: np.ndarray | LazyPixels,
         anchor: np.ndarray | None = None,
         shape_input: np.ndarray | None = None,
-    ) -> np.ndarray | LazyImage:
+    ) -> np.ndarray | LazyPixels:
         return self._cutter.cut(c, data)
 
-    takes = (LazyImage, LazyBatch, StridedRows)
-    returns_lazy = (LazyImage, LazyBatch)
+    takes = (LazyPixels, LazyBatch, StridedRows)
+    returns_lazy = (LazyImage, LazyClip, LazyBatch)
 
     def cpu_chunk(self, c: ChunkContext, *inputs: Rows) -> Rows | None:
         cut = self._cutter.cut_signals if self.chunked else self._cutter.cut_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.operators.support.lazy_image import LazyImage
+from headrace.operators.support.lazy_image import LazyImage, LazyPixels
 from headrace.operators.support.operator import (
     BatchContext,
     ChunkContext,
@@ -14,6 +14,7 @@ from headrace.operators.support.operator import (
 )
 from headrace.operators.support.planning import PlanContext, Planned, Samples, plan_batch
 from headrace.operators.support.schema import Input, Spec
+from headrace.operators.support.video.lazy_clip import LazyClip
 from headrace.operators.support.windows.arguments import (
     CROP_ARGS,
     CROP_LAYOUTS,
@@ -70,7 +71,7 @@ class Crop(SampleOperator):
         extents = data.shapes
         return self._cutter.plan(extents, *self._windows[extents.shape[1]].plan(c, extents))
 
-    def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray | LazyImage:
+    def cpu(self, c: SampleContext, data: np.ndarray | LazyPixels) -> np.ndarray | LazyPixels:
         return self._cutter.cut(c, data)
 
     chunks_light = True
@@ -78,8 +79,8 @@ class Crop(SampleOperator):
     def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows | None:
         return self._cutter.cut_rows(c, data)
 
-    takes = (LazyImage, LazyBatch, StridedRows)
-    returns_lazy = (LazyImage, LazyBatch)
+    takes = (LazyPixels, LazyBatch, StridedRows)
+    returns_lazy = (LazyImage, LazyClip, LazyBatch)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         return self._cutter.cut_batch(c, data, plan_batch(self, c, data))

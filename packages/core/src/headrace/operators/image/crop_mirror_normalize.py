@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from itertools import product
 from typing import Any
 
@@ -19,7 +20,7 @@ from headrace.operators.support.argument_types import (
     StringArg,
 )
 from headrace.operators.support.arguments import numbers_of
-from headrace.operators.support.lazy_image import LazyImage
+from headrace.operators.support.lazy_image import LazyImage, LazyPixels
 from headrace.operators.support.normalize.normalized_windows import AxisOrder, NormalizedWindows
 from headrace.operators.support.normalize.pixels import (
     NORMALIZATION_ARGS,
@@ -40,6 +41,7 @@ from headrace.operators.support.resize.image_groups import resample_group
 from headrace.operators.support.resize.resized_batch import ResizedBatch
 from headrace.operators.support.resize.resized_image import ResizedImage
 from headrace.operators.support.schema import Arg, Input, Spec, data_types
+from headrace.operators.support.video.lazy_clip import LazyClip
 from headrace.operators.support.warp.warped_batch import WarpedBatch
 from headrace.operators.support.windows.arguments import (
     CROP_ARGS,
@@ -181,6 +183,7 @@ class CropMirrorNormalize(SampleOperator):
         self._rows_out = layout.endswith(("W", "WC"))
         self._pixels_in, self._pixels_out = data.layout.endswith("C"), layout.endswith("C")
         self._fuses = data.layout == "HWC" and layout in ("HWC", "CHW")
+        self.chunks_lazy = data.layout == "HWC"
         return data._replace(dtype=dtype, layout=layout)
 
     def suspect(self, *inputs: Spec) -> str:
@@ -200,9 +203,9 @@ class CropMirrorNormalize(SampleOperator):
         return Planned(outs[:, self._order.out], (anchors, shapes, outside, numbers))
 
     unplanned = ("mirror",)
-    takes = (LazyImage, StridedRows, StridedBatch, ResizedBatch, WarpedBatch, ColorBatch)
+    takes = (LazyPixels, StridedRows, StridedBatch, ResizedBatch, WarpedBatch, ColorBatch)
 
-    def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray:
+    def cpu(self, c: SampleContext, data: np.ndarray | LazyPixels) -> np.ndarray:
         out = c.out
         self._write(c, data, out)
         return out
@@ -328,7 +331,7 @@ class CropMirrorNormalize(SampleOperator):
             anchors, shapes, extents, made, self._order, table, inside=not outside.any()
         )
 
-    def _write(self, c: SampleContext, data: np.ndarray | LazyImage, out: np.ndarray) -> None:
+    def _write(self, c: SampleContext, data: np.ndarray | LazyPixels, out: np.ndarray) -> None:
         """Fill `out`, the output of one sample."""
         anchor, shape, outside, numbers = c.row
         mirror = c.args.mirror != 0
@@ -356,13 +359,20 @@ class CropMirrorNormalize(SampleOperator):
             if tuple(shape) != source.shape:
                 index = [slice(a, a + s) for a, s in zip(anchor, shape, strict=True)]
                 source = source[tuple(index)]
+        elif self._fuses and isinstance(data, ResizedImage):
+            means, factors, _ = coefficients
+            data.normalized(target, anchor[0], anchor[1], means, factors, mirror=mirror)
+            return
+        elif isinstance(data, LazyClip):
+            with closing(data.cut(anchor, shape).frames()) as frames:
+                for frame, places in frames:
+                    pixels = frame.pixels()
+                    for place in places:
+                        source = pixels[:, ::-1] if mirror else pixels
+                        self._normalize(source, target[place], coefficients)
+            return
         else:
-            (y0, x0), (height, width) = anchor[:2], shape[:2]
-            if self._fuses and isinstance(data, ResizedImage):
-                means, factors, _ = coefficients
-                data.normalized(target, y0, x0, means, factors, mirror=mirror)
-                return
-            source = data.region(y0, x0, y0 + height, x0 + width)
+            source = data.cut(anchor, shape).pixels()
         if mirror:
             source = source[..., ::-1, :]
         self._normalize(source, target, coefficients)

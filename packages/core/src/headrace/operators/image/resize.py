@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from headrace.operators.support.argument_types import BoolArg, ImageTypeArg
-from headrace.operators.support.lazy_image import LazyImage
+from headrace.operators.support.lazy_image import LazyPixels
 from headrace.operators.support.operator import BatchContext, SampleContext, operator
 from headrace.operators.support.planning import PlanContext, Planned, Samples
 from headrace.operators.support.resize.request import RESIZE_ARGS, ResizeRequest
@@ -89,11 +89,11 @@ class Resize(ResizingOperator):
             planned.shapes = (*planned.shapes, attributes)
         return planned
 
-    def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> Any:
+    def cpu(self, c: SampleContext, data: np.ndarray | LazyPixels) -> Any:
         out = super().cpu(c, data)
         if not self.args.save_attrs:
             return out
-        if isinstance(out, LazyImage):
+        if isinstance(out, LazyPixels):
             out = out.materialise(c)
         extents = data.shape[self.spatial]
         attributes = c.empty((len(extents),), np.int32, 1)

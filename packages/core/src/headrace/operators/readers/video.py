@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,7 @@ from headrace.operators.support.planning import PlanContext, Planned, Samples
 from headrace.operators.support.schema import Arg, Spec
 from headrace.operators.support.video.audio import Span, audio_of, audio_specs, check_audio, span_of
 from headrace.operators.support.video.color_space import is_tagged
+from headrace.operators.support.video.lazy_clip import ClipSource, LazyClip
 from headrace.operators.support.video.on_gpu import has_changed
 from headrace.operators.support.video.padding import (
     FILL_VALUE,
@@ -182,6 +185,9 @@ class VideoReader(Reader):
         # Frames of other patterns are rarely read again soon, and keeping them takes memory.
         self._overlap = pattern.step < pattern.span and not (pattern.uniform or pattern.clips)
         self._describes = bool(vars(args).get(DESCRIBES))
+        self.returns_lazy = () if self._describes else (LazyClip,)
+        self._decoded_as = self._dtype
+        self._fill_pixel = self._fill * (self._dtype.type(1 / 255) if self._normalized else 1)
         specs = [Spec(getattr(args, "dtype", DALIDataType.UINT8), 4, "FHWC")]
         if self._describes:
             specs = [Spec(DALIDataType.UINT8, 1)]
@@ -292,32 +298,20 @@ class VideoReader(Reader):
             last = first + self.args.stride * self.args.sequence_length
         return span_of(fact.timeline, first, last, begin, end, self.args.fps)
 
-    def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[np.ndarray, ...]:
-        from headrace.kernels.cpu.video.frame_reader import upright_colors
+    def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[Any, ...]:
         from headrace.kernels.cpu.video.pool import opened
 
         args, index = self.args, self.index
         assert isinstance(index, VideoIndex)
-        file, numbers, span = c.row
+        file, numbers, span = c.row[:3]
         numbers = np.asarray(numbers)
         part, fact = index.parts[file], index.facts[file]
-        sound: list[np.ndarray] = []
-        size = fact.height, fact.width
+        found: list[Any] = []
         if self._describes:
-            out = described(_named(index, file), numbers, *size, fact.orientation)
-        if not self._describes or args.enable_audio:
-            source = contents(part.path, fact.source)
-            with opened(source, int(numbers[0]), keeps=self._overlap) as video:
-                if video.size(fact.orientation) != size:
-                    raise BadSampleError(has_changed(video.size(fact.orientation), size))
-                if not self._describes:
-                    out = c.empty(c.shape, self._dtype)
-                    scale = self._dtype.type(1 / 255) if self._normalized else 1
-                    out[numbers < 0] = self._fill * scale
-                    colors = upright_colors(self._colors, fact.orientation)
-                    video.read(numbers.tolist(), out, self._writer(c, colors))
-                sound = audio_of(video, args, span)
-        found = [out]
+            size = fact.height, fact.width
+            found.append(described(_named(index, file), numbers, *size, fact.orientation))
+        else:
+            found.append(self._clip(c, part, fact, numbers))
         if self._has_labels:
             found.append(np.array([part.label], np.int32))
         if args.enable_frame_num != "none":
@@ -325,15 +319,33 @@ class VideoReader(Reader):
             found.append(shown.astype(np.int32))
         if args.enable_timestamps:
             found.append(np.where(numbers < 0, -1.0, fact.timeline.seconds[numbers]))
-        return (*found, *sound)
+        if args.enable_audio:
+            with opened(contents(part.path, fact.source), int(numbers[0])) as video:
+                found += audio_of(video, args, span)
+        return tuple(found)
+
+    def _clip(self, c: SampleContext, part: Part, fact: Facts, numbers: np.ndarray) -> LazyClip:
+        """Frames of a file, to be decoded when they are asked for."""
+        from headrace.kernels.cpu.video.frame_reader import upright_colors
+        from headrace.kernels.cpu.video.pool import opened
+
+        size = fact.height, fact.width
+
+        @contextmanager
+        def unchanged(number: int) -> Iterator[Any]:
+            with opened(contents(part.path, fact.source), number, keeps=self._overlap) as video:
+                if video.size(fact.orientation) != size:
+                    raise BadSampleError(has_changed(video.size(fact.orientation), size))
+                yield video
+
+        colors = upright_colors(self._colors, fact.orientation)
+        source = ClipSource(c, unchanged, colors, self._fill_pixel, size)
+        shape = len(numbers), *size, self._colors.channels
+        return LazyClip(source, numbers, (0, 0), shape, self._decoded_as)
 
     @property
     def _normalized(self) -> bool:
         return bool(getattr(self.args, "normalized", False))
-
-    def _writer(self, c: SampleContext, colors: Any) -> Any:
-        """Maker of frames of the output out of decoded ones, whose colours `colors` writes."""
-        return colors
 
 
 def _named(index: VideoIndex, file: int) -> str:

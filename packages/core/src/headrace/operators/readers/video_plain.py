@@ -155,7 +155,8 @@ class ReadersVideoResize(PlainVideoReader):
 
     def infer(self, *data: Spec) -> tuple[Spec, ...]:
         specs = super().infer(*data)
-        self._read_as = self._dtype if self._normalized else np.dtype(np.uint8)
+        self.returns_lazy = ()
+        self._decoded_as = self._dtype if self._normalized else np.dtype(np.uint8)
         read = DALIDataType.FLOAT if self._normalized else DALIDataType.UINT8
         self._request = ResizeRequest(self, 2)
         self._resampling = Resampling(self, read)
@@ -170,42 +171,13 @@ class ReadersVideoResize(PlainVideoReader):
         axes = self._request.plan(c, extents, self._resampling.filters(c))
         shapes = planned.shapes[0].copy()
         shapes[:, 1:3] = axes["length"].T
-        files, numbers, spans = planned.table
-        sources = planned.shapes[0][:, 1:3]
-        return Planned((shapes, *planned.shapes[1:]), (files, numbers, spans, axes.T, sources))
+        return Planned((shapes, *planned.shapes[1:]), (*planned.table, axes.T))
 
-    def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[np.ndarray, ...]:
+    def cpu(self, c: SampleContext, *data: np.ndarray) -> tuple[Any, ...]:
+        found = super().cpu(c, *data)
         if self._describes:
-            return super().cpu(c, *data)
-        return super().cpu(_Row(c), *data)  # type: ignore[arg-type]
-
-    def _writer(self, c: SampleContext, colors: Any) -> Any:
-        return _Resized(self, c, colors)
-
-
-class _Row:
-    """A `SampleContext` whose row is that of a reader that does not resize."""
-
-    def __init__(self, c: SampleContext) -> None:
-        self._c = c
-        self.row = c.row[:3]
-        self.resized = c.row[3:]
-        self.shape, self.empty, self.temp = c.shape, c.empty, c.temp
-
-
-class _Resized:
-    """Writes frames resized."""
-
-    def __init__(self, op: Any, c: Any, colors: Any) -> None:
-        self._op, self._c, self._colors = op, c, colors
-        self._axes, (height, width) = c.resized
-        self._frame = c.temp((height, width, op._colors.channels), op._read_as)
-
-    def write(self, frame: Any, out: np.ndarray) -> None:
-        """Fill `out` with a `VideoFrame`."""
-        op = self._op
-        self._colors.write(frame, self._frame)
-        resampling = op._resampling
-        op._resampler.run(
-            self._c, self._frame, self._axes, resampling.antialias, out, resampling.rounds_to
-        )
+            return found
+        resampling, axes = self._resampling, c.row[3]
+        out = c.empty(c.shape, self._dtype)
+        self._resampler.run_clip(c, found[0], axes, resampling.antialias, out, resampling.rounds_to)
+        return (out, *found[1:])

@@ -8,7 +8,7 @@ after the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -40,25 +40,47 @@ class PlainSource(NamedTuple):
     """True if a file without an end is an error, also where the end is not needed."""
 
 
-class LazyImage(LazyValue):
-    """An HWC image whose pixels are computed on demand, a region at a time.
+class LazyPixels(LazyValue):
+    """An image, or a sequence of images, whose pixels are computed on demand.
 
-    `shape`: height, width and number of channels of the whole image. `dtype`: element type.
+    `shape`: that of the whole, channels last. `dtype`: element type.
     """
 
     __slots__ = ("dtype", "shape")
 
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def cut(self, anchor: Sequence[int], shape: Sequence[int]) -> LazyPixels:
+        """A window, which lies inside and has all channels."""
+        raise NotImplementedError
+
+    def pixels(self, empty: Allocator | None = None) -> np.ndarray:
+        """All pixels.
+
+        The array may be a view and must not be written to. `empty` gives memory for what is
+        computed; without it, scratch memory is taken.
+        """
+        raise NotImplementedError
+
+    def materialise(self, c: SampleContext) -> np.ndarray:
+        """All pixels, in the place of the output wherever possible."""
+        return self.pixels(c.empty)
+
+
+class LazyImage(LazyPixels):
+    """An HWC image whose pixels are computed on demand, a region at a time."""
+
+    __slots__ = ()
+
     layout: ClassVar[str] = "HWC"
     shape: tuple[int, int, int]
-    dtype: np.dtype
 
     def region(
         self, y0: int, x0: int, y1: int, x1: int, empty: Allocator | None = None
     ) -> np.ndarray:
-        """Pixels of rows ``y0 <= y < y1`` and columns ``x0 <= x < x1``, bounds inside the image.
-
-        The array may be a view and must not be written to. `empty` gives memory for what is
-        computed; without it, scratch memory is taken.
+        """Pixels of rows ``y0 <= y < y1`` and columns ``x0 <= x < x1``, bounds inside the image;
+        as `pixels` gives them.
         """
         raise NotImplementedError
 
@@ -66,10 +88,14 @@ class LazyImage(LazyValue):
         """Source of the pixels, if a compiled loop can read it."""
         return None
 
-    def materialise(self, c: SampleContext) -> np.ndarray:
-        """All pixels, in the place of the output wherever possible."""
+    def cut(self, anchor: Sequence[int], shape: Sequence[int]) -> LazyImage:
+        """A window, which lies inside and has all channels."""
+        return LazyWindow(self, anchor[0], anchor[1], shape[0], shape[1])
+
+    def pixels(self, empty: Allocator | None = None) -> np.ndarray:
+        """All pixels."""
         height, width, _ = self.shape
-        return self.region(0, 0, height, width, c.empty)
+        return self.region(0, 0, height, width, empty)
 
 
 class LazyWindow(LazyImage):

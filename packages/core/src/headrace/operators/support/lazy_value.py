@@ -29,3 +29,12 @@ class LazyValue:
     def materialise(self, c: Any) -> Any:
         """Compute the value, in memory of `c`, the context that it was returned under."""
         raise NotImplementedError
+
+
+def computed(result: Any, c: Any) -> Any:
+    """Result of an operator under the context `c`, its first output computed if it is lazy."""
+    if isinstance(result, LazyValue):
+        return result.materialise(c)
+    if type(result) is tuple and result and isinstance(result[0], LazyValue):
+        return result[0].materialise(c), *result[1:]
+    return result

@@ -169,9 +169,10 @@ class Operator:
     `LazyBatch`. The engine computes all others first."""
 
     returns_lazy: tuple[type, ...] = ()
-    """Kinds of lazy value that `cpu` and `gpu` may return as the only output, or a `LazyBatch` as
-    any; `infer` may still change it. Where the only reader `takes` them, it gets them as they are;
-    for all others the engine computes them at once."""
+    """Kinds of lazy value that `cpu` and `gpu` may return as the first output, or a `LazyBatch` as
+    any; of those on the CPU, the one with the output's layout counts. `infer` may still change it.
+    Where the only reader `takes` them, it gets them as they are; for all others the engine computes
+    them at once."""
 
     chunks_lazy: bool = False
     """True if a `SampleOperator` gets several samples at a time, in `cpu_chunk`, where the first

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from headrace.operators.support.video.audio import (
     span_of,
 )
 from headrace.operators.support.video.color_space import COLOR_SPACE, is_tagged
+from headrace.operators.support.video.lazy_clip import ClipSource, LazyClip
 from headrace.operators.support.video.on_gpu import VideosToDevice, Wanted, in_threads
 from headrace.operators.support.video.orientation import ADJUST_ORIENTATION, orientation_of
 from headrace.operators.support.video.padding import (
@@ -176,8 +177,22 @@ class DecodeVideo(SampleOperator):
         check_audio(self.args)
         return (Spec(DALIDataType.UINT8, 4, "FHWC"), *audio_specs(self.args))
 
-    def cpu(self, c: SampleContext, encoded: np.ndarray) -> tuple[np.ndarray, ...]:
-        return self._decode(encoded, c.args, c.empty)
+    returns_lazy = (LazyClip,)
+
+    def cpu(self, c: SampleContext, encoded: np.ndarray) -> tuple[Any, ...]:
+        from headrace.kernels.cpu.video.frame_reader import upright_colors
+
+        with ExitStack() as stack:
+            video = stack.enter_context(self._opened(encoded.reshape(-1)))
+            numbers = _numbers(c.args, video.index)
+            orientation = orientation_of(video, c.args)
+            size = video.size(orientation)
+            sound = audio_of(video, c.args, _span(c.args, video.index, numbers))
+            held = _Held(stack.pop_all(), video, lambda: self._opened(encoded.reshape(-1)))
+        colors = upright_colors(self._colors, orientation)
+        source = ClipSource(c, held.opened, colors, self._fill, size)
+        shape = len(numbers), *size, self._colors.channels
+        return (LazyClip(source, numbers, (0, 0), shape, np.dtype(np.uint8)), *sound)
 
     def gpu(self, c: BatchContext, encoded: HostBatch) -> tuple[DeviceBatch, ...]:
         each = {name: c.values(name) for name in _PER_SAMPLE if name in self.tensor_args}
@@ -217,16 +232,25 @@ class DecodeVideo(SampleOperator):
         finally:
             video.close()
 
-    def _decode(self, encoded: np.ndarray, args: Any, empty: Any) -> tuple[np.ndarray, ...]:
-        from headrace.kernels.cpu.video.frame_reader import upright_colors
 
-        with self._opened(encoded.reshape(-1)) as video:
-            numbers = _numbers(args, video.index)
-            orientation = orientation_of(video, args)
-            out: np.ndarray = empty((len(numbers), *video.size(orientation), 3), np.uint8)
-            out[numbers < 0] = self._fill
-            video.read(numbers.tolist(), out, upright_colors(self._colors, orientation))
-            return (out, *audio_of(video, args, _span(args, video.index, numbers)))
+class _Held:
+    """A video that stays open until its frames are read, which nearly always happens once."""
+
+    def __init__(
+        self, stack: ExitStack, video: Any, again: Callable[[], AbstractContextManager[Any]]
+    ) -> None:
+        self._stack, self._video, self._again = stack, video, again
+
+    @contextmanager
+    def opened(self, number: int) -> Iterator[Any]:
+        """The video, which is closed afterwards."""
+        video, self._video = self._video, None
+        with self._stack.pop_all():
+            if video is not None:
+                yield video
+                return
+        with self._again() as video:
+            yield video
 
 
 def _span(args: Any, index: FrameIndex, numbers: np.ndarray) -> Span:

@@ -40,29 +40,58 @@ class Colors:
         """Gains that make RGB, as of `planes.matrix`; `colorspace`: the one that a video names."""
         return planes.matrix(*(_TAGGED.get(colorspace, _BT601) if self._tagged else _BT601))
 
-    def write(self, frame: Any, out: np.ndarray) -> None:
-        """Fill `out`, ``(H, W, channels)`` of uint8 or float32, with a `VideoFrame`."""
+    def write(
+        self,
+        frame: Any,
+        out: np.ndarray,
+        size: tuple[int, int] | None = None,
+        at: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Fill `out`, ``(H, W, channels)`` of uint8 or float32, with a `VideoFrame`, or the window
+        of it that begins `at` a row and column; the frame then has the extents `size`.
+        """
+        (top, left), (height, width) = at, out.shape[:2]
+        rows, columns = slice(top, top + height), slice(left, left + width)
         if self.kind == planes.RGB and _has_rgb(frame.format):
-            np.multiply(frame.to_ndarray(format="rgb24"), self.scale, out=out, casting="unsafe")
+            pixels = frame.to_ndarray(format="rgb24")[rows, columns]
+            np.multiply(pixels, self.scale, out=out, casting="unsafe")
             return
         matrix = self.matrix(frame.colorspace)
         frame, full = _planar(frame)
         layout = frame.format
-        height, width = out.shape[:2]
+        high, wide = size or (height, width)
         depth = layout.components[0].bits
-        luma = _plane(frame, 0, height, width, depth)
+        luma = _plane(frame, 0, high, wide, depth)[rows, columns]
         blues = reds = _NO_CHROMA if depth == 8 else _NO_CHROMA.astype(np.uint16)
-        rows = columns = planes.taps(1, 1)
+        down = across = planes.taps(1, 1)
+        shift = planes.SPREAD
         if len(layout.components) > 2 and self.kind != planes.GRAY:
-            down, across = layout.chroma_height(height), layout.chroma_width(width)
-            blues = _plane(frame, 1, down, across, depth)
-            reds = _plane(frame, 2, down, across, depth)
-            rows, columns = planes.taps(height, down), planes.taps(width, across)
+            extents = layout.chroma_height(high), layout.chroma_width(wide)
+            down = planes.taps(high, extents[0])
+            down = down[0][rows], down[1][rows]
+            needed, shift, across = _chroma(wide, extents[1], left, left + width)
+            blues, reds = (_plane(frame, k, *extents, depth)[:, needed] for k in (1, 2))
         rounding = np.float32(0.5 if out.dtype == np.uint8 else 0)
         planes.convert(
-            *(luma, blues, reds, rows, columns, depth, full),
+            *(luma, blues, reds, down, across, shift, depth, full),
             *(matrix, self.kind, self.scale, rounding, out),
         )
+
+
+def _chroma(wide: int, narrow: int, begin: int, end: int) -> tuple[slice, int, Any]:
+    """Columns of chroma that pixels of a row need, of `narrow` columns for `wide` pixels; how they
+    are enlarged, and taps that do it.
+    """
+    first, weights = planes.taps(wide, narrow)
+    shift = planes.SPREAD
+    if narrow == wide:
+        needed, shift = slice(begin, end), planes.OWN
+    elif 2 * narrow == wide and narrow > 1:
+        needed = slice(max(begin // 2 - 1, 0), min((end + 1) // 2 + 1, narrow))
+        shift = begin - 2 * needed.start
+    else:
+        needed = slice(int(first[begin]), min(int(first[end - 1]) + 2, narrow))
+    return needed, shift, (first[begin:end] - needed.start, weights[begin:end])
 
 
 def _has_rgb(layout: Any) -> bool:

@@ -49,11 +49,24 @@ class UprightColors:
     def __init__(self, colors: Colors, orientation: int) -> None:
         self._colors, self._orientation = colors, orientation
 
-    def write(self, frame: Any, out: np.ndarray) -> None:
-        """Fill `out`, ``(H, W, channels)`` of the frame as it is meant to be seen."""
+    def write(
+        self,
+        frame: Any,
+        out: np.ndarray,
+        size: tuple[int, int] | None = None,
+        at: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Fill `out`, ``(H, W, channels)``, with the frame as it is meant to be seen, or with a
+        window of it, as `Colors.write` does.
+        """
         stored = np.empty((frame.height, frame.width, out.shape[2]), out.dtype)
         self._colors.write(frame, stored)
-        rotate_into(out, stored, self._orientation)
+        if size is None:
+            rotate_into(out, stored, self._orientation)
+            return
+        whole = np.empty((*size, out.shape[2]), out.dtype)
+        rotate_into(whole, stored, self._orientation)
+        out[:] = whole[at[0] : at[0] + len(out), at[1] : at[1] + out.shape[1]]
 
 
 def upright_colors(colors: Colors, orientation: int) -> Any:

@@ -21,6 +21,8 @@ from headrace.kernels.cpu.simd import (
 )
 
 RGB, YCBCR, GRAY = range(3)
+OWN, SPREAD = -1, -2
+"""In place of the shift of chroma that is half as wide as luma: as wide, and any other width."""
 
 
 @lru_cache(maxsize=64)
@@ -74,18 +76,20 @@ def _limited(value):  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 @njit(nogil=True)
-def _rgb_row(luma, at, wide, top, other, weight, low, gain, gains, out, to):  # type: ignore[no-untyped-def] # pragma: no cover
+def _rgb_row(luma, at, wide, shift, top, other, weight, low, gain, gains, out, to):  # type: ignore[no-untyped-def] # pragma: no cover
     """Fill a row of RGB, uint8, sixteen pixels at a time; return how many pixels are done.
 
     `at`, `to`: offsets of the rows of luma and of the output in bytes. `wide`: enlarged rows of
-    chroma, float32 ``(2, 2, width)``, of which the row is made of numbers `top` and `other`.
+    chroma, float32 ``(2, 2, pixels)``, of which the row is made of numbers `top` and `other`, from
+    pixel `shift` on.
     """
-    width = wide.shape[2]
+    width = out.shape[1]
     lows, gain_of, middle = spread(low), spread(gain), spread(np.float32(128))
     red_v, green_u = spread(gains[0]), spread(gains[1])
     green_v, blue_u = spread(gains[2]), spread(gains[3])
     below, above = spread(weight), spread(np.float32(1) - weight)
-    a, b, red_at = 4 * width * top, 4 * width * other, 8 * width
+    pixels = wide.shape[2]
+    a, b, red_at = 4 * (pixels * top + shift), 4 * (pixels * other + shift), 8 * pixels
     for k in range(width // LANES):
         value = multiply(subtract(load(luma, at + LANES * k), lows), gain_of)
         x = VECTOR_BYTES * k
@@ -101,19 +105,21 @@ def _rgb_row(luma, at, wide, top, other, weight, low, gain, gains, out, to):  # 
 
 
 @njit(nogil=True)
-def convert(luma, blue, red, rows, columns, depth, full, matrix, kind, scale, rounding, out):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Fill `out`, (H, W, channels) of uint8 or float32, with the colours of one frame.
+def convert(luma, blue, red, rows, columns, shift, depth, full, matrix, kind, scale, rounding, out):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Fill `out`, (H, W, channels) of uint8 or float32, with the colours of a window of a frame.
 
-    `rows` and `columns` are `taps`; chroma without elements is neutral. `depth` is the number of
-    bits, `full` the range, `matrix` gains of `matrix`; what is written is 0 to 255 times `scale`,
-    with `rounding` added before it is cut to an integer.
+    `luma`: that of the window. `blue`, `red`: columns of chroma that it needs, and all rows; chroma
+    without elements is neutral. `rows` and `columns` are `taps` of the window; where chroma is half
+    as wide as luma, the window begins `shift` pixels after the chroma does. `depth` is the number
+    of bits, `full` the range, `matrix` gains of `matrix`; what is written is 0 to 255 times
+    `scale`, with `rounding` added before it is cut to an integer.
     """
     height, width = out.shape[:2]
     unit = np.float32(1.0 / (1 << (depth - 8)))
     colored = blue.size > 0
     narrow = blue.shape[1]
     blues, reds = np.zeros(narrow, np.float32), np.zeros(narrow, np.float32)
-    own = colored and narrow == width
+    own = colored and shift == OWN
     if full:
         low, gain, chroma = np.float32(0), np.float32(1), np.float32(1)
     else:
@@ -122,9 +128,10 @@ def convert(luma, blue, red, rows, columns, depth, full, matrix, kind, scale, ro
     green_u, green_v = matrix[1] * chroma, matrix[2] * chroma
     least, middle, most = np.float32(0), np.float32(128), np.float32(255)
     gains = np.array([red_v, green_u, green_v, blue_u], np.float32)
-    halved = colored and 2 * narrow == width and narrow > 1
-    wide = np.full((2, 2, width), middle, np.float32)
+    halved = colored and shift >= 0
+    wide = np.full((2, 2, 2 * narrow if halved else width), middle, np.float32)
     held = np.full(2, -1, np.int64)
+    begin = max(shift, 0)
     quick = kind == RGB and out.itemsize == 1 and luma.itemsize == 1 and scale == np.float32(1)
     quick = quick and (halved or own or not colored) and out.strides[2] == 1 and out.strides[1] == 3
     for y in range(height):
@@ -139,8 +146,10 @@ def convert(luma, blue, red, rows, columns, depth, full, matrix, kind, scale, ro
                     _enlarge(red[row], wide[1, row % 2])
                     held[row % 2] = row
             to, at = y * out.strides[0], y * luma.strides[0]
-            done = _rgb_row(luma, at, wide, top % 2, other % 2, weight, low, gain, gains, out, to)
-        if colored and done < width:
+            done = _rgb_row(
+                luma, at, wide, begin, top % 2, other % 2, weight, low, gain, gains, out, to
+            )
+        if colored and not quick:
             rest = unit - weight
             for x in range(narrow):
                 above, below = np.float32(blue[top, x]), np.float32(blue[other, x])
@@ -150,13 +159,17 @@ def convert(luma, blue, red, rows, columns, depth, full, matrix, kind, scale, ro
         for x in range(done, width):
             value = np.float32(luma[y, x]) * unit
             u = v = np.float32(0)
-            if own:
+            if quick:  # as `_rgb_row` does it, to the bit
+                at, rest = begin + x, np.float32(1) - weight
+                u = wide[0, top % 2, at] * rest + wide[0, other % 2, at] * weight - middle
+                v = wide[1, top % 2, at] * rest + wide[1, other % 2, at] * weight - middle
+            elif own:
                 u, v = blues[x], reds[x]
             elif colored:
-                left, weight = columns[0][x], columns[1][x]
+                left, part = columns[0][x], columns[1][x]
                 right = min(left + 1, narrow - 1)
-                u = blues[left] + (blues[right] - blues[left]) * weight
-                v = reds[left] + (reds[right] - reds[left]) * weight
+                u = blues[left] + (blues[right] - blues[left]) * part
+                v = reds[left] + (reds[right] - reds[left]) * part
             if kind == YCBCR:
                 if full:
                     value = value * np.float32(219 / 255) + np.float32(16)

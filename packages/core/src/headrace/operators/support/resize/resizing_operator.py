@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.kernels.gpu import resample_axes as _resample_axes
 from headrace.kernels.plan import resize_axes as _plan
-from headrace.operators.support.lazy_image import LazyImage
+from headrace.operators.support.lazy_image import LazyImage, LazyPixels
 from headrace.operators.support.operator import (
     BatchContext,
     ChunkContext,
@@ -23,6 +23,7 @@ from headrace.operators.support.resize.resized_batch import ResizedBatch
 from headrace.operators.support.resize.resized_image import ResizedImage
 from headrace.operators.support.resize.sample import SampleResampler
 from headrace.operators.support.schema import Spec
+from headrace.operators.support.video.lazy_clip import LazyClip
 from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class ResizingOperator(SampleOperator):
         self._kernel = resample
         self.resampler = SampleResampler(data.layout)
         self.resampling = Resampling(self, data.dtype)
-        self._image = data.layout == "HWC"
+        self._image = self.chunks_lazy = data.layout == "HWC"
         self._converts = data.dtype != self.resampling.dtype
         first = self.resampler.first
         self.spatial = slice(first, first + self.resampler.spatial_ndim)
@@ -73,10 +74,10 @@ class ResizingOperator(SampleOperator):
         axes, copies = c.row
         return () if copies else axes
 
-    takes = (LazyImage, StridedBatch)
-    returns_lazy: tuple[type, ...] = (LazyImage, LazyBatch)
+    takes = (LazyPixels, StridedBatch)
+    returns_lazy: tuple[type, ...] = (LazyImage, LazyClip, LazyBatch)
 
-    def cpu(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray | LazyImage:
+    def cpu(self, c: SampleContext, data: np.ndarray | LazyPixels) -> np.ndarray | LazyPixels:
         axes = self.sample_axes(c)
         if not axes:
             return data
@@ -91,12 +92,10 @@ class ResizingOperator(SampleOperator):
                 resampling.numpy_dtype,
                 resampling.rounds_to,
             )
-        assert isinstance(data, np.ndarray)  # lazy images are HWC
         out = c.out
-        self.resampler.run(c, data, axes, resampling.antialias, out, resampling.rounds_to)
+        run: Any = self.resampler.run_clip if isinstance(data, LazyClip) else self.resampler.run
+        run(c, data, axes, resampling.antialias, out, resampling.rounds_to)
         return out
-
-    chunks_lazy = True
 
     def cpu_chunk(self, c: ChunkContext, data: list[LazyImage]) -> Rows:
         return write_group(c, [self.cpu(c.sample(k), image) for k, image in enumerate(data)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from headrace.kernels.cpu.resample_taps import PlannedAxis
     from headrace.operators.support.operator import SampleContext
+    from headrace.operators.support.video.lazy_clip import LazyClip
 
 
 class SampleResampler:
@@ -42,11 +44,7 @@ class SampleResampler:
             return
         if not self.channels_last:
             source, out = source[..., None], out[..., None]
-        last = len(axes) - 1
-        taps = [
-            self._kernel.planned_taps(axis, 0, axis[6], antialias, stepwise=k != last)
-            for k, axis in enumerate(axes)
-        ]
+        taps = self._taps(axes, antialias)
         rows, columns = taps[-2:]
         for outer in product(*map(range, source.shape[: self.first])):
             if len(axes) == 3:
@@ -55,6 +53,33 @@ class SampleResampler:
                 self._kernel.resample_image(
                     source[outer], 0, 0, rows, columns, out[outer], c.temp, rounds_to=rounds_to
                 )
+
+    def run_clip(
+        self,
+        c: SampleContext,
+        clip: LazyClip,
+        axes: Sequence[PlannedAxis],
+        antialias: bool,
+        out: np.ndarray,
+        rounds_to: np.dtype | None,
+    ) -> None:
+        """Do the same with frames that are not there yet: what filters see of them is asked for."""
+        rows, columns = self._taps(axes, antialias)
+        with closing(clip.frames()) as frames:
+            for frame, places in frames:
+                seen = frame.region(rows.low, columns.low, rows.high, columns.high)
+                for place in places:
+                    self._kernel.resample_image(
+                        *(seen, rows.low, columns.low, rows, columns, out[place], c.temp),
+                        rounds_to=rounds_to,
+                    )
+
+    def _taps(self, axes: Sequence[PlannedAxis], antialias: bool) -> list[Any]:
+        last = len(axes) - 1
+        return [
+            self._kernel.planned_taps(axis, 0, axis[6], antialias, stepwise=k != last)
+            for k, axis in enumerate(axes)
+        ]
 
     def _volume(
         self,

@@ -15,7 +15,7 @@ from headrace.kernels.cpu.fill import fill_of_type
 from headrace.kernels.cpu.pad import pad_signals, pad_window
 from headrace.kernels.gpu import window as _window_kernels
 from headrace.operators.support.argument_types import DataTypeArg, ImageTypeArg
-from headrace.operators.support.lazy_image import LazyImage, LazyWindow
+from headrace.operators.support.lazy_image import LazyPixels
 from headrace.operators.support.planning import Planned
 from headrace.operators.support.schema import Arg
 from headrace.operators.support.windows.arguments import OutOfBounds, slices
@@ -114,33 +114,28 @@ class Cutter:
                 )
         return Planned(shapes, (anchors, outside))
 
-    def cut(self, c: SampleContext, data: np.ndarray | LazyImage) -> np.ndarray | LazyImage:
-        """The window of `data`: a view of an array, or a lazy window of a lazy image, where
+    def cut(self, c: SampleContext, data: np.ndarray | LazyPixels) -> np.ndarray | LazyPixels:
+        """The window of `data`: a view of an array, or a lazy window of lazy pixels, where
         nothing has to be computed.
         """
         anchor, outside = c.row
         shape = c.shape
         if outside:
             return self._padded(c, data, anchor, shape)
-        view: np.ndarray | LazyImage
         if isinstance(data, np.ndarray):
             view = data if shape == data.shape else data[slices(anchor, shape)]
-            if self._convert is None:
-                return view
+        elif 0 in shape:
+            return c.out
         else:
-            y, x, first = anchor
-            whole = shape[2] == data.shape[2]
-            if whole and self._convert is None and 0 not in shape:
-                if shape == data.shape:
-                    return data
-                return LazyWindow(data, y, x, shape[0], shape[1])
-            if 0 in shape:
-                return c.out
-            view = data.region(y, x, y + shape[0], x + shape[1])
+            window = data if shape[:-1] == data.shape[:-1] else data.cut(anchor, shape)
+            whole = shape[-1] == data.shape[-1]
+            if whole and self._convert is None:
+                return window
+            view = window.pixels()
             if not whole:
-                view = view[..., first : first + shape[2]]
-            if self._convert is None:
-                return view
+                view = view[..., anchor[-1] : anchor[-1] + shape[-1]]
+        if self._convert is None:
+            return view
         out = c.out
         self._convert(view, out)
         return out
@@ -237,7 +232,7 @@ class Cutter:
     def _padded(
         self,
         c: SampleContext,
-        data: np.ndarray | LazyImage,
+        data: np.ndarray | LazyPixels,
         anchor: Sequence[int],
         shape: tuple[int, ...],
     ) -> np.ndarray:
@@ -245,7 +240,7 @@ class Cutter:
             if self._bounds.policy == "constant":
                 data, anchor = _needed(data, anchor, shape)
             else:
-                data = data.region(0, 0, *data.shape[:2])
+                data = data.pixels()
         out = c.out
         fill = None
         if self._bounds.policy == "constant":
@@ -263,12 +258,16 @@ class Cutter:
 
 
 def _needed(
-    image: LazyImage, anchor: Sequence[int], shape: tuple[int, ...]
+    data: LazyPixels, anchor: Sequence[int], shape: tuple[int, ...]
 ) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The part of `image` that a window shows, and the window's anchor in it."""
-    height, width, channels = image.shape
-    y0, x0 = max(anchor[0], 0), max(anchor[1], 0)
-    y1, x1 = min(anchor[0] + shape[0], height), min(anchor[1] + shape[1], width)
-    if y0 >= y1 or x0 >= x1:
-        return np.empty((0, 0, channels), image.dtype), (0, 0, anchor[2])
-    return image.region(y0, x0, y1, x1), (anchor[0] - y0, anchor[1] - x0, anchor[2])
+    """The part of `data` that a window shows, and the window's anchor in it."""
+    extents = data.shape[:-1]
+    first = [max(a, 0) for a in anchor[:-1]]
+    ends = [min(a + s, e) for a, s, e in zip(anchor, shape, extents, strict=False)]
+    if any(begin >= end for begin, end in zip(first, ends, strict=True)):
+        return np.empty((*[0] * len(extents), data.shape[-1]), data.dtype), (
+            *[0] * len(extents),
+            anchor[-1],
+        )
+    part = data.cut(first, [end - begin for begin, end in zip(first, ends, strict=True)])
+    return part.pixels(), (*[a - f for a, f in zip(anchor, first, strict=False)], anchor[-1])
