@@ -89,7 +89,7 @@ class Resize(ResizingOperator):
             planned.shapes = (*planned.shapes, attributes)
         return planned
 
-    def cpu(self, c: SampleContext, data: np.ndarray | LazyPixels) -> Any:
+    def cpu(self, c: SampleContext, data: Any) -> Any:
         out = super().cpu(c, data)
         if not self.args.save_attrs:
             return out

@@ -186,7 +186,7 @@ class VideoReader(Reader):
         self._overlap = pattern.step < pattern.span and not (pattern.uniform or pattern.clips)
         self._describes = bool(vars(args).get(DESCRIBES))
         self.returns_lazy = () if self._describes else (LazyClip,)
-        self._decoded_as = self._dtype
+        self._decoded_as: np.dtype = self._dtype
         self._fill_pixel = self._fill * (self._dtype.type(1 / 255) if self._normalized else 1)
         specs = [Spec(getattr(args, "dtype", DALIDataType.UINT8), 4, "FHWC")]
         if self._describes:

@@ -77,12 +77,15 @@ class ResizingOperator(SampleOperator):
     takes = (LazyPixels, StridedBatch)
     returns_lazy: tuple[type, ...] = (LazyImage, LazyClip, LazyBatch)
 
-    def cpu(self, c: SampleContext, data: np.ndarray | LazyPixels) -> np.ndarray | LazyPixels:
+    def cpu(
+        self, c: SampleContext, data: np.ndarray | LazyImage | LazyClip
+    ) -> np.ndarray | LazyImage | LazyClip:
         axes = self.sample_axes(c)
         if not axes:
             return data
         resampling = self.resampling
         if self._image:
+            assert not isinstance(data, LazyClip)
             return ResizedImage(
                 c,
                 self._kernel,
@@ -98,7 +101,8 @@ class ResizingOperator(SampleOperator):
         return out
 
     def cpu_chunk(self, c: ChunkContext, data: list[LazyImage]) -> Rows:
-        return write_group(c, [self.cpu(c.sample(k), image) for k, image in enumerate(data)])
+        made: Any = [self.cpu(c.sample(k), image) for k, image in enumerate(data)]
+        return write_group(c, made)
 
     def batch_axes(self, c: BatchContext, data: LazyBatch) -> _resample_axes.AxesSampling:
         """Sampling of the axes of a batch's samples."""

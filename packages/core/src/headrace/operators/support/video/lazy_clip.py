@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,7 +67,7 @@ class LazyClip(LazyPixels):
                 out[place] = out[first]
         return out
 
-    def frames(self) -> Iterator[tuple[FrameImage, list[int]]]:
+    def frames(self) -> Generator[tuple[FrameImage, list[int]]]:
         """Images of the frames, in the order they are decoded, and where in the clip each is.
 
         An image is valid until the next one, and so is scratch memory that is taken meanwhile.
