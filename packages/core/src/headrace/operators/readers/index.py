@@ -439,6 +439,21 @@ def specs_of(columns: Sequence[Column]) -> tuple[Spec, ...]:
     )
 
 
+def fetched(
+    index: Index, entries: np.ndarray, empty: Allocate, entry_bytes: int
+) -> tuple[Sequence[Any], int]:
+    """The pieces of entries, `None` where one is missing, and about the bytes that an entry takes,
+    which `entry_bytes` says of those before.
+    """
+    if index.local is None:
+        return index.fetch_together(entries, empty), 0
+    numbers = index.numbers(entries)
+    guess, pieces = entry_bytes * len(entries), len(index.specs)
+    read = reading_threads.BeingRead(None, index.local, numbers, empty, guess, pieces=pieces)
+    files = read.wait()
+    return files.rows(), files.size_bytes // max(len(entries), 1) * 9 // 8 + 64
+
+
 def first_of(index: Index, parse: Callable[[np.ndarray], T]) -> T | None:
     """The contents of the first record that can be parsed: others are to be alike. Or `None`."""
     for entry in range(len(index)):

@@ -19,7 +19,7 @@ from headrace.operators.readers.base import READER_ARGS, Reader
 from headrace.operators.readers.buckets import padding
 from headrace.operators.readers.given_readers import GivenReader, given_reader, made
 from headrace.operators.readers.mixed_index import MixedIndex
-from headrace.operators.readers.mixed_turns import AHEAD, EntriesAhead, Turns
+from headrace.operators.readers.mixed_turns import AHEAD, EntriesAhead, Turns, apportioned
 from headrace.operators.readers.parsed_index import parse
 from headrace.operators.support.argument_types import ArgType, IntArg, StringArg
 from headrace.operators.support.contexts import ChunkContext, SampleContext
@@ -299,7 +299,7 @@ class MixReader(Reader):
             return self._shares(rest["totals"])
         weights = self._weights_of(epoch)
         if self._length and callable(self.args.weights):
-            return _apportioned(self._length, weights)
+            return apportioned(self._length, weights)
         # An epoch ends with the first reader, or the last.
         limit = self._limiting(weights)
         counts: np.ndarray
@@ -513,15 +513,6 @@ class MixReader(Reader):
         self._settle()
         self._go_to(max(self._epoch + (self._position > 0), at_least))
         return self._shard
-
-
-def _apportioned(total: int, weights: np.ndarray) -> np.ndarray:
-    """Whole numbers in proportion to weights, which add up to `total`."""
-    exact = total * weights
-    counts: np.ndarray = np.floor(exact).astype(np.int64)
-    most = np.argsort(counts - exact, kind="stable")[: total - int(counts.sum())]
-    counts[most] += 1
-    return counts
 
 
 def _shown(spec: Spec) -> str:

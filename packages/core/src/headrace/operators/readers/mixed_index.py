@@ -16,6 +16,7 @@ from headrace.operators.readers.index import (
     FileIndex,
     Index,
     RaggedColumn,
+    fetched,
 )
 from headrace.operators.readers.storage import Allocate
 from headrace.operators.support.schema import Spec
@@ -104,7 +105,7 @@ class MixedIndex(Index):
         """The extents of entries."""
         if self._is_plain:
             return super().numbers(entries)
-        parts = np.searchsorted(self._ends, entries, "right")
+        parts = _owners(self._ends, entries)
         own = entries - self._starts[parts]
         first = self._extents[parts] + own * self._widths[parts]
         found: np.ndarray = (first[:, np.newaxis] + np.array(self._outputs)[parts]).reshape(-1)
@@ -137,7 +138,7 @@ class MixedIndex(Index):
     def extents(self, entries: np.ndarray) -> list[tuple[tuple[str, int, int], ...]] | None:
         """The files that entries come from; of those without a parser, that outputs come from."""
         found: list[Any] = [()] * len(entries)
-        parts = np.searchsorted(self._ends, entries, "right")
+        parts = _owners(self._ends, entries)
         for part in np.unique(parts).tolist():
             places = np.flatnonzero(parts == part)
             own = self.indices[part].extents(entries[places] - self._starts[part])
@@ -152,7 +153,7 @@ class MixedIndex(Index):
         """The pieces of several entries, one index after the other."""
         width = self._width
         rows: list[Any] = [None] * (len(entries) * width)
-        parts = np.searchsorted(self._ends, entries, "right")
+        parts = _owners(self._ends, entries)
         for part in np.unique(parts).tolist():
             places = np.flatnonzero(parts == part)
             own, index = entries[places] - self._starts[part], self.indices[part]
@@ -180,19 +181,10 @@ class MixedIndex(Index):
         return (*found, *[_NOTHING] * (self._width - len(found)))
 
 
-def fetched(
-    index: Index, entries: np.ndarray, empty: Allocate, entry_bytes: int
-) -> tuple[Sequence[Any], int]:
-    """The pieces of entries, `None` where one is missing, and about the bytes that an entry takes,
-    which `entry_bytes` says of those before.
-    """
-    if index.local is None:
-        return index.fetch_together(entries, empty), 0
-    numbers = index.numbers(entries)
-    guess, pieces = entry_bytes * len(entries), len(index.specs)
-    read = reading_threads.BeingRead(None, index.local, numbers, empty, guess, pieces=pieces)
-    files = read.wait()
-    return files.rows(), files.size_bytes // max(len(entries), 1) * 9 // 8 + 64
+def _owners(ends: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    """The number of the index that each entry is of."""
+    found: np.ndarray = np.searchsorted(ends, entries, "right")
+    return found
 
 
 class _Nothing(ComputedColumn):
@@ -222,7 +214,7 @@ class _Number(ComputedColumn):
         return int(self._ends[-1])
 
     def __getitem__(self, entries: np.ndarray) -> Any:
-        return np.searchsorted(self._ends, entries, "right").astype(np.int32)
+        return _owners(self._ends, entries).astype(np.int32)
 
 
 def _joined(columns: Sequence[Any], ends: np.ndarray) -> Column:
@@ -255,7 +247,7 @@ class _MixedColumn(ComputedColumn):
         return int(self._ends[-1])
 
     def __getitem__(self, entries: np.ndarray) -> Any:
-        parts = np.searchsorted(self._ends, entries, "right")
+        parts = _owners(self._ends, entries)
         places = [np.flatnonzero(parts == part) for part in range(len(self._columns))]
         found = [
             (own, column[entries[own] - start])

@@ -61,3 +61,12 @@ class EntriesAhead:
         self._counted = self._taken
         found: list[int] = np.bincount(turns, minlength=readers).tolist()
         return found
+
+
+def apportioned(total: int, weights: np.ndarray) -> np.ndarray:
+    """Whole numbers in proportion to weights, which add up to `total`."""
+    exact = total * weights
+    counts: np.ndarray = np.floor(exact).astype(np.int64)
+    most = np.argsort(counts - exact, kind="stable")[: total - int(counts.sum())]
+    counts[most] += 1
+    return counts

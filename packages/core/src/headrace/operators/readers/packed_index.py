@@ -9,8 +9,7 @@ import numpy as np
 
 from headrace.errors import BadSampleError
 from headrace.kernels.cpu.best_fit import best_fit
-from headrace.operators.readers.index import Index
-from headrace.operators.readers.mixed_index import fetched
+from headrace.operators.readers.index import Index, fetched
 from headrace.operators.readers.storage import Allocate
 from headrace.operators.support.schema import Spec
 from headrace.types import DALIDataType, storage_dtype

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import BadSampleError
-from headrace.operators.readers.index import FileIndex, Index, RaggedColumn
+from headrace.operators.readers.index import FileIndex, Index, RaggedColumn, fetched
 from headrace.operators.readers.kept_index import kept_arrays
-from headrace.operators.readers.mixed_index import fetched
 from headrace.operators.readers.storage import Allocate, join
 from headrace.operators.support.contexts import SampleContext
 from headrace.operators.support.planning import PlanContext, Samples
