@@ -62,15 +62,19 @@ class CompilationNotice:
             self._running -= 1
             self._compiled += 1
             timer = progress = None
+            is_long = False
             if not self._running:
                 timer, self._timer = self._timer, None
                 progress, self._progress = self._progress, None
                 passed = monotonic() - self._since
                 self._left -= passed
                 self.seconds += passed
+                is_long = self._left <= 0
         if timer is not None:
             timer.cancel()
             timer.join()
+            if is_long:  # and the timer's thread may not have got as far
+                self._tell()
         if progress is not None:
             progress.__exit__()
 
@@ -80,7 +84,7 @@ class CompilationNotice:
 
     def _tell(self) -> None:
         with self._lock:
-            if self._timer is None:  # it ended just now
+            if self._told:
                 return
             self._told = True
         if COMPILATION_NOTICE.value() == "on":
