@@ -156,6 +156,32 @@ def test_another_number_of_shards(files, shards, others, batches, weights) -> No
     assert SIZES[limiting] - len(numbers) < shards
 
 
+@given(WEIGHTS, STOPS, ORDERS, st.lists(st.integers(1, 9), min_size=3, max_size=9))
+def test_a_state_tells_where_the_reader_was(files, weights, stop, order, sizes) -> None:
+    """Also where it is looked at after other batches were drawn, over the ends of epochs."""
+
+    def opened() -> Any:
+        pipe = Pipeline(1, 1, None)
+        with pipe:
+            node = mixed(files, order, weights=weights, stop=stop)[0].source
+        reader = node.schema.cls(node.args)
+        reader.checkpointing = True
+        reader.open(1, 5)
+        return reader
+
+    reader = opened()
+    found = [(reader.state(), reader.draw(size)) for size in sizes]
+    last = reader.state()
+    for state, drawn in found[::-1]:
+        other = opened()
+        other.restore(json.loads(json.dumps(dict(state))))
+        assert other.draw(len(drawn)) == drawn
+    other = opened()
+    for size in sizes:  # and nobody asks
+        other.draw(size)
+    assert dict(last) == dict(other.state())
+
+
 def test_weights_by_epoch_and_after_a_checkpoint(files) -> None:
     def weights(epoch: int) -> list[float]:
         return [1, 1, 1] if epoch == 0 else [0, 0, 1]

@@ -170,7 +170,7 @@ class Checkpointing:
                 reader = readers.by_node[id(node)]
                 entry["data"] = reader.identity()
                 entry["shard"] = reader.meta()["shard_id"]
-                entry["state"] = states[id(node)]
+                entry["state"] = dict(states[id(node)])
             operators[name] = entry
         return PipelineCheckpoint(number, dict(sources), operators, iterator)
 

@@ -477,9 +477,15 @@ class Reader(Operator):
             found["sampler"] = identity_of(self._sampler)
         return found
 
-    def state(self) -> dict[str, int]:
-        """Everything that `restore` needs to go on from here."""
+    def state(self) -> Mapping[str, Any]:
+        """Everything that `restore` needs to go on from here; it may be worked out where somebody
+        looks at it.
+        """
         return self._order.state()
+
+    def state_after(self, state: Mapping[str, Any], count: int) -> dict[str, Any]:
+        """What `state` becomes where so many entries are drawn that `coming` has told."""
+        return self._order.state_after(state, count)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go to the position `state` was taken at."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,13 @@ from headrace.operators.readers.base import READER_ARGS, Reader
 from headrace.operators.readers.buckets import padding
 from headrace.operators.readers.given_readers import GivenReader, given_reader, made
 from headrace.operators.readers.mixed_index import MixedIndex
-from headrace.operators.readers.mixed_turns import AHEAD, EntriesAhead, Turns, apportioned
+from headrace.operators.readers.mixed_turns import (
+    AHEAD,
+    EntriesAhead,
+    LaterState,
+    Turns,
+    apportioned,
+)
 from headrace.operators.readers.parsed_index import parse
 from headrace.operators.support.argument_types import ArgType, IntArg, StringArg
 from headrace.operators.support.contexts import ChunkContext, SampleContext
@@ -354,17 +361,17 @@ class MixReader(Reader):
             entries[places[: len(coming)]] = coming + self.index.entry(number, 0)
             if len(coming) < len(places):
                 end = min(end, int(places[len(coming)]))
-        return EntriesAhead(entries[:end], turns[:end])
+        return EntriesAhead(entries[:end], turns[:end], self._state_now())
 
     def _settle(self) -> None:
-        """Have the readers count what was taken of the entries ahead."""
-        if self._ahead is None:
+        """Have the readers count what was taken of the entries ahead, which are dropped."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
             return
-        taken = self._ahead.newly_taken(len(self._readers))
-        for number, count in enumerate(taken):
+        for number, count in enumerate(ahead.shares(ahead.taken)):
             self._readers[number].pass_over(count)
             self._drawn[number] += count
-        self._position += sum(taken)
+        self._position += ahead.taken
 
     def coming(self, count: int) -> np.ndarray | None:
         return None
@@ -381,7 +388,6 @@ class MixReader(Reader):
                 found = None if self._ahead is None else self._ahead.take(count)
         if found is None:
             self._settle()
-            self._ahead = None
             found = self._draw_by_turns(count, refill)
         return found
 
@@ -451,15 +457,31 @@ class MixReader(Reader):
             found[f"reader {number}"] = {"operator": reader.schema.name, **own}
         return found
 
-    def state(self) -> dict[str, Any]:
-        self._settle()
+    def state(self) -> Mapping[str, Any]:
+        ahead = self._ahead
+        if ahead is None:
+            return self._state_now()
+        return LaterState(partial(self._state_after, ahead, ahead.taken))
+
+    def _state_after(self, ahead: EntriesAhead, count: int) -> dict[str, Any]:
+        """The state where so many of the entries ahead were taken."""
+        state, shares = ahead.state, ahead.shares(count)
+        readers = zip(self._readers, state["readers"], shares, strict=True)
+        return {
+            **state,
+            "position": state["position"] + count,
+            "drawn": [drawn + share for drawn, share in zip(state["drawn"], shares, strict=True)],
+            "readers": [reader.state_after(own, share) for reader, own, share in readers],
+        }
+
+    def _state_now(self) -> dict[str, Any]:
         return {
             "epoch": self._epoch,
             "position": self._position,
             "drawn": list(self._drawn),
             "counts": self._turns(self._epoch).counts.tolist(),
             "rest": self._rest,
-            "readers": [reader.state() for reader in self._readers],
+            "readers": [dict(reader.state()) for reader in self._readers],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
 from headrace.kernels.cpu import sample_orders
@@ -40,27 +44,50 @@ class Turns:
 
 
 class EntriesAhead:
-    """Entries that are drawn next, each in the turn of a reader."""
+    """Entries that are drawn next, each in the turn of a reader.
 
-    def __init__(self, entries: np.ndarray, turns: np.ndarray) -> None:
+    `state`: that of the mix before the first of them.
+    """
+
+    def __init__(self, entries: np.ndarray, turns: np.ndarray, state: dict[str, Any]) -> None:
         self._entries: list[int] = entries.tolist()
         self._turns = turns
-        self._taken = self._counted = 0
+        self.state = state
+        self.taken = 0
 
     def take(self, count: int) -> list[int] | None:
         """The next entries; `None` if fewer are left."""
-        begin, end = self._taken, self._taken + count
+        begin, end = self.taken, self.taken + count
         if end > len(self._entries):
             return None
-        self._taken = end
+        self.taken = end
         return self._entries[begin:end]
 
-    def newly_taken(self, readers: int) -> list[int]:
-        """Number of entries of each reader that were taken since this was asked before."""
-        turns = self._turns[self._counted : self._taken]
-        self._counted = self._taken
-        found: list[int] = np.bincount(turns, minlength=readers).tolist()
+    def shares(self, count: int) -> list[int]:
+        """Number of entries of each reader among the first `count`."""
+        readers = len(self.state["readers"])
+        found: list[int] = np.bincount(self._turns[:count], minlength=readers).tolist()
         return found
+
+
+class LaterState(Mapping[str, Any]):
+    """The state of a reader, worked out by `make` where somebody looks at it."""
+
+    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _state(self) -> dict[str, Any]:
+        return self._make()
+
+    def __getitem__(self, name: str) -> Any:
+        return self._state[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._state)
+
+    def __len__(self) -> int:
+        return len(self._state)
 
 
 def apportioned(total: int, weights: np.ndarray) -> np.ndarray:

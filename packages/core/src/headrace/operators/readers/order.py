@@ -196,6 +196,11 @@ class ReadingOrder:
         self._position += count
         self._since_drawn += count
 
+    def state_after(self, state: Mapping[str, Any], count: int) -> dict[str, Any]:
+        """What `state` becomes where as many entries are counted."""
+        moved = {name: state[name] + count for name in ("position", "since_drawn")}
+        return {**state, **moved}
+
     def _draw_padded(self, count: int, refill: bool) -> list[int]:
         entries = self._opened()
         if not refill:
