@@ -484,7 +484,7 @@ class Reader(Operator):
         return self._order.state()
 
     def state_after(self, state: Mapping[str, Any], count: int) -> dict[str, Any]:
-        """What `state` becomes where so many entries are drawn that `coming` has told."""
+        """The state after `state` and so many entries, which `coming` has told."""
         return self._order.state_after(state, count)
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -197,7 +197,7 @@ class ReadingOrder:
         self._since_drawn += count
 
     def state_after(self, state: Mapping[str, Any], count: int) -> dict[str, Any]:
-        """What `state` becomes where as many entries are counted."""
+        """The state after `state` and as many entries."""
         moved = {name: state[name] + count for name in ("position", "since_drawn")}
         return {**state, **moved}
 
