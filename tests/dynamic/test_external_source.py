@@ -188,6 +188,29 @@ def test_leaving_a_captured_loop_loses_nothing():
     assert seen == list(range(9))
 
 
+@pytest.mark.parametrize("taken", [1, 2, 3, 5])
+def test_calls_go_on_where_a_captured_loop_was_left(taken):
+    source = ndd.ExternalSource([pair(k) for k in range(9)])
+    loop = source.captured(2)
+    seen = [plain(next(loop) + 0)[0][0] for _ in range(taken)]
+    loop.close()
+    seen += [plain(source(batch_size=2))[0][0] for _ in range(9 - taken)]
+    assert seen == list(range(9))
+    assert until_the_end(source, 1) == [None]
+
+
+def test_a_loop_within_an_open_one_over_the_same_source_is_that_one():
+    source = ndd.ExternalSource([pair(k) for k in range(12)])
+    seen = []
+    for data in source.captured(2):
+        seen.append(plain(data + 0)[0][0])
+        for other in source.captured(2):
+            seen.append(plain(other + 0)[0][0])
+            if seen[-1] % 3 == 2:
+                break
+    assert seen == list(range(12))
+
+
 def test_errors_come_where_they_belong():
     def numbers():
         for k in range(5):
@@ -199,9 +222,11 @@ def test_errors_come_where_they_belong():
     def loop():
         seen.extend(plain(data + 0)[0][0] for data in ndd.ExternalSource(numbers).captured(2))
 
-    with pytest.raises(KeyError, match="boo"):
+    with pytest.raises(KeyError, match="boo") as caught:
         loop()
     assert seen == list(range(5))
+    (note,) = caught.value.__notes__
+    assert 'raise KeyError("boo")' in note  # it was read ahead
 
 
 def test_uses_do_not_mix():
@@ -210,9 +235,12 @@ def test_uses_do_not_mix():
     with pytest.raises(RuntimeError, match="calls"):
         source.captured(2)
     source = ndd.ExternalSource(lambda: pair(1))
-    next(source.captured(2))
+    loop = source.captured(2)
+    next(loop)
     with pytest.raises(RuntimeError, match="captured"):
         source()
+    with pytest.raises(ValueError, match="from 2 to 3"):
+        next(source.captured(3))
 
 
 def test_sources_inside_of_captured_loops(tmp_path):

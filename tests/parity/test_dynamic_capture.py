@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import nvidia.dali.experimental.dynamic as dali
@@ -338,6 +339,136 @@ def test_where_nothing_was_captured_other_uses_are_free(root):
                 list(loop)
         assert values(source()) == [array(0)] * 2
         assert next(iter(reader.next_epoch(batch_size=2)))[0].batch_size == 2
+
+
+def numbered(lib, count=9, **arguments):
+    """A source of batches of two, numbered from 0."""
+    return lib.ExternalSource([lib.batch([array(k)] * 2) for k in range(count)], **arguments)
+
+
+def first(lib, batch):
+    return int(np.asarray(lib.cast(batch, dtype=lib.float32).tensors[0])[0])
+
+
+def leave(lib, loop, steps, way):
+    """The numbers of the first steps of a loop, which is left then."""
+    found = []
+    if way == "close":
+        found = [first(lib, next(loop)) for _ in range(steps)]
+        loop.close()
+        return found
+    try:
+        for batch in loop:
+            found.append(first(lib, batch))
+            if len(found) == steps:
+                if way == "break":
+                    break
+                raise KeyError
+    except KeyError:
+        pass
+    return found
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("way", ["break", "error", "close"])
+def test_a_source_whose_loop_was_left_can_be_called(way, steps):
+    """DALI loses the elements that it has read ahead."""
+    for lib in LIBRARIES:
+        source = numbered(lib, cycle="raise")
+        assert leave(lib, source.captured(2), steps, way) == list(range(steps))
+        found = first(lib, source(batch_size=2)) if steps < 9 else None
+        assert lib is dali or found == (steps if steps < 9 else None)
+        if steps < 9:
+            with pytest.raises(RuntimeError):
+                next(source.captured(2))
+        else:
+            with pytest.raises(StopIteration):  # the element after the last one
+                [source() for _ in range(10)]
+
+
+def test_a_source_whose_loop_came_to_its_end_cannot_be_called():
+    for lib in LIBRARIES:
+        source = numbered(lib, 5, cycle="raise")
+        for _ in range(2):
+            assert [first(lib, batch) for batch in source.captured(2)] == list(range(5))
+            with pytest.raises(RuntimeError):
+                source()
+
+
+def test_a_source_whose_loop_failed_can_be_called():
+    for lib in LIBRARIES:
+
+        def broken():
+            raise KeyError("boo")
+
+        source = lib.ExternalSource(broken)
+        for use in (lambda: next(source.captured(2)), source):  # noqa: B023
+            with pytest.raises(KeyError, match="boo"):
+                use()
+
+
+def test_a_source_whose_loop_was_left_can_be_called_in_another_loop():
+    for lib in LIBRARIES:
+        source = numbered(lib, 20)
+        assert leave(lib, source.captured(2), 3, "break") == [0, 1, 2]
+        found = [
+            first(lib, lib.cast(batch, dtype=lib.float32) * 0 + source(batch_size=2))
+            for batch in numbered(lib, 6).captured(2)
+        ]
+        assert [number - found[0] for number in found] == list(range(6))
+        assert lib is dali or found[0] == 3
+
+
+def in_a_thread(function, *arguments):
+    """The result of a function in a thread of its own, with which DALI forgets open loops."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+@pytest.mark.parametrize("steps", [2, 4])
+def test_two_loops_over_one_source_that_are_open_are_one(steps):
+    def run(lib):
+        source = numbered(lib)
+        one = source.captured(2)
+        found = [first(lib, next(one)) for _ in range(steps)]
+        other = source.captured(2)
+        found += [first(lib, next(loop)) for loop in (other, one, other, one)]
+        with pytest.raises(ValueError):
+            next(source.captured(3))
+        return found
+
+    for lib in LIBRARIES:
+        assert in_a_thread(run, lib) == list(range(steps + 4))
+
+
+def test_two_loops_over_one_reader_that_are_open_are_one(root):
+    def run(lib):
+        reader = lib.readers.File(file_root=root)
+        one = reader.next_epoch(batch_size=SIZE, capture=True)
+        found = [first(lib, next(one)[0]) for _ in range(2)]
+        other = reader.next_epoch(batch_size=SIZE, capture=True)
+        return found + [first(lib, next(loop)[0]) for loop in (other, one, other)]
+
+    for lib in LIBRARIES:
+        assert in_a_thread(run, lib) == [0, 3, 6, 9, 12]
+
+
+def test_calls_of_sources_in_a_captured_loop_give_batches_of_its_size():
+    for lib in LIBRARIES:
+        source = lib.ExternalSource([array(k, 1) for k in range(20)])
+        for k, batch in enumerate(numbered(lib, 6).captured(2)):
+            first(lib, batch)
+            called = source()
+            assert isinstance(called, lib.Batch)
+            assert [np.asarray(s).tolist() for s in called.tensors] == [[k, 1]] * 2
+
+
+@pytest.mark.parametrize("size", [2**31, 2**40])
+def test_sizes_that_no_batch_has(root, size):
+    for lib in LIBRARIES:
+        for capture in (False, True):
+            with pytest.raises(RuntimeError):
+                next(lib.readers.File(file_root=root).next_epoch(batch_size=size, capture=capture))
 
 
 def test_attributes_of_invariants_are_those_of_the_value():

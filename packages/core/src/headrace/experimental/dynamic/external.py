@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import traceback
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -15,7 +17,7 @@ from headrace.errors import (
     UsageError,
 )
 from headrace.experimental.dynamic.batches import Batch, as_batch
-from headrace.experimental.dynamic.capture.loops import Loop
+from headrace.experimental.dynamic.capture.loops import Recorder, open_loop
 from headrace.experimental.dynamic.contexts import EvalContext
 from headrace.experimental.dynamic.devices import DeviceLike
 from headrace.experimental.dynamic.devices import device as as_device
@@ -88,8 +90,9 @@ class ExternalSource:
         self._device = device
         self._layouts = self._for_each(layout, "layout", str)
         self._dtypes = self._for_each(dtype, "dtype", (DType, str, type))
-        self._pulled: deque[Any] = deque()
-        """Elements that a loop has taken ahead, or the errors that came in their place."""
+        self._pulled: deque[_Element] = deque()
+        """What a captured loop has taken ahead."""
+        self._loop: weakref.ref[Recorder] | None = None
         self._use = ""
         """`_CALLS` or `_CAPTURED`, as long as there cannot be both."""
 
@@ -116,7 +119,8 @@ class ExternalSource:
         ----------
         batch_size
             Number of samples. A `Tensor` becomes a batch whose samples are all the same; a batch
-            must have that size.
+            must have that size. In a captured loop over something else it is the loop's, unless
+            another one is given.
 
         Returns
         -------
@@ -130,18 +134,21 @@ class ExternalSource:
             If the element has not as many parts as there are outputs, not the size asked for, or
             some of them are batches and some are not.
         UsageError
-            If there was a loop over `captured` before, or the data ends in a captured loop over
-            something else.
+            If a loop over `captured` is open or came to its end, or the data ends in a captured
+            loop over something else.
         """
         self._begin(_CALLS)
+        loop = THREAD.capture
         try:
-            element = self._next()
+            element = self._pulled.popleft().value() if self._pulled else self._next()
         except StopIteration as error:
-            if THREAD.capture is None or not THREAD.capture.is_active:
+            if loop is None or not loop.is_active:
                 raise
             raise UsageError(
                 "This ExternalSource is exhausted before the captured loop that it is called in."
             ) from error
+        if batch_size is None and loop is not None and loop.captures:
+            batch_size = loop.size
         return self._converted(element, batch_size)
 
     def captured(self, batch_size: int, ctx: EvalContext | None = None) -> Iterator[Any]:
@@ -149,7 +156,8 @@ class ExternalSource:
 
         It is for sources what ``next_epoch(capture=True)`` is for readers; see
         `headrace.experimental.dynamic.capture`. Elements are taken some steps ahead. Those that
-        are not used, because the loop is left, come first in the next one.
+        are not used, because the loop is left, come first in the next loop or call. While a loop
+        is open, another one with the same `batch_size` goes on with it.
 
         Parameters
         ----------
@@ -166,7 +174,7 @@ class ExternalSource:
         if batch_size is None:
             raise ArgumentValueError("`captured` needs a `batch_size`.")
         self._begin(_CAPTURED)
-        return Loop(_SourceElements(self, batch_size), batch_size, ctx)
+        return open_loop(self, _SourceElements(self, batch_size), batch_size, ctx)
 
     def _begin(self, use: str) -> None:
         if self._use and self._use != use:
@@ -235,29 +243,69 @@ class ExternalSource:
             )
         return batch if device is None else batch.to_device(device)
 
-    def _element(self, ahead: int) -> Any:
-        """The outputs of an element that is still to come, with errors in their place."""
-        while len(self._pulled) <= ahead:
-            if self._pulled and isinstance(self._pulled[-1], BaseException):
-                return self._pulled[-1]  # whatever comes after an error comes after it
+    def _element(self, ahead: int) -> _Element:
+        """An element that is still to come."""
+        pulled = self._pulled
+        while len(pulled) <= ahead:
+            if pulled and pulled[-1].error is not None:
+                return pulled[-1]  # whatever comes after an error comes after it
             try:
-                self._pulled.append(self._next())
+                pulled.append(_Element(self._next(), None))
             except BaseException as error:
-                self._pulled.append(error)
-        return self._pulled[ahead]
+                pulled.append(_Element(None, error if ahead == 0 else _kept(error)))
+        return pulled[ahead]
+
+
+def _kept(error: BaseException) -> BaseException:
+    """An error that waits for its step: as text, not with frames, which would keep the loop alive
+    that the program has left.
+    """
+    places = traceback.format_list(traceback.extract_tb(error.__traceback__)[1:])
+    if not isinstance(error, StopIteration):
+        error.add_note(f"The source was read ahead, and raised this here:\n{''.join(places)}")
+    return error.with_traceback(None)
+
+
+class _Element:
+    """What a source gave, or the error that came in its place; and the outputs made of it."""
+
+    __slots__ = ("_made", "_size", "_value", "error")
+
+    def __init__(self, value: Any, error: BaseException | None) -> None:
+        self._value = value
+        self.error = error
+        self._made: Any = None
+        self._size: int | None = None
+        """Number of samples of the outputs that were made."""
+
+    def value(self) -> Any:
+        """The element as it is."""
+        if self.error is not None:
+            raise self.error
+        return self._value
+
+    def outputs(self, source: ExternalSource, size: int) -> Any:
+        """The outputs, or the error in their place."""
+        if self.error is not None:
+            return self.error
+        if self._size != size:
+            try:
+                self._made = source._converted(self._value, size)
+            except Exception as error:
+                self._made = error
+            self._size = size
+        return self._made
 
 
 class _SourceElements:
-    """The elements of a source, and those to come."""
+    """The elements of a source as batches of one size, and those to come."""
 
     def __init__(self, source: ExternalSource, size: int) -> None:
         self._source = source
         self._size = size
-        self._made: deque[Any] = deque()
 
     def __next__(self) -> Any:
-        found = self._at(0)
-        self._made.popleft()
+        found = self._source._element(0).outputs(self._source, self._size)
         self._source._pulled.popleft()
         if isinstance(found, BaseException):
             raise found
@@ -266,25 +314,14 @@ class _SourceElements:
     def unbind(self) -> None:
         self._source._use = ""
 
+    leave = unbind
+
     def peek(self, ahead: int) -> tuple[ValueReference, ...] | None:
-        found = self._at(ahead)
+        found = self._source._element(ahead).outputs(self._source, self._size)
         if isinstance(found, BaseException):
             return None
         outputs = found if isinstance(found, tuple) else (found,)
         return tuple([output._reference for output in outputs])
-
-    def _at(self, ahead: int) -> Any:
-        while len(self._made) <= ahead:
-            if self._made and isinstance(self._made[-1], BaseException):
-                return self._made[-1]
-            element = self._source._element(len(self._made))
-            if not isinstance(element, BaseException):
-                try:
-                    element = self._source._converted(element, self._size)
-                except Exception as error:
-                    element = error
-            self._made.append(element)
-        return self._made[ahead]
 
 
 def _takes_arguments(source: Any) -> bool:

@@ -6,6 +6,7 @@ import base64
 import json
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
@@ -22,7 +23,7 @@ from headrace.errors import (
 from headrace.experimental.dynamic.arguments import converted as converted_argument
 from headrace.experimental.dynamic.batches import Batch
 from headrace.experimental.dynamic.calling import call
-from headrace.experimental.dynamic.capture.loops import Loop
+from headrace.experimental.dynamic.capture.loops import Recorder, open_loop
 from headrace.experimental.dynamic.contexts import EvalContext
 from headrace.experimental.dynamic.devices import DeviceLike
 from headrace.experimental.dynamic.devices import device as as_device
@@ -119,6 +120,7 @@ class Reader:
         self._size: int | None = None
         self._epochs = 0
         self._captured: bool | None = None
+        self._loop: weakref.ref[Recorder] | None = None
         self._state: dict[str, Any] | None = None
         """A state to begin from."""
         self._begun = False
@@ -184,7 +186,7 @@ class Reader:
             size = self._max_batch_size if batch_size is None else batch_size
             if size is None:
                 raise ArgumentValueError("`capture=True` requires a non-None batch_size.")
-            return Loop(Epoch(self, size, ctx, captured=True), size, ctx)
+            return open_loop(self, Epoch(self, size, ctx, captured=True), size, ctx)
         return Epoch(self, batch_size, ctx)
 
     def __iter__(self) -> NoReturn:
@@ -519,6 +521,9 @@ class Epoch:
     def unbind(self) -> None:
         """Let the reader's next epoch be captured or not, whatever this one is."""
         self._reader._captured = None
+
+    def leave(self) -> None:
+        """Nothing: what a reader is used for does not change before its epoch's end, as in DALI."""
 
     @property
     def has_begun(self) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headrace.errors import UsageError
+from headrace.errors import MisusedArgumentError, UsageError
 from headrace.experimental.dynamic import calling
 from headrace.experimental.dynamic.capture.plan import LoopPlan, Origin, RecordedCall, make_plan
 from headrace.experimental.dynamic.capture.steps import LoopStep
@@ -38,40 +39,76 @@ class LoopSource(Protocol):
     def unbind(self) -> None:
         """Allow other uses than captured loops again: nothing could be captured."""
 
+    def leave(self) -> None:
+        """Note that the program has left its loop, which had begun, before the end, or will do so,
+        as there was an error.
+        """
+
 
 class Loop:
-    """The iterator that the program gets."""
+    """The iterator that the program gets.
 
-    __slots__ = ("__weakref__", "_recorder")
+    While a loop is open, another one over the same data is the same loop: it goes on with it.
+    """
 
-    def __init__(self, root: LoopSource, size: int, ctx: EvalContext | None) -> None:
-        self._recorder = Recorder(root, size, ctx)
+    __slots__ = ("__weakref__", "_is_open", "_recorder", "_root")
+
+    def __init__(self, root: LoopSource, recorder: Recorder) -> None:
+        self._root = root
+        self._recorder = recorder
+        self._is_open = True
+        recorder.handles += 1
 
     def __iter__(self) -> Loop:
         return self
 
     def __next__(self) -> Any:
-        return self._recorder.next_step()
+        if not self._is_open:
+            raise StopIteration
+        return self._recorder.next_step(self._root)
 
     def close(self) -> None:
         """End the loop."""
-        self._recorder.stop()
+        if self._is_open:
+            self._is_open = False
+            self._recorder.release()
 
     def __del__(self) -> None:
-        recorder = getattr(self, "_recorder", None)
-        if recorder is not None:
-            recorder.stop()
+        if hasattr(self, "_is_open"):
+            self.close()
+
+
+class LoopOwner(Protocol):
+    """A reader or a source, over which there is one captured loop at a time."""
+
+    _loop: weakref.ref[Recorder] | None
+
+
+def open_loop(owner: LoopOwner, root: LoopSource, size: int, ctx: EvalContext | None) -> Loop:
+    """The loop over the data of `owner` that is open, or another one."""
+    recorder = None if owner._loop is None else owner._loop()
+    if recorder is None or recorder.has_ended or recorder.size != size:
+        recorder = Recorder(owner, root, size, ctx)
+        owner._loop = weakref.ref(recorder)
+    return Loop(root, recorder)
 
 
 class Recorder:
     """Records the calls of a loop, and answers those that were done ahead."""
 
-    def __init__(self, root: LoopSource, size: int, ctx: EvalContext | None) -> None:
+    def __init__(
+        self, owner: LoopOwner, root: LoopSource, size: int, ctx: EvalContext | None
+    ) -> None:
+        self._owner = owner
         self._root = root
-        self._size = size
+        self.size = size
         self._context = ctx
         self.is_active = False
-        self._ended = False
+        self.has_ended = False
+        self.handles = 0
+        """Number of the program's iterators over the loop."""
+        self._has_begun = False
+        self._has_given_up = False
         self._traced: list[list[RecordedCall]] = []
         self._calls: list[RecordedCall] | None = None
         """The calls of this step, while it is traced."""
@@ -82,34 +119,55 @@ class Recorder:
 
     # -- steps -----------------------------------------------------------------------------------
 
-    def next_step(self) -> Any:
-        """End a step and begin the next one."""
-        if self._ended:
+    @property
+    def captures(self) -> bool:
+        """True in a step of a loop that is captured, or may be."""
+        return self.is_active and not self._has_given_up
+
+    def next_step(self, root: LoopSource) -> Any:
+        """End a step and begin the next one, with what `root` gives."""
+        if self.has_ended:
             raise StopIteration
+        self._root = root
         other = THREAD.capture
         if other is not None and other is not self and other.is_active:
+            if other._owner is self._owner:
+                raise MisusedArgumentError(
+                    f"Cannot change `batch_size` from {other.size} to {self.size}: a captured loop "
+                    "over the same data is open. Leave that one first."
+                )
             raise UsageError(
                 "Only one loop can be captured at a time: this one is inside of another. Leave "
                 "`capture=True` away in one of them."
             )
+        self._has_begun = True
         THREAD.capture = None  # nothing that happens here belongs to the loop
         try:
             self._end_step()
-            outputs = next(self._root)
+            outputs = next(root)
         except StopIteration:
             self.stop()
             raise
         except BaseException:
             self.is_active = False  # the next step may be better
+            root.leave()
             raise
         self._begin_step(outputs)
         self.is_active = True
         THREAD.capture = self
         return outputs
 
+    def release(self) -> None:
+        """Note that one of the program's iterators is gone; end the loop with the last one."""
+        self.handles -= 1
+        if self.handles == 0 and not self.has_ended:
+            self.stop()
+            if self._has_begun:
+                self._root.leave()
+
     def stop(self) -> None:
         """End the loop, if it has not ended."""
-        self._ended = True
+        self.has_ended = True
         self.is_active = False
         self._steps.clear()
         if self._step is not None:
@@ -146,6 +204,7 @@ class Recorder:
             stacklevel=stack_level(),
         )
         self._traced = [[], []]
+        self._has_given_up = True
         self._root.unbind()
 
     def _begin_step(self, outputs: Any) -> None:
@@ -170,12 +229,12 @@ class Recorder:
         evaluator = context._evaluator
         try:
             if self._step is None and not self._steps:
-                self._step = LoopStep(plan, root, self._size, evaluator)
+                self._step = LoopStep(plan, root, self.size, evaluator)
             while len(self._steps) < _AHEAD:
                 references = self._root.peek(len(self._steps))
                 if references is None:
                     break
-                self._steps.append(LoopStep(plan, references, self._size, evaluator))
+                self._steps.append(LoopStep(plan, references, self.size, evaluator))
         except Exception:  # data of another type: the calls say themselves what is wrong
             self._steps.clear()
             self._plan = None
@@ -197,7 +256,7 @@ class Recorder:
         if not self.is_active:
             THREAD.capture = None
             return calling.invoke(operation, references, tensors, size, seed)
-        if self._step is not None and size == self._size:
+        if self._step is not None and size == self.size:
             found = self._found(self._step, operation, references, tensors, seed)
             if found is not None:
                 return found
@@ -206,7 +265,7 @@ class Recorder:
             results = calling.invoke(operation, references, tensors, size, seed)
         finally:
             THREAD.capture = self
-        if self._calls is not None and size == self._size:
+        if self._calls is not None and size == self.size:
             self._note(self._calls, operation, references, tensors, seed, results)
         return results
 
@@ -286,7 +345,7 @@ class Recorder:
         if found is not None:
             return found
         value = reference.value
-        if value is None or value.external or reference.size not in (None, self._size):
+        if value is None or value.external or reference.size not in (None, self.size):
             return None
         return reference
 
