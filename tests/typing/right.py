@@ -45,6 +45,13 @@ def lists():
     first, second = assert_type(fn.resize(number, size=2, save_attrs=True), list[DataNode])
     left, right = assert_type(fn.resize([number, first], size=2), list[DataNode])
     grid = assert_type(fn.resize([one, left], size=2, save_attrs=True), list[list[DataNode]])
+    known = [one, left]
+    left, right = assert_type(fn.flip(known, horizontal=1), list[DataNode])
+    assert_type(fn.flip(np.zeros((4, 4, 3), np.uint8)), DataNode)
+    assert_type(fn.cat(one, np.ones((2, 2, 3), np.float32)), DataNode)
+    assert_type(fn.stack([one, left], [left, one]), list[DataNode])
+    assert_type(fn.random.normal(one), DataNode)
+    assert_type(fn.random.normal(), DataNode)
     single = assert_type(fn.external_source(lambda: [np.ones(1)] * 2), DataNode)
     a, b = assert_type(fn.external_source(lambda: ([np.ones(1)] * 2,) * 2, 2), list[DataNode])
     c = assert_type(

@@ -53,6 +53,7 @@ _LONGEST = 85
 _IMPORTS = {
     "Any": "from typing import Any",
     "TensorLike": "from headrace.types.tensor_like import TensorLike",
+    "ConstantLike": "from headrace.types.tensor_like import ConstantLike",
     "Callable": "from collections.abc import Callable",
     "DALIDataType": "from headrace.types import DALIDataType",
     "DALIImageType": "from headrace.types import DALIImageType",
@@ -67,8 +68,13 @@ _IMPORTS = {
     "PathLike": "from os import PathLike",
     "Sequence": "from collections.abc import Sequence",
     "SourceWithTraits": "from headrace.operators.support.external.traits import SourceWithTraits",
+    "TypeVar": "from typing_extensions import TypeVar",
     "overload": "from typing import overload",
 }
+_NODES = '''_Nodes = TypeVar("_Nodes", bound=DataNode | list[DataNode], default=DataNode)
+"""A node, or a list of them, for each of which an operator runs."""
+
+'''
 
 
 @dataclass
@@ -118,6 +124,8 @@ def module_text(module: Module, api: Api, path: tuple[str, ...]) -> str:
         body += "\n" if body.endswith('"""\n') or api == "ops" else ""
         body += function_text(schema) if api == "fn" else class_text(schema)
     body = body.lstrip("\n")
+    if "_Nodes" in body:
+        body = _NODES + body
     dotted = ".".join(("headrace", api, *path))
     lines = {
         line
@@ -136,7 +144,7 @@ def module_text(module: Module, api: Api, path: tuple[str, ...]) -> str:
     standard = _merged(
         line for line in lines if not line.startswith(("from numpy", "from headrace"))
     )
-    # A list of nodes, which the first overload takes, is data like any list for the second.
+    # A flag that is not known is one that is `True` as well.
     head = (
         "# Generated from the operators' declarations: do not edit.\n"
         '# mypy: disable-error-code="overload-overlap"\n'
@@ -151,20 +159,15 @@ def function_text(schema: OpSchema) -> str:
     name = schema.name.rpartition(".")[2]
     ways = variants(schema)
     first = next(iter(signature.parameters.values()), None)
-    found = [w.applied(signature).replace(return_annotation=_returned("DataNode", w)) for w in ways]
+    by_position = first is not None and first.kind is Parameter.POSITIONAL_ONLY
+    node = "DataNode"
+    if by_position and schema.num_outputs and not issubclass(schema.cls, Composite):
+        signature, node = _for_each(signature), "_Nodes"
+    found = [w.applied(signature).replace(return_annotation=_returned(node, w)) for w in ways]
     if schema.output_names is not None:
         found = [found[0].replace(return_annotation=SourceText("dict[str, DataNode]"))]
     texts = [_definition(name, found[0], docstring_for(schema, "fn"))]
     texts += [_definition(name, one, None) for one in found[1:]]
-    by_position = first is not None and first.kind is Parameter.POSITIONAL_ONLY
-    if by_position and schema.num_outputs and not issubclass(schema.cls, Composite):
-        # A list in the place of an input runs the operator once for each of its elements. What is
-        # not decided is left to the others.
-        decided = [w for w in ways if len(w.counts) < 2] or ways
-        texts[:0] = [
-            _definition(name, _for_each(w.applied(signature), _returned("list[DataNode]", w)), None)
-            for w in decided
-        ]
     if len(texts) == 1:
         return texts[0]
     # A blank line behind a body, none behind `...`: the formatter's rule for stubs.
@@ -181,22 +184,16 @@ def _returned(node: str, variant: Variant) -> SourceText:
     return SourceText(" | ".join(sorted(kinds, key=len)))
 
 
-def _for_each(signature: Signature, returned: SourceText) -> Signature:
-    """The signature for lists of inputs, of which the first is one."""
-    inputs = 0
-    parameters = []
-    for parameter in signature.parameters.values():
-        if parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL):
-            text = f"{parameter.annotation} | list[DataNode]"
-            if " | None" in text:
-                text = f"{text.replace(' | None', '')} | None"
-            if not inputs:
-                text = "list[DataNode]"
-                parameter = parameter.replace(default=Parameter.empty)
-            parameter = parameter.replace(annotation=SourceText(text))
-            inputs += 1
-        parameters.append(parameter)
-    return signature.replace(parameters=parameters, return_annotation=returned)
+def _for_each(signature: Signature) -> Signature:
+    """The signature of an operator that runs once for each node of a list.
+
+    There is one for nodes and lists of them: type checkers say what is wrong with a call where
+    there are not several of which none fits.
+    """
+    first, *others = signature.parameters.values()
+    text = str(first.annotation).replace("DataNode | TensorLike", "_Nodes | ConstantLike")
+    first = first.replace(annotation=SourceText(text))
+    return signature.replace(parameters=[first, *others])
 
 
 def class_text(schema: OpSchema) -> str:
@@ -210,14 +207,12 @@ def class_text(schema: OpSchema) -> str:
 def _calls(schema: OpSchema) -> str:
     """Stub of calling an instance; what it returns may be decided where it was made."""
     signature = call_signature_for(schema)
-    single = _definition("__call__", signature, None, method=True)
     first = next(iter(signature.parameters.values()), None)
-    if first is None or first.kind is not Parameter.POSITIONAL_ONLY or not schema.num_outputs:
-        return single
-    decided_before = callable(schema.num_outputs)
-    returned = "Any" if decided_before else _returned("list[DataNode]", variants(schema)[0])
-    each = _definition("__call__", _for_each(signature, SourceText(returned)), None, method=True)
-    return f"    @overload\n{each}    @overload\n{single}"
+    by_position = first is not None and first.kind is Parameter.POSITIONAL_ONLY
+    if by_position and schema.num_outputs and not callable(schema.num_outputs):
+        returned = _returned("_Nodes", variants(schema)[0])
+        signature = _for_each(signature).replace(return_annotation=returned)
+    return _definition("__call__", signature, None, method=True)
 
 
 def _definition(name: str, signature: Signature, doc: str | None, *, method: bool = False) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
 
 
 class TensorLike(Protocol):
@@ -13,3 +14,22 @@ class TensorLike(Protocol):
     """
 
     def __rmul__(self, other: Any, /) -> Any: ...
+
+
+class ArrayLike(Protocol):
+    """Arrays of any library and numbers; no nodes, and no lists."""
+
+    def __float__(self) -> float: ...
+
+
+ConstantLike: TypeAlias = (
+    ArrayLike
+    | Sequence[ArrayLike]
+    | Sequence[Sequence[ArrayLike]]
+    | Sequence[Sequence[Sequence[ArrayLike]]]
+    | Sequence[Sequence[Sequence[Sequence[ArrayLike]]]]
+)
+"""A `TensorLike` that is no list of nodes, for each of which an operator would run.
+
+It is not defined by itself: mypy would expect numbers in the list of nodes of a call.
+"""

@@ -91,7 +91,7 @@ class ExternalSource:
         self._layouts = self._for_each(layout, "layout", str)
         self._dtypes = self._for_each(dtype, "dtype", (DType, str, type))
         self._pulled: deque[_Element] = deque()
-        """What a captured loop has taken ahead."""
+        """Elements that a captured loop has taken ahead."""
         self._loop: weakref.ref[Recorder] | None = None
         self._use = ""
         """`_CALLS` or `_CAPTURED`, as long as there cannot be both."""
@@ -267,7 +267,7 @@ def _kept(error: BaseException) -> BaseException:
 
 
 class _Element:
-    """What a source gave, or the error that came in its place; and the outputs made of it."""
+    """An element of a source, or the error that came in its place; and the outputs made of it."""
 
     __slots__ = ("_made", "_size", "_value", "error")
 
