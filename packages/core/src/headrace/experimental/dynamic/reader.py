@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import sys
 import threading
 import weakref
@@ -30,6 +28,12 @@ from headrace.experimental.dynamic.devices import device as as_device
 from headrace.experimental.dynamic.failures import user_frame
 from headrace.experimental.dynamic.invariants import plain
 from headrace.experimental.dynamic.modes import THREAD, EvalMode
+from headrace.experimental.dynamic.reader_states import (
+    STATE_VERSION,
+    ReaderState,
+    decoded,
+    encoded,
+)
 from headrace.experimental.dynamic.reading import ReaderName, ReaderQueue
 from headrace.experimental.dynamic.sizes import checked_size
 from headrace.experimental.dynamic.tensors import Tensor
@@ -50,16 +54,6 @@ _BATCHES_AHEAD = 4
 _LARGE_BATCH = 64
 """Of batches from this size on, only two are kept on their way."""
 _NO_ARGUMENTS = frozenset(("preserve", "bytes_per_sample_hint"))
-_STATE_VERSION = 1
-
-
-class ReaderState(str):
-    """Position of a reader, as text that can be kept anywhere."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"ReaderState({str(self)!r})"
 
 
 @public_methods
@@ -410,19 +404,19 @@ class Reader:
                 "iteration."
             )
         if self._state is not None and self._ahead is None:
-            return _encoded(self._state)
+            return encoded(self._state)
         if self._ahead is None:
             raise UsageError(
                 f"`{self._place.shown}` has no state before its first step: it is at the beginning."
             )
         state = {
-            "version": _STATE_VERSION,
+            "version": STATE_VERSION,
             "reader": self._schema.name,
             "epochs": self._epochs,
             "shards": self._args.get("num_shards", 1),
             "source": self._ahead.state,
         }
-        return _encoded(state)
+        return encoded(state)
 
     def set_state(self, state: str | bytes) -> None:
         """Go on where another reader of the same data set stood.
@@ -446,7 +440,7 @@ class Reader:
                 f"`{self._place.shown}` cannot take a state after iteration has begun: give it to "
                 "a new reader."
             )
-        found = _decoded(state, self._schema.name)
+        found = decoded(state, self._schema.name)
         shards = self._args.get("num_shards", 1)
         if found.get("shards", shards) != shards:
             raise ArgumentValueError(
@@ -580,28 +574,3 @@ def _check_shards(args: dict[str, Any]) -> None:
             f"`shard_id` is {shard}, but must be at least 0 and less than `num_shards`, which is "
             f"{shards}."
         )
-
-
-def _encoded(state: dict[str, Any]) -> ReaderState:
-    text = json.dumps(state, separators=(",", ":"))
-    return ReaderState(base64.b64encode(text.encode()).decode())
-
-
-def _decoded(state: Any, reader: str) -> dict[str, Any]:
-    if not isinstance(state, (str, bytes)):
-        raise ArgumentTypeError(
-            "`state` is what `get_state()` returned, a string (DALI's ReaderState); got "
-            f"{type(state).__name__}."
-        )
-    try:
-        found = json.loads(base64.b64decode(state, validate=True))
-        known = found["version"] == _STATE_VERSION and isinstance(found["epochs"], int)
-        source = found["source"]
-        owner = found["reader"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ArgumentValueError(f"{state!r} is no state of a reader.") from error
-    if not known or not isinstance(source, dict):
-        raise ArgumentValueError(f"{state!r} is no state of a reader of this version.")
-    if owner != reader:
-        raise ArgumentValueError(f"The state is that of `{owner}`, not of `{reader}`.")
-    return cast("dict[str, Any]", found)
