@@ -471,6 +471,28 @@ def test_sizes_that_no_batch_has(root, size):
                 next(lib.readers.File(file_root=root).next_epoch(batch_size=size, capture=capture))
 
 
+def test_what_is_no_context(root):
+    for lib in LIBRARIES:
+        reader = lib.readers.File(file_root=root)
+        for loop in (
+            numbered(lib).captured(2, 5),
+            reader.next_epoch(batch_size=SIZE, ctx=5, capture=True),
+        ):
+            with pytest.raises(TypeError):
+                next(loop)
+
+
+def test_another_size_in_a_captured_loop():
+    for lib in LIBRARIES:
+
+        def loop(lib=lib):
+            for batch in numbered(lib).captured(2):
+                lib.cast(batch, dtype=lib.float32, batch_size=3)
+
+        with pytest.raises(RuntimeError):
+            loop()
+
+
 def test_attributes_of_invariants_are_those_of_the_value():
     for lib in LIBRARIES:
         value = Exception()

@@ -372,7 +372,7 @@ def common_size(schema: OpSchema, size: int | None, other: int) -> int:
     """The number of samples, which is `other` in one place."""
     if size is None:
         return other
-    raise ArgumentValueError(
+    raise MisusedArgumentError(
         f"Inconsistent batch size in `ndd.{schema.name}`: {size} != {other}. All batches among the "
         "inputs and arguments, and `batch_size`, must have the same number of samples."
     )

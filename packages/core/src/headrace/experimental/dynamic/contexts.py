@@ -6,7 +6,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Self
 
-from headrace.errors import ArgumentValueError, UsageError
+from headrace.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from headrace.experimental.dynamic.checkpoint import Checkpoint
 from headrace.experimental.dynamic.devices import Device
 from headrace.experimental.dynamic.evaluators import Evaluator
@@ -175,6 +175,15 @@ class EvalContext:
             self.evaluate_all()
         finally:
             self._device.__exit__(*exc_info)
+
+
+def chosen(ctx: EvalContext | None) -> EvalContext:
+    """The context that a loop was given, or the current one."""
+    if ctx is None:
+        return EvalContext.current()
+    if not isinstance(ctx, EvalContext):
+        raise ArgumentTypeError(f"`ctx` is an `EvalContext`, got {ctx!r}.")
+    return ctx
 
 
 def get_current_stream() -> Stream | None:

@@ -22,7 +22,7 @@ from headrace.experimental.dynamic.arguments import converted as converted_argum
 from headrace.experimental.dynamic.batches import Batch
 from headrace.experimental.dynamic.calling import call
 from headrace.experimental.dynamic.capture.loops import Recorder, open_loop
-from headrace.experimental.dynamic.contexts import EvalContext
+from headrace.experimental.dynamic.contexts import EvalContext, chosen
 from headrace.experimental.dynamic.devices import DeviceLike
 from headrace.experimental.dynamic.devices import device as as_device
 from headrace.experimental.dynamic.failures import user_frame
@@ -498,7 +498,7 @@ class Epoch:
                 "The epoch of the reader has come to its end: `next_epoch(...)` begins another."
             )
         size = self._size = reader._begin_epoch(self._wanted, self._captured)
-        context = EvalContext.current() if self._context is None else self._context
+        context = chosen(self._context)
         assert reader._ahead is not None
         reader._ahead.pool = context.thread_pool
         samples = reader._samples_left()

@@ -12,7 +12,7 @@ from headrace.errors import MisusedArgumentError, UsageError
 from headrace.experimental.dynamic import calling
 from headrace.experimental.dynamic.capture.plan import LoopPlan, Origin, RecordedCall, make_plan
 from headrace.experimental.dynamic.capture.steps import LoopStep
-from headrace.experimental.dynamic.contexts import EvalContext
+from headrace.experimental.dynamic.contexts import EvalContext, chosen
 from headrace.experimental.dynamic.failures import line_of, user_frame
 from headrace.experimental.dynamic.invocations import callers_of
 from headrace.experimental.dynamic.modes import THREAD, EvalMode
@@ -140,6 +140,7 @@ class Recorder:
                 "Only one loop can be captured at a time: this one is inside of another. Leave "
                 "`capture=True` away in one of them."
             )
+        chosen(self._context)
         self._has_begun = True
         THREAD.capture = None  # nothing that happens here belongs to the loop
         try:
@@ -225,7 +226,7 @@ class Recorder:
         """Submit steps: the one that begins now, unless that is done already, and the next ones."""
         plan = self._plan
         assert plan is not None
-        context = EvalContext.current() if self._context is None else self._context
+        context = chosen(self._context)
         evaluator = context._evaluator
         try:
             if self._step is None and not self._steps:
