@@ -16,6 +16,7 @@ from headrace.operators.readers.index import FileIndex, Index, RaggedColumn, fet
 from headrace.operators.readers.kept_index import kept_arrays
 from headrace.operators.readers.storage import Allocate, join
 from headrace.operators.support.contexts import SampleContext
+from headrace.operators.support.lazy_value import computed
 from headrace.operators.support.planning import PlanContext, Samples
 from headrace.types import storage_dtype
 
@@ -45,7 +46,7 @@ def parse(
     memory = [None] * len(dtypes)
     own = SampleContext(c.node, reader.args, c.arena, c.seed, memory, (c.index,), [c.source], plans)
     own.iteration = c.iteration
-    found = reader.cpu(own, *data)
+    found = computed(reader.cpu(own, *data), own)
     return list(found) if isinstance(found, (tuple, list)) else [found]
 
 
