@@ -25,7 +25,6 @@ from headrace.graph.data_node import DataNode
 from headrace.graph.guards import Guard, Term, current, guard_of
 from headrace.graph.nodes import OpNode
 from headrace.graph.user_line import stack_level, user_line, user_stack
-from headrace.operators.readers.given_readers import device_of
 from headrace.operators.support.argument_types import FloatArg
 from headrace.operators.support.composite import without_none
 from headrace.operators.support.operator import BatchOperator
@@ -128,6 +127,8 @@ def make_node(
     edges = [to_edge(value, schema, position) for position, value in enumerate(inputs)]
     args, tensors = convert_arguments(schema, kwargs, line)
     if device is None and schema.given_readers is not None:
+        from headrace.operators.readers.given_readers import device_of  # imports all of readers
+
         device = device_of(schema.given_readers(args), f"`fn.{schema.name}`, used at {line}")
     device = _check_device(schema, device, edges)
     if device != "cpu" and input_queue is None:

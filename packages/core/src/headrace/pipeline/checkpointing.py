@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import CheckpointError, UsageError
@@ -170,7 +171,9 @@ class Checkpointing:
                 reader = readers.by_node[id(node)]
                 entry["data"] = reader.identity()
                 entry["shard"] = reader.meta()["shard_id"]
-                entry["state"] = dict(states[id(node)])
+                state = states[id(node)]
+                # That of a mix is worked out here.
+                entry["state"] = dict(state) if isinstance(state, Mapping) else state
             operators[name] = entry
         return PipelineCheckpoint(number, dict(sources), operators, iterator)
 

@@ -481,7 +481,7 @@ class MixReader(Reader):
             "drawn": list(self._drawn),
             "counts": self._turns(self._epoch).counts.tolist(),
             "rest": self._rest,
-            "readers": [dict(reader.state()) for reader in self._readers],
+            "readers": [_told(reader.state()) for reader in self._readers],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -535,6 +535,11 @@ class MixReader(Reader):
         self._settle()
         self._go_to(max(self._epoch + (self._position > 0), at_least))
         return self._shard
+
+
+def _told(state: Any) -> Any:
+    """The state of a reader, worked out if it is that of a mix."""
+    return dict(state) if isinstance(state, LaterState) else state
 
 
 def _shown(spec: Spec) -> str:
