@@ -134,7 +134,9 @@ def test_clips_of_bytes(files, tmp_path, written, sound):
     data = np.fromfile(path, np.uint8)
 
     def decoded(name, fuse):
-        @pipeline_def(batch_size=3, num_threads=2, device_id=None, seed=3, fuse=fuse)
+        @pipeline_def(
+            batch_size=3, num_threads=2, device_id=None, seed=3, fuse=fuse, workers="threads"
+        )
         def p():
             found = fn.decoders.video(
                 fn.external_source(source=lambda: [data] * 3),
