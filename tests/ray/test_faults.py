@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ from tests.ray.iterators import (
     started,
     values,
 )
+from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -110,11 +112,7 @@ def broken(images, folder, count):
     return folder
 
 
-@pytest.mark.parametrize(
-    "kills",
-    # Rarely it waits for good: the task that is begun anew stands behind one that waits for it.
-    [False, pytest.param(True, marks=pytest.mark.nightly)],
-)
+@pytest.mark.parametrize("kills", [False, True])
 @pytest.mark.parametrize("policy", ["skip", "replace"])
 def test_bad_samples_are_as_without_a_cluster(images, tmp_path, policy, kills):
     root = broken(images, tmp_path, 5)
@@ -141,6 +139,52 @@ def test_bad_samples_are_as_without_a_cluster(images, tmp_path, policy, kills):
 
     assert told(pipe) == told(alone)
     assert told(pipe)
+
+
+@pytest.mark.parametrize("in_flight", [600, None], ids=["behind it", "no room"])
+def test_who_waits_for_entries_lets_a_lost_iteration_go_first(images, tmp_path, in_flight):
+    """The first iteration is lost with its worker while the only other one waits for its end."""
+    (tmp_path / "images").mkdir()
+    files = sorted(map(str, broken(images, tmp_path / "images", 5).glob("*/*.jpg")))
+    files.sort(key=os.path.basename)
+    may_go_on = tmp_path / "may_go_on"
+    trainer = os.getpid()
+
+    def wait(number):
+        while number[0] == 0 and os.getpid() != trainer and not may_go_on.exists():
+            time.sleep(0.01)
+        return number
+
+    @pipeline_def(batch_size=3, on_bad_sample="skip", **{**SETTINGS, "prefetch_queue_depth": 5})
+    def definition(function):
+        data, numbers = fn.readers.file(files=files, labels=list(range(len(files))), name="reader")
+        numbers = fn.python_function(numbers, function=function)
+        return fn.resize(fn.decoders.image(data), size=(6, 5)), numbers
+
+    names = ["images", "numbers"]
+    expected = epochs(DALIGenericIterator(definition(lambda x: x), names, **PARTIAL), 1)
+    how = {**SMALL, "cut": "outputs", "prepare_first_batch": False}
+    how["bytes_in_flight"] = in_flight  # two batches have 576
+    iterator = RayIterator(definition(wait), names, **how, num_workers=2)
+    found = []
+    reader = threading.Thread(target=lambda: found.extend(epochs(iterator, 1)))
+    reader.start()
+    wait_until(lambda: (at := iterator._pipes[0]._elsewhere.executor) is not None and at.report)
+    executor = iterator._executors()[0]
+    with executor.changed:
+        while not executor._refills:
+            executor.changed.wait(0.2)
+        fleet, oldest = executor.fleet, min(executor._tickets)
+        (lost,) = [m for m in fleet.members.values() if oldest in m.assigned]
+        (other,) = [m for m in fleet.members.values() if m is not lost]
+        assert min(executor._refills) in other.assigned
+        assert len(other.assigned) == (2 if in_flight is None else 1)
+        fleet.wanted = 1  # or another worker would take the lost iteration
+        fleet.lose(lost, RuntimeError("lost"))
+        executor.go_on()
+    may_go_on.touch()
+    reader.join()
+    assert_same(found, expected)
 
 
 def test_a_bad_sample_that_raises_is_named(images, tmp_path):

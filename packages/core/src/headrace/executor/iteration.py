@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import numpy as np
 
+    from headrace.executor.bad_samples import BadSample
     from headrace.executor.cpu.batch import BatchBuffer
     from headrace.executor.cpu.program import Program
     from headrace.executor.gpu.batch import GpuBatch
@@ -109,6 +110,7 @@ class Iteration:
     """One iteration; all fields are guarded by the executor's monitor unless said."""
 
     __slots__ = (
+        "bad_samples",
         "buffers",
         "completed",
         "draw_numbers",
@@ -197,6 +199,8 @@ class Iteration:
         """For each sample, which of the entries drawn for the iteration it is, if any was
         redrawn.
         """
+        self.bad_samples: tuple[BadSample, ...] = ()
+        """Those found in it, in the order in which they were."""
         self.error: BaseException | None = None
         """Error it fails with, once its owner has noticed."""
         self.seeds: dict[int, Any] | None = None

@@ -66,9 +66,10 @@ class Recovery:
                 'that takes whole batches; use "replace" here.',
             )
         if policy == "skip" or not iteration.redraws:
-            for index in sorted(iteration.failures):
-                error = iteration.failures[index]
-                self.bad_samples.append(report(error, iteration.number, index, policy))
+            failures = sorted(iteration.failures.items())
+            found = [report(error, iteration.number, k, policy) for k, error in failures]
+            iteration.bad_samples += tuple(found)
+            self.bad_samples += found
         if policy == "replace":
             return self._replace(iteration, first)
         self._redraw(iteration, first)
@@ -152,8 +153,8 @@ class Recovery:
     def _hopeless(self, iteration: Iteration, error: BaseException, what: str) -> NoGoodSampleError:
         """The error, with file and cause of the first bad sample; `error` is a later one's."""
         index = min(iteration.failures, default=0)
-        found = report(error, iteration.number, index, self._policy)
-        found = next((b for b in self.bad_samples if b.iteration == iteration.number), found)
+        now = report(error, iteration.number, index, self._policy)
+        found = next(iter(iteration.bad_samples), now)
         source = found.source or f"sample {found.index}"
         at = f" (in operator `{found.operator}`)" if found.operator else ""
         raised = NoGoodSampleError(f"{what} The first bad one is {source}{at}: {found.reason}")

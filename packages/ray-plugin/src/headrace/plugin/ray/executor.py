@@ -406,6 +406,27 @@ class RayExecutor:
             first = self._of_iteration[id(self._queue[0])]
             room = int(tickets[0] == first)
         fleet.deal(tickets if room == math.inf else tickets[: int(room)])
+        if self._give_way():
+            self.go_on()
+
+    def _give_way(self) -> bool:
+        """Begin iterations anew that wait for entries where the oldest cannot begin because of them.
+
+        They get entries once those before are done. After a worker is lost, one of those may stand
+        behind one that waits, on the same worker, or have no worker because all wait.
+        """
+        fleet, oldest = self.fleet, min(self._tickets, default=-1)
+        assert fleet is not None
+        in_the_way = fleet.before(oldest)
+        if in_the_way is None and not fleet.with_room():
+            in_the_way = list(self._refills)
+        waiting = self._refills.keys() & (in_the_way or [])
+        if not waiting:
+            return False
+        first = self._queue.index(self._tickets[min(waiting)])
+        for iteration in list(self._queue)[first:]:
+            self._make_task(iteration)
+        return True
 
     def arrived(self, member: Member, result: Result) -> None:
         """Take in a result of a worker."""

@@ -208,11 +208,7 @@ class Fleet:
     def deal(self, tickets: Iterable[int]) -> None:
         """Give these waiting tasks, oldest first, to workers that have room."""
         for ticket in tickets:
-            free = [
-                m
-                for m in self.members.values()
-                if m.place is not None and not m.is_leaving and len(m.assigned) < TASKS_A_WORKER
-            ]
+            free = self.with_room()
             if not free:
                 return
             # Of the idle ones, the trainer's own processors first.
@@ -220,6 +216,22 @@ class Fleet:
             task = self.waiting.pop(ticket)
             member.assigned[ticket] = task
             member.actor.push.remote(task)
+
+    def with_room(self) -> list[Member]:
+        """Workers that may be given another task."""
+        return [
+            m
+            for m in self.members.values()
+            if m.place is not None and not m.is_leaving and len(m.assigned) < TASKS_A_WORKER
+        ]
+
+    def before(self, ticket: int) -> list[int] | None:
+        """Tasks that the worker of this one was given before it; `None` where no worker has it."""
+        for member in self.members.values():
+            if ticket in member.assigned:
+                given = list(member.assigned)
+                return given[: given.index(ticket)]
+        return None
 
     def took(self, member: Member, result: Result) -> bool:
         """Note that a task is done; False if it is not awaited any more."""

@@ -17,7 +17,6 @@ from typing import Any
 import ray
 
 from headrace.errors import ArgumentTypeError
-from headrace.executor.bad_samples import BadSample
 from headrace.executor.executor import Executor
 from headrace.executor.iteration import Iteration
 from headrace.executor.packed_error import PackedError
@@ -92,12 +91,8 @@ class Worker:
             on_bad_sample=graph.on_bad_sample,
         )
         self._executor.start()
-        self._tasks: queue.SimpleQueue[tuple[Task, float] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[tuple[Task, Iteration, float] | None] = queue.SimpleQueue()
         self._out: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
-        self._told = 0
-        """Bad samples that were looked at."""
-        self._untold: list[BadSample] = []
-        """Those of iterations that are still worked on."""
         self._lock = threading.Lock()
         threading.Thread(target=self._take_all, name="headrace-results", daemon=True).start()
 
@@ -121,8 +116,9 @@ class Worker:
             }
             for order, entries in zip(self._orders, task.entries, strict=True):
                 order.give(entries, task.ticket)
-            self._executor.schedule(Iteration(task.number, task.size, fed))
-            self._tasks.put((task, time.perf_counter()))
+            iteration = Iteration(task.number, task.size, fed)
+            self._executor.schedule(iteration)
+            self._tasks.put((task, iteration, time.perf_counter()))
 
     @ray.method(concurrency_group="control")
     def refill(self, entries: list[list[int]] | None) -> None:
@@ -146,9 +142,9 @@ class Worker:
         """Hand finished iterations to the stream."""
         ended = 0.0
         while (found := self._tasks.get()) is not None:
-            task, begun = found
+            task, done, begun = found
             try:
-                done = self._executor.take()
+                self._executor.take()
                 batches = [PackedBatch.of(done.buffers[r]) for r in self._plan.outputs]
             except Exception as error:
                 result = Result(task.ticket, [], PackedError.of(error))
@@ -160,21 +156,12 @@ class Worker:
                     draw_numbers=done.draw_numbers,
                     replacements=done.replacements,
                 )
-                del done, batches
+                del batches
             begun, ended = max(begun, ended), time.perf_counter()
-            bad = self._bad_samples(task.number)
-            self._out.put(result._replace(bad_samples=bad, seconds=ended - begun))
-            del result
+            result = result._replace(bad_samples=done.bad_samples, seconds=ended - begun)
+            self._out.put(result)
+            del found, done, result
         self._out.put(None)
-
-    def _bad_samples(self, number: int) -> tuple[BadSample, ...]:
-        """Bad samples of one iteration, which is done."""
-        found = self._executor.bad_samples
-        self._untold += found[self._told :]
-        self._told = len(found)
-        mine = tuple([bad for bad in self._untold if bad.iteration == number])
-        self._untold = [bad for bad in self._untold if bad.iteration != number]
-        return mine
 
     def _ask(self, ticket: int, count: int) -> None:
         """Ask for entries in place of bad ones."""
