@@ -19,10 +19,11 @@ from tests.e2e.support import REPOSITORY
 PATIENCE_SECONDS = 60
 
 
-def wait_until(condition):
+def wait_until(condition, seen=lambda: ""):
+    """Wait for a condition; `seen` tells what there is instead, where that is in vain."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not condition():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, f"waited in vain: {seen()}"
         time.sleep(0.01)
 
 
