@@ -410,7 +410,7 @@ class RayExecutor:
             self.go_on()
 
     def _give_way(self) -> bool:
-        """Begin iterations anew that wait for entries where the oldest cannot begin because of them.
+        """Begin iterations anew that wait for entries and so keep the oldest from beginning.
 
         They get entries once those before are done. After a worker is lost, one of those may stand
         behind one that waits, on the same worker, or have no worker because all wait.
