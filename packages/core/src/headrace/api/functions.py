@@ -105,9 +105,10 @@ def input_of(schema: OpSchema) -> Callable[..., Any]:
 def _rewritten_source() -> ArgumentValueError:
     return ArgumentValueError(
         "The `source` parameter that was passed to external source was created in a scope that was "
-        f"converted for conditions on data, at {user_line()}. Of a source that runs in worker "
-        "processes, they run what is written: define it outside of the definition of the "
-        "pipeline, or decorate what creates it with `@headrace.pipeline.do_not_convert`."
+        f"converted for conditions on data, at {user_line()}. To allow the `source` to be "
+        "correctly used in worker processes, which run what is written, it must remain "
+        "unconverted: define it outside of the definition of the pipeline, or decorate what "
+        "creates it with `@headrace.pipeline.do_not_convert`."
     )
 
 

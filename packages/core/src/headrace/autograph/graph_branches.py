@@ -16,6 +16,7 @@ from headrace.graph import branches
 from headrace.graph.capture import constant_input, make_node
 from headrace.graph.data_node import DataNode
 from headrace.graph.user_line import user_line
+from headrace.operators.generic.logical import restricted
 from headrace.operators.support.registry import find
 from headrace.types import ScalarConstant
 from headrace.types.arrays import is_array
@@ -55,7 +56,6 @@ class GraphBranches:
         self, condition: DataNode, *, holds: bool
     ) -> contextlib.AbstractContextManager[None]:
         """Guard the nodes that are created in the block."""
-        self._check_on_the_cpu(condition, "A condition")
         return branches.guarded(condition, holds=holds)
 
     def merge(self, condition: DataNode, if_true: Any, if_false: Any, name: str) -> DataNode:
@@ -73,20 +73,20 @@ class GraphBranches:
                 f"The {side} operand of `{operation}` at {user_line()} is {value!r}; the other one "
                 "is data, so it must be data or a boolean."
             )
-        self._check_on_the_cpu(edge, f"The {side} operand of `{operation}`")
+        self._check_on_the_cpu(edge, operation, f"the {side} argument")
         arguments = {"expression_name": operation, "expression_side": side}
         return make_node(find("_conditional.validate_logical"), [edge], arguments).outputs[0]
 
     def negated(self, value: DataNode) -> DataNode:
         """The node for `not`."""
-        self._check_on_the_cpu(value, "The operand of `not`")
+        self._check_on_the_cpu(value, "not", "the argument")
         return make_node(find("_conditional.not_"), [value], {}).outputs[0]
 
-    def _check_on_the_cpu(self, edge: DataNode, what: str) -> None:
+    def _check_on_the_cpu(self, edge: DataNode, operation: str, what: str) -> None:
         if edge.device != "cpu":
             raise MisusedArgumentError(
-                f'{what}, at {user_line()}, is on the device "{edge.device}"; it must be on the '
-                "CPU. `.cpu()` moves it there."
+                f"{restricted(operation, boolean=operation != 'not')} Got a GPU input as {what} in "
+                f"logical expression, at {user_line()}. `.cpu()` moves it there."
             )
 
     def _edge(self, value: Any) -> DataNode:

@@ -98,6 +98,7 @@ def _check_predicate(predicate: DataNode) -> None:
         )
     if predicate.device != "cpu":
         raise MisusedArgumentError(
-            f'The predicate of a branch, at {user_line()}, is on the device "{predicate.device}"; '
-            "it must be on the CPU. `.cpu()` moves it there."
+            f"Invalid device \"{predicate.device}\" for argument 'predicate' of operator "
+            f"'headrace.fn._conditional.split'. Conditions, as the one at {user_line()}, must be "
+            "on the CPU; `.cpu()` moves them there."
         )

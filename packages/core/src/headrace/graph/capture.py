@@ -299,16 +299,16 @@ def _is_pair(value: Any) -> bool:
 
 
 def _check_tensor_argument(schema: OpSchema, arg: Arg, value: DataNode, line: str) -> DataNode:
-    place = f"Argument `{arg.name}` of operator `fn.{schema.name}`, used at {line}"
     if not arg.per_sample:
         raise ArgumentTypeError(
-            f"{place} must be the same for all samples: it should not be a `DataNode` but "
-            f"a {arg.type.name}."
+            f"Argument `{arg.name}` of operator `fn.{schema.name}`, used at {line}, must be the "
+            f"same for all samples: it should not be a `DataNode` but a {arg.type.name}."
         )
     if value.device != "cpu":
         raise MisusedArgumentError(
-            f'{place}: Invalid device "{value.device}". Named arguments must be on CPU; `.cpu()` '
-            "moves it there."
+            f"Invalid device \"{value.device}\" for argument '{arg.name}' of operator "
+            f"'headrace.fn.{schema.name}'. Named arguments must be on CPU, as of the one used at "
+            f"{line}; `.cpu()` moves it there."
         )
     return value
 

@@ -95,13 +95,14 @@ class GraphDefinition:
         for node in nodes:
             if node.owner is not None and node.owner is not self.scope:
                 raise UsageError(
-                    f'The operator "{node.name}", created at {node.user_line}, belongs to another '
-                    "pipeline. Operators cannot be shared by pipelines: call it in the definition "
-                    "of each."
+                    "The pipeline is invalid because it contains operators with non-unique names "
+                    f'or those of another one: "{node.name}", created at {node.user_line}, belongs '
+                    "to another pipeline. Operators cannot be shared: call it in the definition of "
+                    "each."
                 )
             if node.name in names:
                 raise UsageError(
-                    "The pipeline contains operators with non-unique names: two are named "
-                    f'"{node.name}".'
+                    "The pipeline is invalid because it contains operators with non-unique names: "
+                    f'two are named "{node.name}".'
                 )
             names[node.name] = node

@@ -295,10 +295,9 @@ class Batch(calling.TensorHandle):
     def __len__(self) -> NoReturn:
         raise ArgumentTypeError("A Batch has no len(); `batch_size` is the number of samples.")
 
-    def __bool__(self) -> NoReturn:
-        raise ArgumentTypeError(
-            "A Batch has no truth value; look at a sample's, as in `bool(batch.tensors[0])`."
-        )
+    def __bool__(self) -> bool:
+        """True for every batch, as of an object that is there: it has no length to ask for."""
+        return True
 
     def __reduce__(self) -> Any:
         return _restored, (self._backend(),)

@@ -374,7 +374,8 @@ def common_size(schema: OpSchema, size: int | None, other: int) -> int:
         return other
     raise MisusedArgumentError(
         f"Inconsistent batch size in `ndd.{schema.name}`: {size} != {other}. All batches among the "
-        "inputs and arguments, and `batch_size`, must have the same number of samples."
+        "inputs and arguments, and `batch_size`, must have the same number of samples: a call "
+        "cannot change batch size."
     )
 
 

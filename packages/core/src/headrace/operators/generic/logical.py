@@ -21,7 +21,8 @@ from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.types import DALIDataType
 
 
-def _restricted(expression: str, *, boolean: bool = False) -> str:
+def restricted(expression: str, *, boolean: bool = False) -> str:
+    """The beginning of what is said of an operand that cannot be one."""
     of_type = " of `bool` type" if boolean else ""
     return (
         f"Logical expression `{expression}` is restricted to scalar (0-d tensors) inputs{of_type}, "
@@ -46,12 +47,12 @@ class ValidateLogical(SampleOperator):
         name, side = self.args.expression_name, self.args.expression_side
         if value.ndim:
             raise ShapeError(
-                f"{_restricted(name, boolean=True)} Got a {value.ndim}-d input as the {side} "
+                f"{restricted(name, boolean=True)} Got a {value.ndim}-d input as the {side} "
                 "operand in logical expression. Take one of the elements, as in `data[0]`."
             )
         if value.dtype is not DALIDataType.BOOL:
             raise DataTypeError(
-                f"{_restricted(name, boolean=True)} Got an input of type "
+                f"{restricted(name, boolean=True)} Got an input of type "
                 f"`{value.dtype.name.lower()}` as the {side} operand in logical expression. A "
                 "comparison gives a boolean, as in `data != 0`."
             )
@@ -80,7 +81,7 @@ class Not(SampleOperator):
     def infer(self, value: Spec) -> Spec:
         if value.ndim:
             raise ShapeError(
-                f"{_restricted('not')} Got a {value.ndim}-d input in logical expression. "
+                f"{restricted('not')} Got a {value.ndim}-d input in logical expression. "
                 "`data == 0` compares each element."
             )
         return value._replace(dtype=DALIDataType.BOOL)

@@ -187,6 +187,8 @@ class Recorder:
         if calls is None:
             return
         self._calls = None
+        if self._traced and not calls:
+            return  # a step without calls says nothing of those with some
         self._traced.append(calls)
         if not calls:
             self._give_up()

@@ -48,7 +48,7 @@ def kind_of(source: Any, cycle: Any) -> str:
             "`cycle` can only be given if `source` is iterable; a function is called "
             "until it raises StopIteration."
         )
-    return "position" if _takes_one_argument(source) else "function"
+    return "position" if takes_one_argument(source) else "function"
 
 
 def batches_of_epoch(
@@ -247,7 +247,8 @@ def _is_generator_function(source: Any) -> bool:
     )
 
 
-def _takes_one_argument(function: Callable[..., Any]) -> bool:
+def takes_one_argument(function: Callable[..., Any]) -> bool:
+    """True if a function takes one argument, false if it takes none; others are refused."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # builtins without a signature take nothing of ours
