@@ -42,8 +42,12 @@ def rewritten_source(lib: Library) -> Any:
     return conditional(lib, definition)
 
 
+def dynamic(lib: Library) -> Any:
+    return importlib.import_module(f"{lib.module.__name__}.experimental.dynamic")
+
+
 def of_another_size(lib: Library) -> None:
-    ndd = importlib.import_module(f"{lib.module.__name__}.experimental.dynamic")
+    ndd = dynamic(lib)
     source = ndd.ExternalSource([ndd.batch([[1], [2]])] * 3)
     for step, data in enumerate(source.captured(batch_size=2)):
         ndd.cast(data, dtype=ndd.float32, batch_size=3 if step else None)
@@ -62,6 +66,13 @@ GRAPHS: Rows = [
     ),
     (rewritten_source, "it must remain unconverted"),
     (of_another_size, "cannot change batch size"),
+    (
+        of(lambda lib: lib.fn.external_source(lambda: [1], parallel=True), py_num_workers=1),
+        "got a callable that does not accept arguments instead.",
+    ),
+    (lambda lib: dynamic(lib)._ops.Flip(device="invalid"), "invalid device type"),
+    (lambda lib: dynamic(lib)._ops.Flip(device="gpu:999"), "invalid device id"),
+    (lambda lib: dynamic(lib).readers.File(files=["a"], device="invalid"), "invalid device type"),
 ]
 
 
@@ -87,7 +98,7 @@ def test_operands_on_the_gpu_are_told_like_others(expression):
 def test_steps_without_calls_between_others(calls):
     told = []
     for lib in (DALI, HEADRACE):
-        ndd = importlib.import_module(f"{lib.module.__name__}.experimental.dynamic")
+        ndd = dynamic(lib)
         source = ndd.ExternalSource([ndd.batch([[k], [k]]) for k in range(5)])
         found = []
         with warnings.catch_warnings(record=True) as caught:

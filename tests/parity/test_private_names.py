@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import tempfile
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -70,6 +72,32 @@ CLASS_NAMES += " Caffe2Reader COCOReader DLTensorPythonFunction TFRecordReader R
 def names_of_functions(lib: Library) -> Any:
     classes = [name for name in dir(nvidia.dali.ops) if name[:1].isupper()]
     return [lib.fn._to_snake_case(name) for name in (*CLASS_NAMES.split(), *classes)]
+
+
+@names
+def counts_of_arguments(lib: Library) -> Any:
+    class Callback:
+        def __call__(self, info: Any) -> Any:
+            return info
+
+    count = found(lib, "_utils.external_source_impl", "accepted_arg_count")
+    return [int(count(each)) for each in (lambda: 1, lambda info: 1, Callback())]
+
+
+@names
+def written_definitions(lib: Library) -> Any:
+    write = found(lib, "_utils.autoserialize", "invoke_autoserialize")
+    mark = importlib.import_module(f"{lib.module.__name__}.plugin.triton").autoserialize
+    settings = {"batch_size": 1, "num_threads": 1, "device_id": None}
+    module = ModuleType("model")
+    with tempfile.NamedTemporaryFile() as file:
+        words = [str(attempt(write, module, file.name)).split(".")[0]]
+        module.one = mark(lib.pipeline_def(lambda: np.int32(42), **settings))
+        write(module, file.name)
+        (out,) = lib.Pipeline.deserialize(filename=file.name).run()
+        module.other = mark(lib.pipeline_def(lambda: np.int32(43), **settings))
+        words.append(str(attempt(write, module, file.name)).split(".")[0])
+    return out, words, str(attempt(mark, len))[:67]
 
 
 @names

@@ -94,7 +94,7 @@ PRIVATE = frozenset(
     for name in (
         *("_autograph", "_backend_enums", "_conditionals", "_debug_mode", "_debug_utils"),
         *("_multiproc", "_tensor_formatting", "_typing"),
-        *("_utils", "_utils.external_source_impl", "_utils.hacks"),
+        *("_utils", "_utils.autoserialize", "_utils.external_source_impl", "_utils.hacks"),
         *("ops._docs", "ops._names", "ops._operators", "ops._operator_utils"),
         *("ops._python_def_op_utils", "ops._registry", "ops._signatures"),
         *(f"experimental.dynamic.{module}" for module in _DYNAMIC),
@@ -110,7 +110,11 @@ PRIVATE_NAMES = {
     "headrace._autograph": {
         "is_autograph_artifact": "headrace.graph.rewritten:is_rewritten",
     },
+    "headrace._utils.autoserialize": {
+        "invoke_autoserialize": "headrace.plugin.triton:invoke_autoserialize",
+    },
     "headrace._utils.external_source_impl": {
+        "accepted_arg_count": "headrace.operators.support.external.callback:takes_one_argument",
         "assert_cpu_batch_data_type": f"{_RETURNED}:check_batch",
         "assert_cpu_sample_data_type": f"{_RETURNED}:check_sample",
         "batch_to_numpy": f"{_RETURNED}:batch_array",

@@ -49,8 +49,8 @@ def autoserialize(dali_pipeline: _F) -> _F:
     """
     if not getattr(dali_pipeline, "_is_pipeline_def", False):
         raise ArgumentTypeError(
-            "Only `@pipeline_def` can be decorated with `@triton.autoserialize`, got "
-            f"{dali_pipeline!r}. Put `@pipeline_def` below it."
+            "Only `@pipeline_def` can be decorated with `@triton.autoserialize`. Put it below, got "
+            f"{dali_pipeline!r}."
         )
     dali_pipeline._is_autoserialize = True  # type: ignore[attr-defined]
     return dali_pipeline
@@ -77,15 +77,15 @@ def invoke_autoserialize(head_module: ModuleType, filename: str | os.PathLike[st
     if len(found) != 1:
         names = ", ".join(f"`{f.__module__}.{f.__qualname__}`" for f in found) or "none"
         raise UsageError(
-            "Precisely one function that is decorated with `@triton.autoserialize` must exist in "
-            f"the module `{head_module.__name__}` and those it imports from its folder. Found "
-            f"{len(found)}: {names}."
+            "Precisely one autoserialize function must exist in the module. In "
+            f"`{head_module.__name__}` and what it imports from its folder, {len(found)} are "
+            f"decorated with `@triton.autoserialize`: {names}."
         )
     found[0]().serialize(filename=filename)
 
 
 def _marked(head_module: ModuleType) -> list[Any]:
-    folder = Path(head_module.__file__ or ".").resolve().parent
+    folder = Path(getattr(head_module, "__file__", None) or ".").resolve().parent
     modules, functions = [head_module], {}
     for module in modules:  # it grows
         for value in vars(module).values():

@@ -235,7 +235,9 @@ def _checked_type(kind: str, *, allow_cuda: bool = False) -> Literal["cpu", "gpu
         return "cpu"
     if kind == "gpu" or (allow_cuda and kind == "cuda"):
         return "gpu"
-    raise ArgumentValueError(f'There is no device type {kind!r}; there are "cpu" and "gpu".')
+    raise ArgumentValueError(
+        f'Invalid device type: there is no {kind!r}; there are "cpu" and "gpu".'
+    )
 
 
 def _check_id(kind: str, device_id: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import ArgumentTypeError, ArgumentValueError, did_you_mean
+from headrace.experimental.dynamic.devices import device as as_device
 from headrace.experimental.dynamic.rng import RNG
 from headrace.operators.support.schema import OpSchema
 from headrace.operators.support.schema_view import SchemaView
@@ -42,6 +43,7 @@ class Operator:
                     f"{self._schema.OperatorName()}() got an unexpected keyword argument "
                     f"{argument!r}.{did_you_mean(argument, self._arguments)}"
                 )
+        as_device("gpu" if isinstance(device, str) and device == "mixed" else device)  # or refuse
         self._name = name
         self._device = device
         self._max_batch_size = max_batch_size

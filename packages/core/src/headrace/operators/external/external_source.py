@@ -249,9 +249,10 @@ def _check_shared(source: Any, args: dict[str, Any]) -> None:
         raise ArgumentTypeError(
             "Callable passed to External Source in parallel mode (when `parallel=True`) must "
             "accept exactly one argument, the position in the epoch, so that workers can share "
-            f"it; {source!r} takes none. Let it take a `types.SampleInfo` "
-            "(`batch=False`), a `types.BatchInfo` or the number of the batch; or have one worker "
-            'call it, with `parallel="processes"` or `parallel="threads"`.'
+            "it. Got a callable that does not accept arguments instead. Let "
+            f"{source!r} take a `types.SampleInfo` (`batch=False`), a `types.BatchInfo` or the "
+            "number of the batch; or have one worker call it, with "
+            '`parallel="processes"` or `parallel="threads"`.'
         )
     if kind == "iterable" and not args["batch"]:
         what = "a generator function" if inspect.isgeneratorfunction(source) else "an iterable"
