@@ -86,9 +86,11 @@ def main():
     if kind == "ddp":
         model = torch.nn.parallel.DistributedDataParallel(model)
     else:
+        from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
 
-        fully_shard(model)
+        # Named, as PyTorch would take the machine's GPU for both ranks where it has one.
+        fully_shard(model, mesh=init_device_mesh(device.type, (world_size,)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     seen: list[list[str]] = []
     steps = 0
