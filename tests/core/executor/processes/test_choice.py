@@ -31,6 +31,9 @@ def processors(monkeypatch):
 
     monkeypatch.delenv("HEADRACE_WORKERS", raising=False)
     monkeypatch.setattr(pipeline_processes, "_SHORT_RUN_SECONDS", 0.0)
+    # Samples of tests are light.
+    monkeypatch.setattr(pipeline_processes, "_LIGHT_SECONDS", 0.0)
+    monkeypatch.setattr(pipeline_processes, "_LIGHT_SECONDS_OF_TWO", 0.0)
     set_count(4)
     return set_count
 
@@ -254,6 +257,35 @@ def test_a_short_run_starts_no_processes(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(pipeline_processes, "_SHORT_RUN_SECONDS", 0.0)
     at_work(pipe, 80)
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_threads_carry_light_samples_until_they_become_heavier(monkeypatch, threads):
+    name = "_LIGHT_SECONDS_OF_TWO" if threads == 2 else "_LIGHT_SECONDS"
+    monkeypatch.setattr(pipeline_processes, name, 1.0)
+    pipe = numbers(num_threads=threads, workers=None)
+    for k in range(10):
+        check(pipe, 8 * k)
+    assert "microseconds of a processor" in reason(pipe)
+    assert not pipe._executor.processes.has_started
+    (program,) = pipe._executor._programs._programs.values()
+    carries = pipe._executor.processes.carry
+    program.processor_seconds = 1.5
+    assert not carries(program)  # not that much heavier
+    program.processor_seconds = 2.5
+    assert carries(program)
+    program.processor_seconds = 1.5
+    assert carries(program)
+    assert reason(pipe) == ""
+    monkeypatch.setattr(pipeline_processes, name, 0.0)
+    at_work(pipe, 80)
+
+
+def test_light_samples_are_carried_as_asked_for(monkeypatch):
+    monkeypatch.setattr(pipeline_processes, "_LIGHT_SECONDS", 1.0)
+    pipe = numbers(num_threads=4, workers="processes")
+    at_work(pipe)
+    assert reason(pipe) == ""
 
 
 def test_threads_begin_and_processes_go_on():

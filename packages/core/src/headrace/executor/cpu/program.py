@@ -89,7 +89,8 @@ class Program:
         """Approximate interpreter time of a chunk, however many samples it has."""
         self.is_sent = False
         """True if worker processes carried the last samples."""
-        self._timed = False
+        self.is_timed = False
+        """True if the times above were measured."""
         self._fuse = fuse
         self._late: dict[int, OpNode] = {}
         self._late_registers: set[int] = set()
@@ -343,8 +344,8 @@ class Program:
         seconds /= count
         processor_seconds = max(processor_seconds - self.chunk_seconds, 0) / count
         own_seconds = max(processor_seconds - shared_seconds / count, 0)
-        if not self._timed:
-            self._timed = True
+        if not self.is_timed:
+            self.is_timed = True
             self.sample_seconds, self.processor_seconds = seconds, processor_seconds
             self.own_seconds = own_seconds
             return

@@ -28,6 +28,13 @@ _SHORT_RUN_SECONDS = 2.0
 """Of a processor, which a program uses before the engine starts processes by itself. Without them
 a short run ends sooner: 20 pipelines of four small batches took 3.3 s in threads on two processors,
 and 5.9 s where each of them had its processes."""
+_LIGHT_SECONDS, _LIGHT_SECONDS_OF_TWO = 20e-6, 150e-6
+"""Of a processor, for a sample that threads carry to the end, where processes are not asked for;
+the second where there are two workers at most, which seldom wait for one another's interpreter. To
+hand a sample to a process and back takes the program's interpreter some 11 microseconds, whatever
+the number of processes: `design/worker-processes.md` has figures."""
+_HEAVIER = 2
+"""Factor by which samples must become heavier before processes carry them after all."""
 
 
 class WorkerProcesses:
@@ -75,6 +82,8 @@ class WorkerProcesses:
         self._numbers: dict[Program, int] = {}
         self._lock = threading.Lock()
         """Guards the numbers of programs."""
+        self._light: set[Program] = set()
+        """Programs that threads carry out because their samples are light."""
         self._made = time.process_time()
         self._starting = threading.Lock()
         """Taken by the thread that starts the processes, and never released."""
@@ -95,17 +104,37 @@ class WorkerProcesses:
         """Reason why threads carry samples at present; empty where processes do."""
         if self.refused or self.has_started:
             return self.refused
+        if light := list(self._light):
+            took = max(program.processor_seconds for program in light)
+            return (
+                f"a sample takes {1e6 * took:.0f} microseconds of a processor, about what it takes "
+                'to hand it to another process; `workers="processes"` does so all the same'
+            )
         return (
             f"worker processes start when the program has used a processor for "
             f"{_SHORT_RUN_SECONDS:.0f} seconds since the pipeline was built"
         )
 
-    def begin_if_due(self) -> bool:
-        """Start the processes if the run is long enough; return True if they were started."""
+    def carry(self, program: Program) -> bool:
+        """Return True if processes carry the samples of a program from now on.
+
+        They start once the run is long enough, for the first program that threads had better not
+        carry out.
+        """
+        if self._begins_at_once or program.is_sent:
+            return self.has_started
+        if not program.is_timed or time.process_time() - self._made < _SHORT_RUN_SECONDS:
+            return False
+        limit = _LIGHT_SECONDS_OF_TWO if self.count <= 2 else _LIGHT_SECONDS
+        if program.processor_seconds < limit * (_HEAVIER if program in self._light else 1):
+            self._light.add(program)
+            return False
+        self._light.discard(program)
+        return self._begin()
+
+    def _begin(self) -> bool:
         if self.has_started:
             return True
-        if time.process_time() - self._made < _SHORT_RUN_SECONDS:
-            return False
         if not self._starting.acquire(blocking=False):
             return False  # another thread is at it
         try:

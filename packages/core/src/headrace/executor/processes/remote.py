@@ -155,7 +155,7 @@ class RemoteRunner:
         """
         sent = SentSamples(iteration, indices)
         with self._recorder.span(self._sending, iteration.number, len(indices), indices[0]):
-            if not self._processes.refused and self._processes.begin_if_due():
+            if not self._processes.refused and self._processes.carry(self._program):
                 self._iteration = iteration
                 try:
                     self._hand_over(sent, previous, spreads=spreads)
