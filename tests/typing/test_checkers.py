@@ -24,6 +24,17 @@ MISTAKES = {
 }
 
 
+def of_mypy(folder: Path, program: Path) -> dict[int, list[str]]:
+    """Everything that mypy prints, by line."""
+    settings = folder / "mypy.ini"
+    settings.write_text(f"[mypy]\ncheck_untyped_defs = true\nmypy_path = {SOURCES}\n")
+    said: dict[int, list[str]] = {}
+    for line in run("mypy", f"--config-file={settings}", program).splitlines():
+        if place := re.match(r".*\.py:(\d+): (error|note): ", line):
+            said.setdefault(int(place[1]), []).append(line[place.end() :])
+    return said
+
+
 def mypy(folder: Path, files: list[Path]) -> dict[str, dict[int, str]]:
     settings = folder / "mypy.ini"
     settings.write_text(
@@ -150,14 +161,11 @@ def test_what_mypy_says_of_a_mistake(tmp_path):
     (tmp_path / "mistakes.py").write_text(
         f"{AFTER_A_MISTAKE}assert_type(misspelt(3), Pipeline)\nmisspelt('x')\n"
     )
-    settings = tmp_path / "mypy.ini"
-    settings.write_text(f"[mypy]\ncheck_untyped_defs = true\nmypy_path = {SOURCES}\n")
-    said = run("mypy", f"--config-file={settings}", tmp_path / "mistakes.py").splitlines()
-    errors = [line for line in said if ": error: " in line]
-    assert [re.search(r"py:(\d+):", line)[1] for line in errors] == ["10", "11", "16", "21", "28"]
-    assert 'Argument "size" to "resize" has incompatible type' in errors[0]
-    assert 'did you mean "batch_size"?' in errors[2]
-    assert 'Argument "batch_size" to "pipeline_def" has incompatible type' in errors[3]
+    said = of_mypy(tmp_path, tmp_path / "mistakes.py")
+    assert list(said) == [10, 11, 16, 21, 28]
+    assert 'Argument "size" to "resize" has incompatible type' in said[10][0]
+    assert 'did you mean "batch_size"?' in said[16][0]
+    assert 'Argument "batch_size" to "pipeline_def" has incompatible type' in said[21][0]
 
 
 LONGEST_ANSWERS = {
@@ -176,17 +184,6 @@ LONGEST_ANSWERS = {
     "pipeline_def(batch_sise=3)": (160, 100),
     'ndd.resize(ndd.tensor([[[1]]]), size="3")': (160, 800),
 }
-
-
-def of_mypy(folder: Path, program: Path) -> dict[int, list[str]]:
-    """Everything that mypy prints, by line."""
-    settings = folder / "mypy.ini"
-    settings.write_text(f"[mypy]\ncheck_untyped_defs = true\nmypy_path = {SOURCES}\n")
-    said: dict[int, list[str]] = {}
-    for line in run("mypy", f"--config-file={settings}", program).splitlines():
-        if place := re.match(r".*\.py:(\d+): (error|note): ", line):
-            said.setdefault(int(place[1]), []).append(line[place.end() :])
-    return said
 
 
 def of_pyright(folder: Path, program: Path) -> dict[int, list[str]]:
