@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import itertools
 import sys
 import threading
 
@@ -13,9 +13,8 @@ from headrace import Pipeline, fn
 from headrace.executor.gpu.program import GpuProgram
 from headrace.executor.gpu.tasks import GpuTasks
 from headrace.executor.inline_choice import InlineChoice
-from headrace.graph.user_line import own_folders
 from tests.support.in_order import pipeline as pipeline_in_order
-from tests.support.interrupter import is_unheard
+from tests.support.interrupter import Interrupter, run_until_a_handler_raises
 
 
 def choose(monkeypatch, *, inline):
@@ -141,32 +140,6 @@ def test_errors_come_with_their_iteration(emulated_gpu, distance):
             assert number_of(pipe.run()) == number
 
 
-class Interrupter:
-    """Raises KeyboardInterrupt at event `number`: `run_pending` calls a function, or it returns.
-
-    That is where Python looks for signals.
-    """
-
-    def __init__(self, number):
-        self.left = number
-        self.inside = 0
-        self.helped = False
-
-    def __call__(self, frame, event, argument):
-        code = frame.f_code
-        if not code.co_filename.startswith(own_folders()):
-            return None
-        if code.co_name == "run_pending" and code.co_filename.endswith("inline.py"):
-            self.inside += {"call": 1, "return": -1}.get(event, 0)
-        self.helped |= code.co_name == "launch" and self.inside > 0
-        if self.inside and event in ("call", "return") and not is_unheard(frame):
-            self.left -= 1
-            if self.left == 0:
-                self.inside = 0
-                raise KeyboardInterrupt
-        return self
-
-
 def test_what_a_ctrl_c_interrupts_is_done_once_more(emulated_gpu, monkeypatch):
     choose(monkeypatch, inline=True)
     pipe = counting()
@@ -175,7 +148,7 @@ def test_what_a_ctrl_c_interrupts_is_done_once_more(emulated_gpu, monkeypatch):
     while True:
         tries += 1
         assert tries < 40_000  # on a busy machine, streams are often faster than the consumer
-        interrupter, before = Interrupter(number), sys.gettrace()
+        interrupter, before = Interrupter(number, "launch"), sys.gettrace()
         sys.settrace(interrupter if expected > 4 else before)
         try:
             outputs = pipe.share_outputs()
@@ -197,27 +170,14 @@ def test_what_a_ctrl_c_interrupts_is_done_once_more(emulated_gpu, monkeypatch):
 
 def test_an_error_of_a_handler_comes_up_and_nothing_is_lost(emulated_gpu, monkeypatch):
     choose(monkeypatch, inline=True)
-    pipe = counting()
-    for number in range(3):
-        assert number_of(pipe.run()) == number
+    pipe, numbers = counting(), itertools.count()
 
-    def handler(*_):
-        raise ValueError("it is time")
+    def run():
+        outputs = pipe.run()
+        assert number_of(outputs) == next(numbers)
 
-    before = signal.signal(signal.SIGUSR1, handler)
-    run, main = GpuProgram.run, threading.main_thread()
-
-    def interrupted(self, *args):
-        if threading.current_thread() is main:
-            signal.raise_signal(signal.SIGUSR1)
-        return run(self, *args)
-
-    try:
-        monkeypatch.setattr(GpuProgram, "run", interrupted)
-        with pytest.raises(ValueError, match="it is time"):
-            pipe.run()
-        monkeypatch.setattr(GpuProgram, "run", run)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    for number in range(3, 6):
-        assert number_of(pipe.run()) == number
+    for _ in range(3):
+        run()
+    run_until_a_handler_raises(GpuProgram, "run", run, monkeypatch)
+    for _ in range(3):
+        run()

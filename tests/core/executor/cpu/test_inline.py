@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 
@@ -13,8 +12,7 @@ from headrace import Pipeline, fn, types
 from headrace.executor.cpu.inline import InlineCarrier
 from headrace.executor.cpu.runner import SampleRunner
 from headrace.executor.inline_choice import InlineChoice
-from headrace.graph.user_line import own_folders
-from tests.support.interrupter import is_unheard
+from tests.support.interrupter import Interrupter, run_until_a_handler_raises
 
 
 @pytest.fixture(autouse=True)
@@ -150,54 +148,19 @@ def test_an_error_of_a_handler_comes_up_and_nothing_is_lost(carriers, monkeypatc
     choose(monkeypatch, inline=True)
     pipe = augmenting(2)
     expected = augmenting(2)
+    found = []
+
+    def run():
+        found.append(values(pipe.run()))
+
     for _ in range(3):
-        pipe.run()
-        expected.run()
-
-    def handler(*_):
-        raise ValueError("it is time")
-
-    before = signal.signal(signal.SIGUSR1, handler)
-    run, main = SampleRunner._run, threading.main_thread()
-
-    def interrupted(self, indices):
-        if threading.current_thread() is main:
-            signal.raise_signal(signal.SIGUSR1)
-        return run(self, indices)
-
-    try:
-        monkeypatch.setattr(SampleRunner, "_run", interrupted)
-        with pytest.raises(ValueError, match="it is time"):
-            pipe.run()
-        monkeypatch.setattr(SampleRunner, "_run", run)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
+        run()
+    run_until_a_handler_raises(SampleRunner, "_run", run, monkeypatch)
     for _ in range(3):
-        for a, b in zip(values(pipe.run()), values(expected.run()), strict=True):
+        run()
+    for ours in found:
+        for a, b in zip(ours, values(expected.run()), strict=True):
             np.testing.assert_array_equal(a, b)
-
-
-class Interrupter:
-    """Raises KeyboardInterrupt at event `number` of `run_pending`: a call, or a return."""
-
-    def __init__(self, number):
-        self.left = number
-        self.inside = 0
-        self.helped = False
-
-    def __call__(self, frame, event, argument):
-        code = frame.f_code
-        if not code.co_filename.startswith(own_folders()):
-            return None
-        if code.co_name == "run_pending" and code.co_filename.endswith("inline.py"):
-            self.inside += {"call": 1, "return": -1}.get(event, 0)
-        self.helped |= code.co_name == "_carry" and self.inside > 0
-        if self.inside and event in ("call", "return") and not is_unheard(frame):
-            self.left -= 1
-            if self.left == 0:
-                self.inside = 0
-                raise KeyboardInterrupt
-        return self
 
 
 def test_what_a_ctrl_c_interrupts_is_done_once_more(monkeypatch):
@@ -211,7 +174,7 @@ def test_what_a_ctrl_c_interrupts_is_done_once_more(monkeypatch):
     pipe.schedule_run()
     expected, number = 0, 1
     while True:
-        interrupter, before = Interrupter(number), sys.gettrace()
+        interrupter, before = Interrupter(number, "_carry"), sys.gettrace()
         sys.settrace(interrupter if expected > 4 else before)
         try:
             outputs = pipe.share_outputs()
