@@ -17,7 +17,6 @@ from headrace import fn, ops
 from headrace.errors import HeadraceError
 from headrace.operators.support.docs import devices_with_code
 from headrace.operators.support.registry import all_schemas
-from headrace.operators.support.schema import OpSchema
 from headrace.operators.support.signature import class_name
 from tests.support import own
 
@@ -100,54 +99,39 @@ ALSO_ON_CPU = {
 
 
 @pytest.mark.parametrize("name", SHARED)
-class TestAgainstDali:
-    def schema(self, name) -> OpSchema:
-        return SCHEMAS[name]
-
-    def test_arguments(self, name):
-        added = own.ARGUMENTS | own.OF_OPERATORS.get(name, set())
-        declared = SCHEMAS[name].shown_args.keys() - GENERAL - added
-        assert declared == FACTS[name]["arguments"].keys() - GENERAL
-
-    def test_argument_is_required_or_has_the_same_default(self, name):
-        for key, fact in FACTS[name]["arguments"].items():
-            if key in GENERAL:
-                continue
-            arg = SCHEMAS[name].args[key]
-            assert arg.required == fact.get("required", False), key
-            expected = fact.get("default")
-            # A default of None says "not given", which DALI asks its own defaults for as well;
-            # and where DALI has None, for a flag, it means what False does.
-            if arg.required or arg.default is None or (expected is None and arg.default is False):
-                continue
-            assert same(default_of(arg.default), expected), (key, arg.default, expected)
-
-    def test_argument_may_be_a_tensor_where_it_may_in_dali(self, name):
-        for key, fact in FACTS[name]["arguments"].items():
-            arg = SCHEMAS[name].args[key]
-            assert arg.per_sample == fact.get("tensor", False), key
-            if not SCHEMAS[name].deprecated:  # a former name may take more than it does in DALI
-                assert arg.per_frame == fact.get("per_frame", False), key
-
-    def test_devices(self, name):
-        ours, theirs = (
-            {d.replace("mixed", "gpu") for d in each}
-            for each in (SCHEMAS[name].devices, FACTS[name]["devices"])
-        )
-        assert ours == theirs | ({"cpu"} if name in ALSO_ON_CPU else set())
-
-    def test_number_of_inputs(self, name):
-        schema = SCHEMAS[name]
-        low, high = FACTS[name]["inputs"]
-        assert schema.min_inputs == low
-        if not schema.variadic:
-            assert len(schema.inputs) == high
+def test_declaration_is_that_of_dali(name):
+    """Arguments, defaults, which ones may be tensors, devices, and the number of inputs."""
+    schema, fact = SCHEMAS[name], FACTS[name]
+    added = own.ARGUMENTS | own.OF_OPERATORS.get(name, set())
+    assert schema.shown_args.keys() - GENERAL - added == fact["arguments"].keys() - GENERAL
+    for key, told in fact["arguments"].items():
+        arg = schema.args[key]
+        assert arg.per_sample == told.get("tensor", False), key
+        if not schema.deprecated:  # a former name may take more than it does in DALI
+            assert arg.per_frame == told.get("per_frame", False), key
+        if key in GENERAL:
+            continue
+        assert arg.required == told.get("required", False), key
+        expected = told.get("default")
+        # A default of None says "not given", which DALI asks its own defaults for as well;
+        # and where DALI has None, for a flag, it means what False does.
+        if arg.required or arg.default is None or (expected is None and arg.default is False):
+            continue
+        assert same(default_of(arg.default), expected), (key, arg.default, expected)
+    ours, theirs = (
+        {d.replace("mixed", "gpu") for d in x} for x in (schema.devices, fact["devices"])
+    )
+    assert ours == theirs | ({"cpu"} if name in ALSO_ON_CPU else set())
+    low, high = fact["inputs"]
+    assert schema.min_inputs == low
+    if not schema.variadic:
+        assert len(schema.inputs) == high
 
 
-@pytest.mark.parametrize("name", sorted(SCHEMAS))
-def test_operator_runs_on_all_its_devices(name):
+def test_operator_runs_on_all_its_devices():
     """Nothing may be declared and missing: users' own operators, too, get the GPU with them."""
-    assert set(SCHEMAS[name].devices) <= set(devices_with_code(SCHEMAS[name]))
+    for name in sorted(SCHEMAS):
+        assert set(SCHEMAS[name].devices) <= set(devices_with_code(SCHEMAS[name])), name
 
 
 def test_nothing_of_dali_is_to_come():

@@ -126,20 +126,19 @@ def test_every_operator_has_a_case():
     assert not offered - {c.name for c in CASES}
 
 
-@pytest.mark.parametrize(
-    "name", [s.name for s in all_schemas() if is_offered(s) and not s.hidden], ids=str
-)
-def test_function_has_signature_and_documentation(name):
-    import inspect
+def test_function_has_signature_and_documentation():
+    names = OPERATORS.keys() - {s.name for s in all_schemas() if s.hidden or not is_offered(s)}
+    for name in sorted(names):
+        import inspect
 
-    function = member(ndd, name)
-    parameters = inspect.signature(function).parameters
-    assert {"batch_size", "device"} <= set(parameters)
-    assert ("rng" in parameters) == find(name).random
-    assert not {"seed", "preserve", "bytes_per_sample_hint", "name"} & set(parameters)
-    assert "batch_size" in function.__doc__
-    assert "DataNode" not in function.__doc__
-    assert function.__name__ == name.rpartition(".")[2]
+        function = member(ndd, name)
+        parameters = inspect.signature(function).parameters
+        assert {"batch_size", "device"} <= set(parameters), name
+        assert ("rng" in parameters) == find(name).random, name
+        assert not {"seed", "preserve", "bytes_per_sample_hint", "name"} & set(parameters), name
+        assert "batch_size" in function.__doc__, name
+        assert "DataNode" not in function.__doc__, name
+        assert function.__name__ == name.rpartition(".")[2]
 
 
 def test_the_module_lists_what_is_public():
