@@ -72,8 +72,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             sweeps.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for name, cases in sweeps.items():
         # A value is the same object in all cases, and need not be hashable.
+        marker = cases[0].get_closest_marker("sweep")
         values = [{n: id(v) for n, v in item.callspec.params.items()} for item in cases]
-        for item in itertools.compress(cases, is_nightly(name, values)):
+        for item in itertools.compress(cases, is_nightly(name, values, **marker.kwargs)):
             item.add_marker("nightly")
 
 

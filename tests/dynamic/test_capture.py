@@ -185,6 +185,7 @@ def test_captured_loops_give_the_same(root, body):
     assert states == expected_states
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("mode", list(ndd.EvalMode))
 @pytest.mark.parametrize("body", [arithmetic, random_numbers, looks_in_between, other_calls])
 def test_in_every_mode(root, body, mode):

@@ -283,6 +283,7 @@ def test_states(root):
         made(root, num_shards=2, shard_id=1).set_state(state)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("taken", [0, 1, 3, 5, 17])
 @pytest.mark.parametrize(
     "arguments",

@@ -165,6 +165,7 @@ def test_torch():
     assert (ndd.tensor([1, 2]).torch() + 1).tolist() == [2, 3]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "uint64", "float16", "float32", "float64"])
 @pytest.mark.parametrize("symbol", ["+", "-", "*", "/", "//", "%", "**", "<", ">=", "=="])
 def test_numbers_that_change_are_computed_with_like_constants(symbol, dtype):

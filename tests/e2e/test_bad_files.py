@@ -124,6 +124,7 @@ DECODER_LINES = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("fuse", [True, False])
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("kind", KINDS)
@@ -224,6 +225,7 @@ def check_each_good_file_once(found, good, policy, padded, shards):
         assert sum(count.values()) == len(good) // 4 * 4
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("padded", [False, True], ids=["gapless", "padded"])
 @pytest.mark.parametrize("policy", LastBatchPolicy, ids=lambda policy: policy.name)
 @pytest.mark.parametrize("order", ORDERS)
@@ -275,6 +277,7 @@ def test_skipped_samples_leave_the_others_as_they_are(graph, threads, good_files
         np.testing.assert_array_equal(images.at(k), clean.at(k))
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("policy", LastBatchPolicy, ids=lambda policy: policy.name)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("shards", [1, 3])

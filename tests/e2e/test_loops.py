@@ -53,6 +53,7 @@ def labels_of(step):
 SHUFFLED = {"random_shuffle": True, "pad_last_batch": True}
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("auto_reset", [True, False])
 @pytest.mark.parametrize("taken", range(7))
@@ -81,6 +82,7 @@ def test_reset_in_the_middle(auto_reset, root):
     assert sorted(k for step in it for k in labels_of(step)) == list(range(FILES))
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("auto_reset", [True, False])
 @pytest.mark.parametrize("padded", [True, False])
 @pytest.mark.parametrize("policy", LastBatchPolicy, ids=lambda policy: policy.name)

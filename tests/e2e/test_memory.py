@@ -70,15 +70,11 @@ print(json.dumps({
 """
 
 
-WORKERS = [
-    "threads",
-    pytest.param(
-        "processes",
-        marks=pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux"),
-    ),
-]
+NEEDS_LINUX = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
+WORKERS = ["threads", pytest.param("processes", marks=NEEDS_LINUX)]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("path", ["fused", "many operators"])
 def test_training(path, workers, tmp_path):
@@ -93,7 +89,9 @@ def test_training(path, workers, tmp_path):
     assert found["left"] == 0
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize(
+    "workers", ["threads", pytest.param("processes", marks=[pytest.mark.nightly, NEEDS_LINUX])]
+)
 def test_nothing_is_kept_of_what_goes_wrong(workers):
     """A short soak. In a long one memory may grow by 1 %; this one is still warming up."""
     options = ["--iterations", "300", "--seconds", "120", "--seed", "3", "--workers", workers]

@@ -23,17 +23,25 @@ _SANITIZED_EACH = 3
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With the address sanitizer, which is slow, the first few tests of each module about kernels
-    run, each with its first parameters; others say themselves that they are worth it.
+    run, each with its first parameters; others say themselves that they are worth it. All but one
+    test of a module about kernels, and all but the first parameters of the others, are nightly.
     """
     if not sanitizing():
         return
     seen: dict[Path, set[str]] = {}
+    marked: set[str] = set()
     for item in items:
+        function = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("sanitize") is not None:
+            if function in marked:
+                item.add_marker("nightly")
+            marked.add(function)
         if item.path.parent.name != "kernels" or item.path.stem == "test_all_compile":
             continue
         functions = seen.setdefault(item.path, set())
-        function = item.nodeid.partition("[")[0]
         if function not in functions and len(functions) < _SANITIZED_EACH:
+            if functions:
+                item.add_marker("nightly")
             functions.add(function)
             item.add_marker("sanitize")
 

@@ -97,6 +97,7 @@ FIT = _rank, _type, _nested, _uploaded
 """Definitions of which all branches can be taken."""
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("define", [_rank, _type, _misfit, _nested, _parts, _uploaded])
 @pytest.mark.parametrize("workers", ["threads", "processes"])
 def test_types_follow_from_who_takes_a_branch(define, workers):

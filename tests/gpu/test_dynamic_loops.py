@@ -48,6 +48,7 @@ def looks_in_between(data, rng):
     return y.cpu()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("mode", list(ndd.EvalMode), ids=lambda m: m.name)
 @pytest.mark.parametrize("body", [there_and_back, gains, noise, looks_in_between])
 def test_captured_loops_give_the_same(root, body, mode):

@@ -62,6 +62,7 @@ def assert_same(want: Any, got: Any) -> None:
     assert want
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("weights", [None, [1, 2, 0.5]])
 @pytest.mark.parametrize("stop", ["first", "all"])
 @pytest.mark.parametrize("shuffled", [{}, {"shuffle_after_epoch": True}])

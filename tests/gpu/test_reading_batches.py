@@ -109,6 +109,7 @@ def test_headers_are_looked_at_when_files_are_read(emulated_gpu, images, monkeyp
     assert {early.plain for early, _ in found} >= {0, 1}
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("decode", [True, False])
 @pytest.mark.parametrize("reader", [{}, SHUFFLED, PADDED, {"shuffle_after_epoch": True}])
 @pytest.mark.parametrize("threads", [1, 5])

@@ -94,11 +94,16 @@ def test_reads_beyond_the_memory_are_found(index: int) -> None:
     assert "heap-buffer-overflow" in done.stderr
 
 
-def test_kernels() -> None:
+@pytest.mark.parametrize(
+    "chosen",
+    ["sanitize and not nightly", pytest.param("sanitize", marks=pytest.mark.nightly)],
+    ids=["few", "all"],
+)
+def test_kernels(chosen: str) -> None:
     alone = not _in_worker() and importlib.util.find_spec("xdist") is not None
     parallel = ["-p", "xdist.plugin", "-n", "2"] if alone else []
     done = _sanitized(
-        *("-m", "pytest", "tests/gpu", "-m", "sanitize", "-q", "-x", "-p", "no:cacheprovider"),
+        *("-m", "pytest", "tests/gpu", "-m", chosen, "-q", "-x", "-p", "no:cacheprovider"),
         *parallel,
     )
     assert done.returncode in (0, 5), (done.stdout + done.stderr)[-8000:]  # 5: none collected

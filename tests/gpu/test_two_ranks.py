@@ -56,7 +56,7 @@ def found(done):
     return json.loads(line.removeprefix("FOUND "))
 
 
-@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+@pytest.mark.parametrize("kind", ["ddp", pytest.param("fsdp", marks=pytest.mark.nightly)])
 def test_a_training_sees_each_sample_once_an_epoch(folder, kind):
     result = found(ranks("tests.gpu.programs.training", folder, kind, 2))
     (one, steps, total, own), (other, other_steps, other_total, others) = result["ranks"]

@@ -64,6 +64,7 @@ def steps(it, count):
     return found
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("policy", "pad"), [("FILL", False), ("DROP", False), ("FILL", True)])
 @pytest.mark.parametrize("taken", [0, 1, 4, 9])

@@ -149,6 +149,7 @@ def test_python_constants(dtype):
     assert_parity(graph, [values], max_levels=0, relative=2e-6, absolute=0)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("divisor", [1, 2, 3, 7, -3, 100])
 def test_division_by_constants(dtype, divisor):

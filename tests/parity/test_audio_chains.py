@@ -17,6 +17,7 @@ def ragged(channels=0, seed=0):
     return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("channels", [0, 1, 2])
 @pytest.mark.parametrize("policy", ["pad", "trim_to_shape"])
 @pytest.mark.parametrize("start", [0.0, 0.25, 0.5, 0.999, 1.0])

@@ -90,6 +90,7 @@ def test_types(dtype):
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("source", TYPES)
 @pytest.mark.parametrize("target", TYPES)
 def test_other_types(source, target):

@@ -71,6 +71,7 @@ ORDERS = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 @pytest.mark.parametrize("before", [0, 1, 4, 9])
 def test_readers(path, order, before):
@@ -129,6 +130,7 @@ def of_sample(info):
     return np.full((1,), info.idx_in_epoch + 100 * info.epoch_idx, np.int32)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("before", range(8))
 @pytest.mark.parametrize(
     ("source", "keywords"),
@@ -188,6 +190,7 @@ def loops(it, count=3):
     return [[[b["label"].ravel().tolist() for b in batch] for batch in it] for _ in range(count)]
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("policy", ["FILL", "DROP", "PARTIAL"])
 @pytest.mark.parametrize("pad", [False, True])
 @pytest.mark.parametrize(("shards", "batch_size"), [(1, 3), (1, 5), (3, 2), (2, 1)])

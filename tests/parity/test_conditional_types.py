@@ -164,11 +164,16 @@ def outputs(name, images, iterations, layout, lib, **settings):
     return [[(str(batch.dtype), batch.layout(), batch) for batch in pipe.run()] for _ in iterations]
 
 
+@pytest.mark.sweep
+@pytest.mark.parametrize(
+    ("images", "layout"),
+    [(IMAGES, "HWC"), (IMAGES, None), (ONE_CHANNEL, "HWC"), (GREY, None)],
+    ids=["images", "no layout", "one channel", "grey"],
+)
 @pytest.mark.parametrize("name", cases)
-def test_batch_by_batch(name):
-    for images, layout in ((IMAGES, "HWC"), (IMAGES, None), (ONE_CHANNEL, "HWC"), (GREY, None)):
-        for iterations in ([NOBODY], [EVERYBODY], [NOBODY, EVERYBODY, NOBODY], [SOME], [[2] * 4]):
-            assert_same(functools.partial(outputs, *(name, images, iterations, layout)))
+def test_batch_by_batch(name, images, layout):
+    for iterations in ([NOBODY], [EVERYBODY], [NOBODY, EVERYBODY, NOBODY], [SOME], [[2] * 4]):
+        assert_same(functools.partial(outputs, *(name, images, iterations, layout)))
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ def test_errors(args):
     assert_both_raise(lambda lib, _: lib.fn.constant(**args), FEED)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["zeros", "ones"])
 @pytest.mark.parametrize("dtype", [*TYPES, "FLOAT64"])
 def test_zeros_and_ones(name, dtype):

@@ -178,6 +178,7 @@ def test_one_size_for_each_sample_and_one_constant():
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("size", [(9, 21), (40, 3), (4, 25)])
 def test_policies(policy, size):
@@ -221,6 +222,7 @@ def test_fill_values_drop_fractions_and_wrap(dtype):
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", ["FLOAT", "FLOAT16", "UINT8"])
 @pytest.mark.parametrize("source", DTYPES + FLOATS)
 def test_conversion_drops_fractions_and_saturates(source, target):

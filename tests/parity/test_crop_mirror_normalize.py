@@ -43,6 +43,7 @@ def exact(graph, *feeds, **options):
     assert_parity(graph, *feeds, max_levels=0, relative=0, absolute=0, **options)
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("dtype", OUT_TYPES)
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
 @pytest.mark.parametrize("mirror", [0, 1])
@@ -124,6 +125,7 @@ def test_channels(channels, layout):
         exact(_normalize(mean=values, std=[3], **kwargs), _data(shape), layouts=layout)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "window",
     [
@@ -146,6 +148,7 @@ def test_windows(window, layout):
     )
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("policy", ["pad", "constant", "trim_to_shape"])
 @pytest.mark.parametrize("layout", ["HWC", "CHW"])
 @pytest.mark.parametrize("mirror", [0, 1])

@@ -40,6 +40,7 @@ def test_formats(name):
     )
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize(
     "name", ["stereo_s16.wav", "stereo_f32.wav", "mono_u8.wav", "mono_f64.wav"]
 )

@@ -60,6 +60,7 @@ def check(function, *arrays):
     np.testing.assert_allclose(got[1], want[1], rtol=1e-6)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("left", TYPES)
 @pytest.mark.parametrize("symbol", BINARY)
 def test_two_tensors(symbol, left):
@@ -67,6 +68,7 @@ def test_two_tensors(symbol, left):
         check(BINARY[symbol], array(VALUES, left), array(OTHERS, right))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("symbol", BINARY)
 def test_a_tensor_and_a_number(symbol, dtype):
@@ -75,12 +77,14 @@ def test_a_tensor_and_a_number(symbol, dtype):
         check(lambda x, n=number: BINARY[symbol](n, x), array(VALUES, dtype))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", ["neg", "pos", "abs", "invert"])
 def test_one_tensor(name, dtype):
     check(getattr(operator, name), array(VALUES, dtype))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "float32", "float64", "bool"])
 @pytest.mark.parametrize("name", sorted(ndd.math.__all__))
 def test_functions(name, dtype):

@@ -80,6 +80,7 @@ def run(lib, root, body, capture, epochs=2):
     return found, states
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("capture", [False, True])
 @pytest.mark.parametrize("body", [operators, gains, numbers_by_hand, default_numbers, skipped])
 def test_the_same_values(root, body, capture):
@@ -262,6 +263,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("batch_size", [None, 2, 3])
 @pytest.mark.parametrize("name", SOURCES)
 def test_outputs(name, batch_size):

@@ -45,6 +45,7 @@ def test_signatures(name):
     ]
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("name", ["uniform", "normal", "coin_flip", "beta"])
 @pytest.mark.parametrize("batch_size", [None, 1, 5])
 @pytest.mark.parametrize("shape", [None, (), (3,), (2, 3), (0,)])

@@ -51,6 +51,7 @@ def both(run):
     return ours
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("size", [1, 4, 20])
 @pytest.mark.parametrize("arguments", ORDERS, ids=str)
 def test_epochs_in_batches(root, arguments, size):

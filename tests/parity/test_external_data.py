@@ -315,6 +315,7 @@ NOT_CONTIGUOUS = {
 }
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("name", NOT_CONTIGUOUS)
 @pytest.mark.parametrize("form", ["array", "list", "samples", "fed"])
 @pytest.mark.parametrize("no_copy", [False, True])

@@ -49,6 +49,7 @@ def test_layouts_by_default(shape):
     exact(lambda lib, x: lib.fn.flip(x, vertical=1, depthwise=1), [numbered(*shape)])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5, 8, 16])
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32", "int64", "float64"])
 def test_element_types_and_channels(dtype, channels):

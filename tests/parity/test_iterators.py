@@ -88,6 +88,7 @@ def leaves_padding_behind(size, shards, batch_size, policy, pad):
     return policy == "DROP" and pad and left_out
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("size", "shards", "batch_size"), SIZES)
 @pytest.mark.parametrize("mode", ["reader", "alone", "size"])
 def test_epochs(path, size, shards, batch_size, mode):
@@ -152,6 +153,7 @@ def one_step(library, samples, make):
         return next(make(PLUGINS[library], pipe))[0]["x"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "dtype",
     [np.uint8, np.int8, np.int16, np.int32, np.int64, np.float16, np.float32, np.float64, np.bool_],

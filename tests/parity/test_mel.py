@@ -35,6 +35,7 @@ BANKS = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("formula", ["slaney", "htk"])
 @pytest.mark.parametrize("arguments", BANKS, ids=str)
 def test_filters(formula, arguments):
@@ -164,6 +165,7 @@ def test_no_reference():
     assert_both_raise(graph, [noise(5)], match="`reference` argument can.t be zero")
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("kind", [1, 2, 3, 4])
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("count", [1, 13, 20, 40, 300])

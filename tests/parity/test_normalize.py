@@ -30,6 +30,7 @@ def reduced(shape, axes):
     return tuple(1 if k in axes else extent for k, extent in enumerate(shape))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("axes", SUBSETS, ids=str)
 @pytest.mark.parametrize("extra", EXTRAS, ids=str)
 def test_axes(axes, extra):
@@ -161,6 +162,7 @@ def test_deviation_of_zero_in_an_array():
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("axes", [None, (0, 1), (0,), (1,)], ids=str)
 @pytest.mark.parametrize(
     "extra", [*EXTRAS, {"mean": 40.0}, {"stddev": 3.0}, {"ddof": 100000}], ids=str

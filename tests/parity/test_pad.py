@@ -53,6 +53,7 @@ def test_arguments(arguments):
     exact(lambda lib, x: lib.fn.pad(x, **arguments), ragged(*RAGGED))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("fill", [0, 1.5, 2.5, -3, 100, 300.0])
 def test_element_types_and_fill_values(dtype, fill):

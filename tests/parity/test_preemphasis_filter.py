@@ -33,6 +33,7 @@ def test_one_sample(border):
     assert_parity(lambda lib, x: lib.fn.preemphasis_filter(x, border=border), [noise(1)])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("source", TYPES)
 @pytest.mark.parametrize("target", TYPES)
 def test_types(source, target):

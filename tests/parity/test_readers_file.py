@@ -165,6 +165,7 @@ def test_orders(many, size, batch_size, arguments):
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -113,6 +113,7 @@ def test_32_bits(folder):
     assert_same(manifest(folder, entries(folder)), dtype="INT32", levels=300)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("sample_rate", [-1, 16000])
 @pytest.mark.parametrize(
     "part",

@@ -16,6 +16,7 @@ def exact(graph, *feeds, **options):
     assert_parity(graph, *feeds, max_levels=0, relative=0, absolute=0, **options)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "arguments",
     [

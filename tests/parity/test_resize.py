@@ -24,6 +24,7 @@ def _resize(**kwargs):
     return lambda lib, images: lib.fn.resize(images, **kwargs)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("antialias", [True, False])
 @pytest.mark.parametrize("filter_", FILTERS)
 def test_filters(filter_, antialias):
@@ -36,6 +37,7 @@ def test_filters(filter_, antialias):
             )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "sizes",
     [
@@ -77,6 +79,7 @@ def test_sizes(sizes, subpixel_scale):
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "roi",
     [
@@ -108,6 +111,7 @@ def test_regions(roi, sizes):
     assert_parity(_resize(**roi, **sizes), _images(shapes, np.float32), layouts="HWC")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16, np.float32])
 @pytest.mark.parametrize("out", [None, types.FLOAT])
 def test_types(dtype, out):
@@ -122,6 +126,7 @@ def test_types(dtype, out):
         )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("layout", "shapes", "size"),
     [

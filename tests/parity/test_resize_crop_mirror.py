@@ -20,6 +20,7 @@ def _resize(**kwargs):
     return lambda lib, data: lib.fn.resize_crop_mirror(data, **kwargs)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("mirror", [0, 1, 2, 3, 4, 9, -1])
 @pytest.mark.parametrize(
     "kwargs",

@@ -47,6 +47,7 @@ def by_angle(image: np.ndarray, layout: str, angles=ANGLES, **arguments):
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("fill", [None, 77.6, -3, 300])
 @pytest.mark.parametrize("interpolation", ["INTERP_NN", "INTERP_LINEAR"])
 @pytest.mark.parametrize("shape", [(60, 70, 3), (33, 47, 1), (20, 31, 4), (9, 600, 3)])
@@ -135,6 +136,7 @@ def test_size_of_each_sample_drops_fractions():
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("interpolation", ["INTERP_NN", "INTERP_LINEAR"])
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize("given", [{}, {"fill_value": 11.5}, {"keep_size": True}], ids=str)

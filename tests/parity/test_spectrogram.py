@@ -28,6 +28,7 @@ def test_defaults(layout, power):
     same(lambda lib, x: lib.fn.spectrogram(x, layout=layout, power=power), signals(*SIZES))
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize(
     ("nfft", "length", "step"),
     [
@@ -167,6 +168,7 @@ def test_the_shortest_transforms(nfft):
         np.testing.assert_allclose(found.samples[0][0], mirrored**2, rtol=1e-6)
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("axis", [-1, 0, 1, 2, -2])
 @pytest.mark.parametrize("nfft", [None, 0, 16, 8, 11, 3])
 @pytest.mark.parametrize("power", [1, 2])

@@ -131,6 +131,7 @@ def test_tensor(case):
     assert_same(TENSORS[case])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", NUMPY_OF.values())
 @pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3, 4)])
 def test_types_and_shapes(dtype, shape):
@@ -139,6 +140,7 @@ def test_types_and_shapes(dtype, shape):
         assert_same(lambda lib: lib.List(data(*shape, dtype=dtype)))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dim", [None, 0, 1, 2, -1, -2, -4, 4, -5, "a"])
 @pytest.mark.parametrize("layout", ["ABCD", ""])
 def test_squeeze(dim, layout):

@@ -72,6 +72,7 @@ def test_constants(name, given):
     exactly(lambda lib: getattr(lib.fn.transforms, name)(**given))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(
     ("name", "n", "given"),
@@ -157,6 +158,7 @@ def test_frames():
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
 def test_combine(n, reverse):

@@ -12,6 +12,17 @@ from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 TYPES = ("uint8", "int16", "int32", "float32")
 DALI_NAME = {"uint8": "UINT8", "int16": "INT16", "int32": "INT32", "float32": "FLOAT"}
+ALWAYS = {
+    ("uint8", "float32"),
+    ("float32", "uint8"),
+    ("int16", "int16"),
+    ("int32", "int32"),
+    ("uint8", "int16"),
+}
+ELEMENT_TYPES = [
+    pytest.param(*pair, marks=[] if pair in ALWAYS else pytest.mark.nightly)
+    for pair in itertools.product(TYPES, TYPES)
+]
 IDENTITY = (1, 0, 0, 0, 1, 0)
 
 
@@ -35,6 +46,7 @@ def exactly(graph, *feeds, **options):
     assert_parity(graph, *feeds, differing=0, relative=0, absolute=0, **options)
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("inverse", [True, False])
 @pytest.mark.parametrize("fill", [None, 77.6, -3, 300])
 @pytest.mark.parametrize("interpolation", ["INTERP_NN", "INTERP_LINEAR"])
@@ -87,8 +99,7 @@ def test_maps_without_an_inverse(matrix):
     )
 
 
-@pytest.mark.parametrize("source", TYPES)
-@pytest.mark.parametrize("target", TYPES)
+@pytest.mark.parametrize(("source", "target"), ELEMENT_TYPES)
 def test_element_types(source, target):
     allowed = source == target or "float32" in (source, target)
     for interpolation, fill in itertools.product(("INTERP_NN", "INTERP_LINEAR"), (None, 77.6)):
@@ -120,6 +131,7 @@ def test_other_element_types_are_refused(dtype):
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("interpolation", ["INTERP_NN", "INTERP_LINEAR"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_volumes(dtype, interpolation):

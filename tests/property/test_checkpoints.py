@@ -344,6 +344,7 @@ def test_sources(kind, parallel, before, resets, engine, other, workers) -> None
         assert following(resumed) == following(whole)
 
 
+@pytest.mark.sweep
 @pytest.mark.filterwarnings("ignore:Only:UserWarning")
 @pytest.mark.parametrize("kind", ["sample info", "batch info", "list", "quiet generator function"])
 @pytest.mark.parametrize("before", [0, 3, 7, 12])

@@ -51,6 +51,7 @@ def run(graph, batch, fuse: bool) -> list[np.ndarray]:
     return [np.array(out.at(i)) for i in range(len(batch))]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("extension", [".jpg", ".png"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_windows(name, extension):

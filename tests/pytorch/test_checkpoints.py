@@ -170,6 +170,7 @@ class Samples(IterableDataset):  # type: ignore[type-arg]
         yield from (np.array([k], np.int32) for k in order)
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("before", [0, 3, 6, 11, 17])
 @pytest.mark.parametrize("kind", ["map", "iterable", "parts"])
 @pytest.mark.parametrize("parallel", [False, "threads", True])

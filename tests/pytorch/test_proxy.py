@@ -58,6 +58,7 @@ def check(batches, count=14):
     assert seen == list(range(count))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("deterministic", [False, True])
 @pytest.mark.parametrize(
     "arguments",

@@ -63,6 +63,7 @@ def steps(it: Any, count: int) -> list[Any]:
     return found
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("cls", CLASSES)
 @pytest.mark.parametrize("taken", [0, 1, 4, 8])
 def test_another_iterator_goes_on(files: list[str], cls: Any, taken: int) -> None:

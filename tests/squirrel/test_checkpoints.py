@@ -43,6 +43,7 @@ def pipeline(make: Any, checkpoint: bytes | None = None, **engine: Any) -> Pipel
     return pipe
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("before", [0, 1, 5, 6, 7, 15])
 @pytest.mark.parametrize(
     "arguments",
@@ -65,6 +66,7 @@ def test_sources(shards: Path, arguments: dict[str, Any], before: int) -> None:
     assert labels(again, 16) == labels(whole, 16)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("before", [0, 1, 5, 6, 15])
 @pytest.mark.parametrize(
     "arguments",

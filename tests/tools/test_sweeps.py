@@ -23,9 +23,22 @@ def test_every_value_of_every_parameter_runs_always():
     nightly = is_nightly("test_types", cases)
     assert nightly == is_nightly("test_types", cases)
     kept = [case for case, late in zip(cases, nightly, strict=True) if not late]
-    assert len(kept) <= sum(shape.values())
+    assert len(kept) == 9
     for name, count in shape.items():
         assert {case[name] for case in kept} == set(range(count))
+
+
+def test_every_pair_of_values_runs_always_where_that_is_asked_for():
+    shape = {"policy": 3, "size": 4, "pad": 2, "auto": 2}
+    cases = [
+        dict(zip(shape, values, strict=True))
+        for values in itertools.product(*map(range, shape.values()))
+    ]
+    nightly = is_nightly("test_iterators", cases, pairs=True)
+    kept = [case for case, late in zip(cases, nightly, strict=True) if not late]
+    assert 12 <= len(kept) <= 16
+    for one, other in itertools.combinations(shape, 2):
+        assert len({(case[one], case[other]) for case in kept}) == shape[one] * shape[other]
 
 
 def test_what_has_one_parameter_runs_always():
@@ -42,7 +55,7 @@ def test_a_sweep(one, other):
 
 def test_the_rest_of_a_sweep_is_left_to_nightly_runs():
     always, nightly = collected(), collected("-m", "nightly")
-    assert 4 <= len(always) < 8
+    assert len(always) == 4
     assert not always & nightly
     assert len(always | nightly) == 16
 

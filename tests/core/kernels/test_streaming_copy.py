@@ -10,6 +10,7 @@ import pytest
 from headrace.kernels.cpu import streaming_copy
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 255, 256, 1000, 4096 + 77])
 @pytest.mark.parametrize("shift", [(0, 0), (1, 0), (0, 3), (63, 17)])
 def test_every_byte_is_copied_and_no_other(size, shift):

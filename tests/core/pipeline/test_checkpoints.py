@@ -190,6 +190,7 @@ def test_window_that_is_not_used_may_differ(files: list[str]) -> None:
     resumed(pipe, reading, files=files, initial_fill=6).build()
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("pad", [False, True])
 @pytest.mark.parametrize("stick", [False, True])

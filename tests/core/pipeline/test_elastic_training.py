@@ -69,6 +69,7 @@ def loops(iterators):
     return found
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize(("before", "after"), [(3, 2), (2, 5), (4, 1), (1, 3)])
 @pytest.mark.parametrize("steps", [0, 1, 2])

@@ -26,6 +26,7 @@ from headrace.operators.support.schema import Input, Spec
 from headrace.tensors.pool import HOST_POOL
 from headrace.types import DALIDataType
 from tests.support.processes import PATIENCE_SECONDS, wait_until
+from tests.support.sweeps import always
 
 ROOT = Path(__file__).parents[3]
 
@@ -164,6 +165,7 @@ def feed(data=None):
     return fn.external_source(source=lambda: data)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("place", PLACES)
 def test_exceptions_in_operators(declare, place, kind):
@@ -187,6 +189,7 @@ def test_exceptions_in_operators(declare, place, kind):
         pipe.run()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", [ValueError, StopIteration, SystemExit])
 @pytest.mark.parametrize(
     "place", ["open", "list_entries", "infer", "draw", "fetch", "source", "state"]
@@ -226,6 +229,7 @@ def test_a_failed_build_can_be_tried_again():
     assert pipe.run()[0].as_array().tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", [ValueError, OddError, SpeechlessError, KeyboardInterrupt])
 @pytest.mark.parametrize("form", ["function", "samples", "iterable", "generator", "iter_setup"])
 def test_exceptions_in_callbacks_pass_and_the_pipeline_goes_on(kind, form):
@@ -679,7 +683,17 @@ EXITS = {
 }
 
 
-@pytest.mark.parametrize("case", EXITS)
+@pytest.mark.parametrize(
+    "case",
+    always(
+        "with outputs kept",
+        "with work in flight",
+        "iterating in a daemon thread",
+        "waiting in a daemon thread",
+        "an error kept",
+        of=EXITS,
+    ),
+)
 def test_exit_of_the_interpreter(case):
     done = python(EXITS[case])
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -729,7 +743,7 @@ INTERRUPTED = {
 }
 
 
-@pytest.mark.parametrize("case", INTERRUPTED)
+@pytest.mark.parametrize("case", always("in the source", "waiting for a feed", of=INTERRUPTED))
 def test_keyboard_interrupt_ends_the_program(case):
     done = python(INTERRUPTED[case])
     assert done.returncode == -signal.SIGINT
@@ -814,7 +828,7 @@ def test_forks_of_a_busy_program():
         import warnings
         warnings.simplefilter("ignore", DeprecationWarning)
         pipe = counting()
-        for k in range(10):
+        for k in range(3):
             pipe.run()
             child = os.fork()
             if child == 0:

@@ -243,6 +243,7 @@ def test_peeking_does_not_shorten_the_epoch():
     assert epoch(it) == "01 23 45"
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("bad", [{3}, {0, 1, 2}, {6}, {5, 6}, {0, 6}, {2, 4, 5}])
 @pytest.mark.parametrize("pad", [True, False])
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 4])

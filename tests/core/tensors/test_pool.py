@@ -40,6 +40,7 @@ def address(array):
     return array.__array_interface__["data"][0]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.float16, np.int32, np.float64])
 @pytest.mark.parametrize("shape", [(), (1,), (7, 5), (3, 1, 2, 2), 11])
 def test_array_is_ordinary(pool, shape, dtype):

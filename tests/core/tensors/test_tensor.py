@@ -24,6 +24,7 @@ def data():
     return np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 3), (2, 1, 3, 1)])
 def test_made_of_an_array(shape, dtype):

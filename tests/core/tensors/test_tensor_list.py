@@ -96,6 +96,7 @@ def test_no_such_sample(data, make):
             batch[index]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize(
     "part",

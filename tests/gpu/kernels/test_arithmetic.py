@@ -90,6 +90,7 @@ def check(name: str, got: np.ndarray, want: np.ndarray) -> None:
 EVERY = [(n, t) for n in OPERATIONS for t in TYPES if defined(n, t)]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "dtype"), EVERY, ids=lambda v: str(v))
 def test_as_on_the_cpu(name, dtype):
     tables = [numbers(dtype, k) for k in range(OPERATIONS[name].arity)]
@@ -219,6 +220,7 @@ def functions_with_constants() -> EveryFunction:
     return EveryFunction("arithmetic.cuh", [f for f in found if f is not None])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [t for t in TYPES if t.kind in "iuf"], ids=str)
 @pytest.mark.parametrize("name", ["floordiv", "mod", "pow"])
 def test_a_constant_operand_changes_nothing(name, dtype):

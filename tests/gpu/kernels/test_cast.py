@@ -54,6 +54,7 @@ def _around(info: np.iinfo) -> list[int]:
     return [info.min - 1, info.min, info.min + 1, info.max - 1, info.max, info.max + 1]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", TYPES, ids=str)
 @pytest.mark.parametrize("source", TYPES, ids=str)
 def test_as_on_the_cpu(source, target):

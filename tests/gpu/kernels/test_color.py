@@ -55,6 +55,7 @@ def swapped(row, k, dtype):
     return np.clip(wide, 0, 255).astype(dtype) if dtype == U8 else wide.astype(dtype)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("given", STORED, ids=str)
 @pytest.mark.parametrize("made", STORED, ids=str)
 def test_extents_of_all_kinds(given, made):

@@ -30,6 +30,7 @@ def same(layout, output_layout, dtype, shapes=SHAPES, **arguments):
     )
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.sanitize
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("output_layout", ["HWC", "CHW", "CWH", "HCW"])

@@ -100,6 +100,7 @@ def test_images(look, dtype):
     check(samples(IMAGES, dtype), LOOKS[look])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("channels", [1, 2, 4, 5, 16, 70])
 @pytest.mark.parametrize("look", ["planes", "from planes", "mirror", "reversed axes", "crop"])
 def test_channels(channels, look):

@@ -62,6 +62,7 @@ def random_case(ndim, *, dtype=np.uint8, empty=False, seed=0, scale=300.0):
     return rows, anchors, shapes
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("ndim", range(7))
 def test_ranks(ndim, policy):
@@ -124,6 +125,7 @@ def test_rows_longer_than_a_piece(policy):
     check(wide, [(0, 5, 0)], [(3, 1400, 3)], policy, np.float32, fill=(3,))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("far", [1 << 40, -(1 << 40), 1 << 61, -(1 << 61)])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_far_away(policy, far):

@@ -34,6 +34,7 @@ def numbers(*values):
     return [np.asarray(v, np.float32) for v in values]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(TYPES, TYPES)), ids=str)
 def test_types(source, target):
     check(
@@ -71,6 +72,7 @@ def test_numbers_that_are_none():
     check("hue", batch(T.UINT8), hue=numbers(np.nan, 0, np.inf, 1, 2))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("pair", CONVERSIONS, ids="-".join)
 @pytest.mark.parametrize("scattered", [False, True])
 def test_conversions(pair, scattered):

@@ -236,6 +236,7 @@ def test_long_chains_are_computed_piece_by_piece(emulated_gpu):
     assert len(emulated_gpu.launches) == 2
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("width", [1, 31, 32, 33, 511, 512, 513, 4096, 4099])
 @pytest.mark.parametrize("begin", [0, 1, 5])
 def test_sizes_and_places(width, begin):

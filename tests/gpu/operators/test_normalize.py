@@ -231,6 +231,7 @@ def test_launches(emulated_gpu):
     assert len(emulated_gpu.launches) == before + 2 + 4 + 1
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32"])
 @pytest.mark.parametrize("length", [1, 31, 32, 100, 513, 5000, 17_000])
 def test_short_rows_by_moments_of_their_own(dtype, length):

@@ -92,6 +92,7 @@ def test_values(dtype):
     assert len(np.unique(np.concatenate(got))) == 3
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "shape", [(), [0], [1], [3], [4], [4097], [8192], [16390], [3, 0, 2], [2, 3, 5, 7]]
 )

@@ -18,6 +18,7 @@ IMAGES = [(40, 57, 3), (61, 33, 3), (5, 7, 3), (1, 1, 3)]
 FILTERS = sorted({f.value: f for f in DALIInterpType}.values())
 
 
+@pytest.mark.sweep
 @pytest.mark.sanitize
 @pytest.mark.parametrize("antialias", [True, False])
 @pytest.mark.parametrize("interpolation", FILTERS)

@@ -12,6 +12,7 @@ from tests.support.gpu.run_operator import run_gpu_operator
 SHAPES = [(40, 57, 3), (61, 33, 3), (100, 80, 3), (30, 30, 3)]
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("name", ["resize_crop_mirror", "fast_resize_crop_mirror"])
 @pytest.mark.parametrize("crop", [(25, 28), (28, 25), (75, 78)])
 @pytest.mark.parametrize("mirror", [0, 1, 2, 3])

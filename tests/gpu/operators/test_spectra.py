@@ -72,6 +72,7 @@ LENGTHS = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("nfft", "length", "step"), LENGTHS)
 @pytest.mark.parametrize("layout", ["ft", "tf"])
 def test_lengths(nfft, length, step, layout):

@@ -42,6 +42,7 @@ def same(*inputs, layout="HWC", **arguments):
     return found
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.sanitize
 @pytest.mark.parametrize("inverse", [True, False])
 @pytest.mark.parametrize("interpolation", [DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR])

@@ -68,6 +68,7 @@ def test_libraries_are_not_asked_by_a_protocol(emulated_gpu, kind, streams):
     np.testing.assert_array_equal(one.as_cpu(), rows()[3])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", LIBRARIES + PROTOCOLS)
 @pytest.mark.parametrize(
     "dtype", ["?", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8"]

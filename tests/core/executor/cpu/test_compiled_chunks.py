@@ -123,6 +123,7 @@ def _channels(files):
 CHAINS = [_tutorial, _by_columns, _fractions, _expressions, _channels]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("define", CHAINS)
 @pytest.mark.parametrize("chunks", ["1:1", "4:2", "8:8"])
 def test_bits_are_those_of_the_other_way(define, chunks, carried, monkeypatch, tmp_path):

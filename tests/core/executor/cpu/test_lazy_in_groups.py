@@ -105,6 +105,7 @@ def _assert_same(ones, others):
             assert [x.tobytes() for x in a] == [x.tobytes() for x in b]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.parametrize("decode", ["image", "image_random_crop"])
 def test_groups_are_made_as_single_samples_are(name, decode):

@@ -90,7 +90,9 @@ def doubled(x):
     return x * 2
 
 
-@pytest.mark.parametrize("num_threads", [1, 2, 4])
+@pytest.mark.parametrize(
+    "num_threads", [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 4))]
+)
 def test_as_many_processes_are_started_as_asked_for(num_threads, monkeypatch):
     """Threads need them for samples, and for calls of functions meanwhile."""
     from headrace.executor.processes.pool import POOL
@@ -210,7 +212,9 @@ def test_a_program_ends_with_all_processes():
     wait_until(lambda: not any(map(lives, pids)))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)]
+)
 def test_processes_end_with_a_program_that_is_killed(number):
     program, pids = started("    time.sleep(600)")
     assert all(map(lives, pids))
@@ -262,6 +266,7 @@ def test_forks_keep_what_they_saw_and_make_pipelines_of_their_own():
     assert (program.returncode, errors) == (0, "")
 
 
+@pytest.mark.nightly
 def test_several_programs_side_by_side():
     more = """
     rank = int(os.environ["RANK"])

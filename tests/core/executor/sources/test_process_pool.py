@@ -148,6 +148,7 @@ def test_sources_that_exit():
         pipeline(sources.exiting, batch=False).run()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     ("source", "text"),

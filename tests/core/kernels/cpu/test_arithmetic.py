@@ -80,6 +80,7 @@ PYTHON = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("name", PYTHON)
 def test_integers(name, dtype):
@@ -94,6 +95,7 @@ def test_integers(name, dtype):
     assert got.tolist() == want
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("name", ["floordiv", "mod", "pow", "lshift", "rshift"])
 def test_constant_operand_changes_nothing(name, dtype):

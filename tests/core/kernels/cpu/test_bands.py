@@ -24,6 +24,7 @@ MAKERS = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize(
     ("shape", "axis"),

@@ -35,6 +35,7 @@ def filled(*shape):
     return np.arange(1.0, 1.0 + np.prod(shape, dtype=int)).reshape(shape)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("tile", [1, 5, 16, 1 << 13])
 @pytest.mark.parametrize(
     "operands",

@@ -18,6 +18,7 @@ def convert(values, target: str, **options) -> np.ndarray:
     return out
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("source", ["float32", "float64"])
 @pytest.mark.parametrize("target", INTEGERS)
 @given(st.lists(st.floats(allow_nan=False, width=32), min_size=1, max_size=40))
@@ -39,6 +40,7 @@ def _nearest(value: float) -> int:
     return whole + (value - whole >= 0.5)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", INTEGERS)
 @pytest.mark.parametrize("source", INTEGERS)
 def test_integers_saturate(source, target):

@@ -9,6 +9,7 @@ from headrace.kernels.cpu.flip import flip_into
 from tests.support.views import SHAPES, views
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["uint8", "bool", "float16", "float32", "float64", "uint64"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_flip(shape, dtype):

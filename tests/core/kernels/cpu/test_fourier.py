@@ -36,6 +36,7 @@ def wanted(plan: SpectrumPlan, signal: np.ndarray) -> np.ndarray:
     return (np.abs(found) ** (2 if plan.squared else 1)).T
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("length", [*range(1, 68), 121, 125, 128, 243, 343, 509, 961, 1018, 2048])
 @pytest.mark.parametrize("squared", [True, False])
 def test_lengths(length, squared):

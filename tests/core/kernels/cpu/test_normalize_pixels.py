@@ -32,6 +32,7 @@ def views(image):
     yield image[:, :3]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8, np.int8])
 def test_layouts_and_strides(channels, dtype):

@@ -62,6 +62,7 @@ def test_other_spellings(text, shape):
     assert header_of(data).shape == shape
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("shape", "words"),
     [

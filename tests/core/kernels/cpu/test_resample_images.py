@@ -67,6 +67,7 @@ def axis(extent, size, kind, begin=0, length=None, step=1):
     return (extent, size, 0.25, extent - 0.5, kind, begin, length or size, step)
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("antialias", [True, False])
 @pytest.mark.parametrize("planar", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.int8, np.float16])

@@ -84,6 +84,7 @@ def rgb(data, numbers=(0,), kind="RGB", dtype=np.uint8, scale=1.0):
     return out
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.parametrize("name", FILES)
 def test_frames_in_any_order(tmp_path, name, on_disk):
@@ -188,6 +189,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("full_range", [False, True])
 @pytest.mark.parametrize(("pix_fmt", "size"), SHAPES)
 def test_colors_of_every_format(pix_fmt, size, full_range):

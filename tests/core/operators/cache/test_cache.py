@@ -117,6 +117,7 @@ def test_a_changed_file_is_read_again(files, reads, tmp_path):
     assert set(reads) == {3}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("part", ["head", "table", "data", "spec"])
 @pytest.mark.parametrize("harm", ["cut", "zeros", "noise", "gone"])
 def test_broken_caches_are_made_again(files, reads, tmp_path, part, harm):
@@ -210,6 +211,7 @@ def of_bytes(content, label, where):
     return fn.decoders.image(fn.cache(content, where=where)), fn.cache(label, where=where)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("build", [several, branches, of_bytes])
 @pytest.mark.parametrize(
     "settings", [{"num_threads": 1}, {"num_threads": 4}, {"num_threads": 4, "workers": "processes"}]

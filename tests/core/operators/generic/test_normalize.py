@@ -21,6 +21,7 @@ def noise(*shape, dtype="float32", seed=0):
     return (np.random.default_rng(seed).random(shape) * 100).astype(dtype)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "int32"])
 def test_every_set_of_axes(shape, dtype):

@@ -15,6 +15,7 @@ AXES = [None, (0,), (1,), (0, 1), (1, 2), (0, 2)]
 SHAPES = [(128, 101), (3, 5), (1, 1), (7,), (100, 3), (40, 300), (4, 2500), (5, 60, 3), (4, 1, 9)]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "int32"])
 @pytest.mark.parametrize(
     "extra",

@@ -24,6 +24,7 @@ def crop(name, **args):
     return run_operator("decoders.image_crop", encoded(name), **args)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "name", ["jpeg-200x300", "jpeg-exif6", "jpeg-cmyk", "png-rgb8", "tiff-rgb-raw", "webp-lossy"]
 )
@@ -89,6 +90,7 @@ def test_errors(args, error, reason):
 ABSOLUTE = {"normalized_anchor": False, "normalized_shape": False}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["jpeg-200x300", "jpeg-exif8", "png-rgb8"])
 @pytest.mark.parametrize(
     "args",

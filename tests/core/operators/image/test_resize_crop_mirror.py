@@ -13,6 +13,7 @@ def picture(*shape):
     return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("mirror", range(8))
 @pytest.mark.parametrize(
     ("layout", "shape", "size"),

@@ -19,6 +19,7 @@ def noise(*shape, dtype="uint8"):
     return np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("shape", [(1, 1), (4, 7), (300, 5), (7, 600)])
 @pytest.mark.parametrize("interpolation", list(DALIInterpType)[:2])
 @pytest.mark.parametrize("channels", [1, 3, 4])

@@ -114,6 +114,7 @@ def test_shape_errors(name):
         run_operator(name, shape=np.int32([-2]))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [*REALS, *INTEGERS], ids=str)
 @pytest.mark.parametrize("name", ["random.uniform", "random.normal"])
 def test_types(name, dtype):

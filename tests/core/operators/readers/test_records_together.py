@@ -188,6 +188,7 @@ def samples(made, batches):
     return rows, [(b.iteration, b.index, b.reason) for b in pipe.bad_samples]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_as_one_by_one(tmp_path, monkeypatch, name, seed):

@@ -67,6 +67,7 @@ def test_fixed_permutation_of_dali():
     assert order.tolist() == [5, 9, 1, 6, 7, 2, 0, 4, 8, 3]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 10, 255, 1000, 1001, 33000])
 def test_shuffle_equals_plain_rewrite(bits, size):

@@ -27,6 +27,7 @@ def read(data, dtype="float32", first=0, frames=None, mixed=False):
         return out
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WORDS)
 @pytest.mark.parametrize("dtype", ["float32", "int16", "int32"])
 def test_samples_are_those_of_libsndfile(name, dtype):

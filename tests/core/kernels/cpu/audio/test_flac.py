@@ -54,6 +54,7 @@ def signal(kind, frames, channels, seed=0):
     }[kind]
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize(
     "kind",
     ["silence", "constant", "noise", "full", "quiet", "tones", "bursts", "coarse", "alike"],
@@ -213,6 +214,7 @@ def levels(frames, channels=1, bits=16, seed=0, size=0.3):
     return rng.integers(-int(top * size), int(top * size), (frames, channels))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("bits", [8, 16, 24])
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 20, 31, 32])
 def test_orders(bits, order):

@@ -65,6 +65,7 @@ def test_views_are_read_as_they_are():
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("source", TYPES)
 @pytest.mark.parametrize("target", TYPES)
 def test_scales(source, target):

@@ -171,6 +171,7 @@ class Parts:
                     parts.remove(part)
 
 
+@pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("lengths", [(3, 1, 2), (0, 0), (1,), (0, 4, 0, 1), (2, 2)])
 @pytest.mark.parametrize("depth", [1, 2, 7])
 @pytest.mark.parametrize("size", [1, 2, 3])
