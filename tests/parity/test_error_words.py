@@ -31,6 +31,10 @@ def drawn_axes(lib: Library, low: int, high: int) -> Any:
     return lib.fn.random.uniform(range=(low, high), shape=(2,), dtype=lib.types.INT32)
 
 
+def whole(lib: Library, *samples: list[int]) -> Any:
+    return lib.fn.external_source(lambda: [np.int32(sample) for sample in samples])
+
+
 def box(lib: Library) -> Any:
     return lib.types.Constant(0.0, shape=[10, 10, 3], device="cpu")
 
@@ -159,7 +163,19 @@ GENERIC: Rows = [
             lambda lib, x: lib.fn.gaussian_blur(x, sigma=lib.fn.per_frame(np.float32([1, 2]))),
             "CHW",
         ),
-        "must contain frames too. got layout `chw` that does not contain frames.",
+        "for argument sigma is specified per frame (got f layout). in that case, samples in the",
+    ),
+    (
+        on(IMAGES, lambda lib, x: lib.fn.gaussian_blur(x, window_size=whole(lib, [3], [-1]))),
+        "`window_size` must have non-negative values, got -1 for sample: 1, axis",
+    ),
+    (
+        on(IMAGES, lambda lib, x: lib.fn.gaussian_blur(x, sigma=0.0, window_size=0), "HWC"),
+        "shouldn't be 0 at the same time for sample: 0, axis: 0.",
+    ),
+    (
+        on(IMAGES, lambda lib, x: lib.fn.laplacian(x, scale=whole(lib, *[[3] * 3] * 2)), "HWC"),
+        "argument scale for sample 0 is expected to have 1 or 2 elements, got: 3",
     ),
     (on(IMAGES, lambda lib, x: lib.fn.crop_mirror_normalize(x, **TOO_LARGE), "HWC"), WINDOW),
     (
@@ -299,6 +315,14 @@ SEQUENCES: Rows = [
     (
         on(ROWS_OF_5, lambda lib, x: lib.fn.sequence_rearrange(x, new_order=[0, -1])),
         "input_sequence_length = 5 for sample 0, but it is: -1",
+    ),
+    (
+        on(ROWS_OF_5, lambda lib, x: lib.fn.sequence_rearrange(x, new_order=whole(lib, [0], [7]))),
+        "input_sequence_length = 5 for sample 1, but it is: 7",
+    ),
+    (
+        on(ROWS_OF_5, lambda lib, x: lib.fn.sequence_rearrange(x, new_order=whole(lib, [0], []))),
+        "empty `new_order` for sample 1 is not allowed",
     ),
     (
         on(ROWS_OF_5, lambda lib, x: lib.fn.sequence_rearrange(x, new_order=[])),

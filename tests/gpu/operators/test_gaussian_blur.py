@@ -90,7 +90,7 @@ def test_empty_images_and_sequences():
     [
         ({"sigma": each(1, np.nan, 1)}, "`sigma` must have non-negative values, got nan"),
         ({"sigma": each(1, -1, 1)}, "`sigma` must have non-negative values, got -1"),
-        ({"sigma": each(1, np.inf, 1)}, "got inf; they must be finite"),
+        ({"sigma": each(1, np.inf, 1)}, "got inf for sample: 1, axis: 0. It must be finite"),
         ({"window_size": each(3, 4, 5, dtype="int32")}, "odd length, got: 4"),
         ({"sigma": each(1, 0, 1)}, "be 0 at the same time"),
         ({"sigma": [np.float32([1]), np.float32([1, 1, 1]), np.float32([1])]}, "got: 3"),

@@ -95,7 +95,7 @@ def check_frame_arguments(
     for name, spec in tensors.items():
         if spec.layout[:1] == "F" and schema.args[name].type in (IntListArg, FloatListArg):
             raise LayoutError(
-                f"Tensor input for argument `{name}` is specified per frame (got F layout). In "
+                f"Tensor input for argument {name} is specified per frame (got F layout). In "
                 "that case, samples in the input 0 must contain frames too. Got layout "
                 f"`{inputs[0].layout}` that does not contain frames. Leave out `fn.per_frame`, or "
                 "name the frames of the input with `fn.reshape(..., layout=...)`."

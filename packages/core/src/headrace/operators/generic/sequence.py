@@ -152,11 +152,11 @@ class SequenceRearrange(SampleOperator):
         counts = np.array([len(order) for order in orders], np.int64)
         if not counts.all():
             raise ArgumentValueError(
-                f"Empty `new_order` for sample {int(counts.argmin())} is not allowed. Empty result "
-                "sequences are not allowed."
+                f"Empty `new_order` for sample {c.indices[int(counts.argmin())]} is not allowed. "
+                "Empty result sequences are not allowed."
             )
         lengths = np.broadcast_to(shapes[:, 0], len(orders))
-        for sample, (order, length) in enumerate(zip(orders, lengths, strict=True)):
+        for sample, order, length in zip(c.indices, orders, lengths, strict=True):
             wrong = [(k, v) for k, v in enumerate(order) if not 0 <= v < length]
             for k, value in wrong[:1]:
                 raise OutOfRangeError(

@@ -50,8 +50,10 @@ def resolved(op: Operator, c: PlanContext, count: int) -> tuple[np.ndarray, np.n
     shape = max(len(sigmas), len(sizes)), count
     found = np.empty(shape, np.float64), np.empty(shape, np.int64)
     if not _windows.resolve_windows(sigmas, sizes, _HUGE, *found):
-        for sigma, size in np.broadcast(sigmas, sizes):
-            _check(float(sigma), int(size))
+        checked = np.broadcast_arrays(sigmas, sizes)
+        for row, axis in np.ndindex(shape):
+            where = f"for sample: {c.indices[row]}, axis: {axis}."
+            _check(*(values[row, axis].item() for values in checked), where)
     return found
 
 
@@ -66,8 +68,8 @@ def for_each_axis(
         got = tuple(values[0].tolist())
         if name in op.tensor_args:
             raise ShapeError(
-                f"Argument `{name}` is expected to have 1 or {count} elements, one for each axis, "
-                f"got: {len(got)}."
+                f"Argument {name} for sample {c.indices[0]} is expected to have 1 or {count} "
+                f"elements, got: {len(got)}; there is one for each axis."
             )
         raise ShapeError(
             f'Argument "{name}" expects either a single value or a list of {count} elements. '
@@ -76,13 +78,13 @@ def for_each_axis(
     return as_contiguous(np.broadcast_to(values, (len(values), count)))
 
 
-def _check(sigma: float, size: int) -> None:
+def _check(sigma: float, size: int, where: str) -> None:
     if not 0 <= sigma < np.inf:
         raise ArgumentValueError(
-            f"`sigma` must have non-negative values, got {sigma:g}; they must be finite, too."
+            f"`sigma` must have non-negative values, got {sigma:g} {where} It must be finite, too."
         )
     if size < 0:
-        raise ArgumentValueError(f"`window_size` must have non-negative values, got {size}.")
+        raise ArgumentValueError(f"`window_size` must have non-negative values, got {size} {where}")
     if size and size % 2 == 0:
         raise ArgumentValueError(
             f"Kernel window should have odd length, got: {size}. A `window_size` of 0 derives it "
@@ -90,7 +92,7 @@ def _check(sigma: float, size: int) -> None:
         )
     if size == 0 and sigma == 0:
         raise ArgumentValueError(
-            "`sigma` and `window_size` shouldn't be 0 at the same time; give at least one."
+            f"`sigma` and `window_size` shouldn't be 0 at the same time {where} Give at least one."
         )
     if sigma >= _HUGE:
         raise ArgumentValueError(f"`sigma` must be less than {_HUGE:g}, got {sigma}.")
