@@ -176,7 +176,7 @@ def test_batches_are_inputs():
     def p(look):
         x = fn.external_source(lambda: [np.full((2, k), k, np.float32) for k in (1, 2, 3)])
         draw = fn.random.uniform()
-        y = fn.copy(x.get())
+        y = fn.copy(x.get() if look else list(x.get()))
         z = fn.copy([np.array(s) * 10 for s in x.get()]) if look else y
         if look == 2:
             z = fn.copy([np.zeros(3)])

@@ -23,6 +23,7 @@ from headrace.pipeline.debug_operator import Inputs, Key, SingleOperator, key_of
 from headrace.pipeline.input_queues import buffer_of
 from headrace.tensors.gpu.tensor_list import TensorListGPU
 from headrace.tensors.on_host import TensorListOnHost
+from headrace.tensors.tensor import TensorCPU
 from headrace.tensors.tensor_list import TensorListCPU
 from headrace.types.arrays import is_array
 
@@ -65,15 +66,18 @@ class DebugIteration(GraphScope):
 
     def _take_size(self, size: int, node: OpNode) -> None:
         if self._size not in (None, size):
+            what = f'Operator "{node.name}", created'
+            if isinstance(node.input_queue, DirectInput):
+                what = "Input that is a batch, given"
             raise ShapeError(
-                f'Batch size must be uniform across an iteration: "{node.name}", created at '
-                f"{node.user_line}, has {size} samples, and the operators before it {self._size}."
+                f"Batch size must be uniform across an iteration. {what} at {node.user_line}, has "
+                f"{size} samples, and the operators before it {self._size}."
             )
         self._size = size
 
     def edge_of(self, value: object) -> DataNode | None:
-        """The edge of a batch: what `get` has returned, or a list of arrays."""
-        is_list = isinstance(value, list) and bool(value) and all(is_array(v) for v in value)
+        """The edge of a batch: what `get` has returned, or a list of arrays or of its samples."""
+        is_list = isinstance(value, list) and bool(value) and all(map(_is_sample, value))
         if not is_list and not isinstance(value, (TensorListCPU, TensorListGPU)):
             return None
         arguments = {a.name: a.default for a in find("external_source").args.values()}
@@ -169,6 +173,10 @@ class DebugIteration(GraphScope):
         """The iteration is over: let go of its data."""
         self._over = True
         self._batches, self._moved = {}, {}
+
+
+def _is_sample(value: object) -> bool:
+    return isinstance(value, TensorCPU) or is_array(value)
 
 
 def _name_feed(node: OpNode) -> None:
