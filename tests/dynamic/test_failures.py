@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -113,3 +114,36 @@ def test_an_error_that_nobody_looks_at_bothers_nobody():
         context.evaluate_all()
     with pytest.raises(RuntimeError):
         kept.evaluate()
+
+
+def test_what_an_operator_refuses_names_it_in_the_call():
+    signal = ndd.tensor([0.0] * 600)
+    for call, name in (
+        (lambda: ndd.spectrogram(signal, nfft=-2), "ndd.spectrogram"),
+        (lambda: ndd.random.uniform(range=[1, 0]), "ndd.random.uniform"),
+        (lambda: ndd.mfcc(signal, n_mfcc=0), "ndd.mfcc"),
+    ):
+        with pytest.raises(OperatorError) as caught:
+            call()
+        assert caught.value.where.operator == name
+        assert caught.value.where.user_line.startswith(__file__)
+        assert f"in operator `{name}`" in str(caught.value)
+
+
+def test_a_seed_is_that_of_a_generator():
+    with pytest.raises(TypeError, match=r"`rng=ndd\.random\.RNG\(seed\)`. It takes: .*rng"):
+        ndd.random.uniform(range=[0, 1], seed=5)
+    with pytest.raises(TypeError, match='Did you mean "batch_size"'):
+        ndd.random.uniform(range=[0, 1], batch_sise=5)
+
+
+def test_lines_of_the_library_are_not_shown_where_a_value_is_printed():
+    wrong = ndd.batch([[1, 2], [3, 4]]) + np.ones(3)
+    for call in (
+        lambda: repr(wrong),
+        lambda: ndd.random.RNG("a"),
+        lambda: ndd.set_num_threads(0),
+    ):
+        with pytest.raises(HeadraceError) as caught:
+            call()
+        assert {entry.path for entry in caught.traceback} == {Path(__file__)}

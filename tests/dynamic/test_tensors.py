@@ -219,3 +219,35 @@ def test_what_is_converted_in_between_is_kept_though_nobody_holds_it_yet():
     context.evaluate_all()
     assert [row.item() for row in reference.get().rows] == [2, 2]
     assert other.tensors[0].item() == 2.0
+
+
+def test_a_batch_is_one_array_if_its_samples_have_one_shape():
+    batch = ndd.batch([[1, 2], [3, 4]])
+    assert np.asarray(batch).tolist() == [[1, 2], [3, 4]]
+    assert np.asarray(batch, np.float32).dtype == np.float32
+    assert np.stack([batch, batch]).shape == (2, 2, 2)
+    with pytest.raises(ValueError, match="copy=False"):
+        np.array(batch, copy=False)  # its samples are apart
+    ragged = ndd.batch([[1, 2], [3]])
+    for ask in (np.asarray, ndd.as_tensor, ndd.Batch.torch):
+        with pytest.raises(ValueError, match=r"`batch\.tensors\[i\]`"):
+            ask(ragged)
+
+
+def test_names_that_arrays_have_lead_to_operators():
+    tensor, batch = ndd.tensor([1.0]), ndd.batch([1.0])
+    for data in tensor, batch:
+        with pytest.raises(AttributeError, match=r"`ndd\.reductions\.mean`"):
+            data.mean()
+        with pytest.raises(AttributeError, match=r"`np\.asarray`"):
+            data.numpy()
+    assert not hasattr(tensor, "__cuda_array_interface__")
+    with pytest.raises(ValueError, match=r"\.any\(\)"):
+        bool(ndd.tensor([1, 2]))
+
+
+def test_what_is_no_number_leads_to_what_is():
+    for data, way in (("a.wav", "np.fromfile"), (b"RIFF" * 1000, "np.frombuffer")):
+        with pytest.raises(RuntimeError, match=way) as caught:
+            ndd.decoders.audio(data)
+        assert len(str(caught.value)) < 400

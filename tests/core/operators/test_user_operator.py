@@ -143,3 +143,51 @@ def test_an_operator_can_be_declared_again():
 
 def test_names_for_declarations_are_not_names_of_element_types():
     assert not set(operators.__all__) & set(types.__all__)
+
+
+def _same(xp, image):
+    """Nothing."""
+    return image
+
+
+def test_wrong_declarations_are_refused_at_once():
+    plain: type = type("Plain", (), {})
+    for declare, way in (
+        (lambda: operator("My Op", inputs=Input()), "identifier"),
+        (lambda: operator("mistakes.class", inputs=Input()), "identifier"),
+        (lambda: operator(_same), r'`@operator\("_same"'),
+        (lambda: operator("mistakes.a", inputs="image"), r'`Input\("image"'),
+        (lambda: operator("mistakes.a", input=Input()), 'Did you mean "inputs"'),
+        (lambda: operator("mistakes.a", inputs=Input(), devices=("cuda",)), '"gpu"'),
+        (lambda: operator("mistakes.a", inputs=Input(), args=[("step", 2)]), "list of `Arg`"),
+        (lambda: operator("mistakes.a", args=[operators.Arg("step", int, 2)]), "`IntArg`"),
+        (lambda: Input("image", layouts="HWC"), r'`layouts=\("HWC",\)`'),
+        (lambda: operator("mistakes.a", inputs=Input())(plain), "SampleOperator"),
+    ):
+        with pytest.raises(errors.HeadraceError, match=way):
+            declare()
+
+
+def test_what_infer_and_plan_return_is_checked():
+    class Planless(SampleOperator):
+        """Nothing."""
+
+        def infer(self, image):
+            return image
+
+        def plan(self, c, image):
+            return [3]
+
+        def cpu(self, c, image):
+            return image
+
+    operator("mistakes.inferring", inputs=Input(), infer=lambda image: "HWC")(_same)
+    operator("mistakes.planning", inputs=Input())(Planless)
+    for name, way in (
+        ("inferring", r"`Spec\(FLOAT, 2"),
+        ("planning", r"`Planned\(shapes, table\)`"),
+    ):
+        call = getattr(fn.mistakes, name)
+        with pytest.raises(errors.ArgumentTypeError, match=way) as caught:
+            run(lambda x, call=call: call(x), IMAGES)
+        assert caught.value.where.user_line.startswith(__file__)

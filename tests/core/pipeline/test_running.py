@@ -461,3 +461,25 @@ def test_without_asynchronous_execution_calls_wait():
     for count in (6, 7):
         pipe.run()
         assert len(done) == count
+
+
+def test_deprecated_names_are_told_at_the_line_that_uses_them(tmp_path):
+    pipe = numbers()
+    with pytest.warns(DeprecationWarning, match="max_batch_size") as told:
+        assert pipe.batch_size == 3
+    with pytest.warns(DeprecationWarning, match="show_ids") as also:
+        pipe.save_graph_to_dot_file(tmp_path / "graph.dot", show_ids=True)
+    assert told[0].filename == also[0].filename == __file__
+
+
+def test_what_is_fed_is_asked_for_by_its_name():
+    pipe = Pipeline(batch_size=3, num_threads=1, device_id=None)
+    with pipe:
+        pipe.set_outputs(fn.external_source(name="x", dtype=types.FLOAT, ndim=1))
+    for data, way in (
+        (None, '"x"; `feed_input` takes'),
+        (np.zeros((3, 2)), "give another `dtype`"),
+        (np.zeros((3, 2, 2), np.float32), "`ndim` counts the axes of one sample"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=way):
+            pipe.feed_input("x", data)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import ArgumentValueError, UnknownLengthError, UsageError
+from headrace.errors import ArgumentTypeError, ArgumentValueError, UnknownLengthError, UsageError
 from headrace.plugin.base_iterator import LastBatchPolicy
 from headrace.tensors import TensorListCPU
 from headrace.types import PipelineAPIType
@@ -523,3 +523,10 @@ def test_sub_classes_override_next():
     it = DoubledNext([CountingPipeline(6, 2)], reader_name="reader")
     assert it.next() == [[0, 2]]
     assert next(it) == [[2, 3]]
+
+
+def test_a_size_is_a_number_of_samples():
+    pipe = CountingPipeline(6, 2)
+    for size in ("6", None):
+        with pytest.raises(ArgumentTypeError, match=f"`size` is {size!r}"):
+            NumberIterator(pipe, size=size)

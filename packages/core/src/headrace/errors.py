@@ -30,7 +30,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def did_you_mean_file(path: str) -> str:
     """As `did_you_mean`, of the first part of a path that is not there."""
-    if os.path.exists(path):
+    if not path or os.path.exists(path):
         return ""
     folder, name = os.path.split(os.path.abspath(path))
     while folder != os.path.dirname(folder) and not os.path.isdir(folder):

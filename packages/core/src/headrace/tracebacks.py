@@ -25,6 +25,7 @@ _C = TypeVar("_C", bound=type)
 _SPECIAL = (
     *("__init__", "__call__", "__exit__", "__iter__", "__next__", "__getitem__", "__len__"),
     *("__contains__", "__bool__", "__int__", "__float__", "__index__", "__array__", "__dlpack__"),
+    *("__repr__", "_repr_html_"),
 )
 """Special methods that users call, beside those of arithmetic, which `public` is applied to."""
 _EXPECTED = (HeadraceError, MemoryError, OSError)

@@ -95,3 +95,10 @@ def test_wrong_arguments(kwargs, match):
 def test_empty_images():
     with pytest.raises(ShapeError, match="0x9"):
         run_operator("random_resized_crop", np.empty((0, 9, 3), np.uint8), layout="HWC", size=5)
+
+
+def test_percents_are_no_fractions():
+    with pytest.raises(ArgumentValueError, match=r"`random_area` is .*fractions"):
+        run_operator(
+            "random_resized_crop", picture(9, 9, 3), layout="HWC", size=4, random_area=[8, 9]
+        )

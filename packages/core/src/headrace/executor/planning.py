@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.errors import DataTypeError, ShapeError
+from headrace.errors import ArgumentTypeError, DataTypeError, ShapeError
 from headrace.operators.support.planning import (
     NotPlannedError,
     PlanContext,
@@ -290,6 +290,11 @@ class Planner:
             raise NotPlannedError(
                 "`plan` returned nothing, and `cpu` needs it; an operator whose `cpu` works "
                 "without a plan says `needs_plan = False`."
+            )
+        if not isinstance(planned, Planned):
+            raise ArgumentTypeError(
+                f"`plan` returned {planned!r} of type {type(planned).__name__}; it returns "
+                "`Planned(shapes, table)`."
             )
         if planned.values is not None:
             self._check_values(planned.values, size)

@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.errors import HeadraceError
 from headrace.operators.support.arithmetic.operations import OPERATIONS
-from headrace.operators.support.registry import all_schemas
+from headrace.operators.support.registry import listed
 
 _IN_NUMPY = {
     "absolute": "abs",
@@ -75,7 +75,7 @@ def array_arithmetic(name: str, left: Any, right: Any, node: type) -> Any:
 def instead_of(function: str) -> str:
     """Return the operator that replaces a `function` of NumPy, for the message; "" if none does."""
     name = _IN_NUMPY.get(function, function)
-    operators = {schema.name for schema in all_schemas()}
+    operators = {schema.name for schema in listed()}
     for path in (name, f"reductions.{name}"):
         if path in operators:
             return f", here `fn.{path}`"

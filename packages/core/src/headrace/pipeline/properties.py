@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from headrace.graph.user_line import stack_level
 from headrace.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class SettingsProperties:
         warnings.warn(
             "`Pipeline.batch_size` is deprecated, use `max_batch_size`.",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=stack_level(),
         )
         return self.max_batch_size
 

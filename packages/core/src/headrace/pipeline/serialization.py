@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from headrace.errors import UsageError
 from headrace.graph import scope
 from headrace.graph.serialization import copied, described, rebuild
+from headrace.graph.user_line import stack_level
 from headrace.pipeline.checkpointing import write_whole
 from headrace.pipeline.serialized import as_given, chosen_data, overridden, packed, unpacked
 from headrace.tracebacks import public_methods
@@ -191,6 +192,8 @@ class Serialization:
         self.build()
         if show_ids is not None:
             warnings.warn(
-                "`show_ids` is deprecated and has no effect.", DeprecationWarning, stacklevel=2
+                "`show_ids` is deprecated and has no effect.",
+                DeprecationWarning,
+                stacklevel=stack_level(),
             )
         self._definition.draw(filename, show_tensors=show_tensors, use_colors=use_colors)

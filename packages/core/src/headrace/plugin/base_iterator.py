@@ -40,7 +40,7 @@ from headrace.plugin.iterator_state import (
     kind_of,
 )
 from headrace.plugin.state_methods import StateMethods, with_methods
-from headrace.tracebacks import public_methods
+from headrace.tracebacks import public, public_methods
 from headrace.types import PipelineAPIType
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ class _DaliBaseIterator(_Base):
 
     if not TYPE_CHECKING:  # for which a misspelt name is to be an error
 
+        @public
         def __getattr__(self, name: str) -> Any:
             if hasattr(self._state_methods, name):
                 check_enabled(self._pipes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,10 @@ def checked_size(
     size: int, reader_name: str | None, pipelines: int, last_batch_padded: bool
 ) -> int:
     """The number of samples in an epoch; negative if a reader or the end of the data tells it."""
+    if not isinstance(size, numbers.Real):
+        raise ArgumentTypeError(
+            f"`size` is {size!r}; expected a number of samples, or -1 for as long as there is data."
+        )
     size = int(size)
     if size == 0:
         raise IteratorArgumentError(

@@ -160,10 +160,15 @@ def _concatenated(rows: Sequence[np.ndarray]) -> np.ndarray:
     return result
 
 
-def not_one_shape(shapes: list[Shape]) -> ShapeError:
-    """The error of samples of these different shapes where one tensor is wanted."""
+_WAYS = "(`fn.pad`, `fn.crop`), or take them one by one: `batch[i]`, `batch.at(i)`"
+
+
+def not_one_shape(shapes: list[Shape], ways: str = _WAYS) -> ShapeError:
+    """The error of samples of these different shapes where one tensor is wanted.
+
+    `ways`: calls that a user may make in its place.
+    """
     return ShapeError(
         f"The samples of this batch do not all have the same shape, so they are not one tensor: "
-        f"{shapes_text(shapes)}. Pad or crop them to a common shape (`fn.pad`, `fn.crop`), or take "
-        f"them one by one: `batch[i]`, `batch.at(i)`."
+        f"{shapes_text(shapes)}. Pad or crop them to a common shape {ways}."
     )

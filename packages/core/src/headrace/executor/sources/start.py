@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import NotYetSupportedError, UsageError
+from headrace.graph.user_line import stack_level
 from headrace.operators.support.external.parallel.workers import (
     SourceEntry,
     Workers,
@@ -79,7 +80,7 @@ def _count(entries: list[SourceEntry], wanted: int) -> int:
             f"Only {count} of {wanted} workers (`py_num_workers`) are started: the parallel "
             "external sources are iterables, each of which belongs to one worker.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=stack_level(),
         )
     return count
 

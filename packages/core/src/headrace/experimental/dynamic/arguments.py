@@ -122,10 +122,14 @@ def _check_input_count(schema: OpSchema, name: str, count: int) -> None:
 def _declared(schema: OpSchema, key: str, name: str) -> Arg:
     arg = schema.args.get(key)
     if arg is None or arg.hidden or key in _NOT_ARGUMENTS:
-        known = ", ".join(a for a in schema.shown_args if a not in _NOT_ARGUMENTS)
+        known = [a for a in schema.shown_args if a not in _NOT_ARGUMENTS]
+        known += ["batch_size", "device", *(["rng"] if schema.random else [])]
+        way = did_you_mean(key, known)
+        if key == "seed" and schema.random:
+            way = " In dynamic mode generators have seeds: `rng=ndd.random.RNG(seed)`."
         raise ArgumentTypeError(
-            f"{name}() got an unexpected keyword argument '{key}'."
-            f"{did_you_mean(key, schema.shown_args)} It takes: {known or 'none'}."
+            f"{name}() got an unexpected keyword argument '{key}'.{way} It takes: "
+            f"{', '.join(known)}."
         )
     return arg
 

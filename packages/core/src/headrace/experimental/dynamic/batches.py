@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from headrace.experimental.dynamic.values import (
 from headrace.tensors.tensor_list import TensorListCPU
 from headrace.tracebacks import public, public_methods
 from headrace.types import DataTypeLike
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 _CPU = Device.CPU
 
@@ -268,6 +271,14 @@ class Batch(calling.TensorHandle):
             )
         result = torch.from_dlpack(tensor_of(found))
         return result.clone() if copy and shared else result
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        found, shared = stacked(self._reference, pad=False)
+        if copy is False and not shared:
+            raise ArgumentValueError(
+                "The samples do not lie in one piece of memory, so that `copy=False` is impossible."
+            )
+        return tensor_of(found).__array__(dtype, copy)
 
     def _backend(self) -> Any:
         value = self._reference.get()

@@ -28,6 +28,7 @@ from headrace.experimental.dynamic.rng import resolve_rng
 from headrace.experimental.dynamic.sizes import checked_size
 from headrace.experimental.dynamic.values import ValueReference
 from headrace.graph.capture import wanted_device
+from headrace.graph.misuse import instead_of
 from headrace.graph.on_cpu import check_on_cpu
 from headrace.operators.support.composite import without_none
 from headrace.operators.support.operator import BatchOperator
@@ -67,6 +68,22 @@ class TensorHandle:
         __lt__ = __le__ = __gt__ = __ge__ = _binary
         __eq__ = __ne__ = _binary  # type: ignore[assignment]
         __neg__ = __pos__ = __abs__ = __invert__ = _unary
+
+    else:
+
+        def __getattr__(self, name):
+            try:
+                return object.__getattribute__(self, name)  # raises, also what a property has
+            except AttributeError as error:
+                if name.startswith("_") or hasattr(type(self), name):
+                    raise
+                way = instead_of(name).replace("`math.", "`fn.math.").replace("`fn.", "`ndd.")
+                raise AttributeError(
+                    f"{error}. Operators are functions of `headrace.experimental.dynamic`{way}; "
+                    "`np.asarray` and `.torch()` make an array of it for other libraries.",
+                    name=name,
+                    obj=self,
+                ) from None
 
     @property
     def _invocation_result(self) -> Any:

@@ -4,6 +4,7 @@ references.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from headrace.errors import (
     ConversionError,
     LayoutError,
     NumberOverflowError,
+    ShapeError,
     UsageError,
 )
 from headrace.experimental.dynamic import calling
@@ -31,6 +33,7 @@ from headrace.experimental.dynamic.values import (
 )
 from headrace.operators.support.registry import find
 from headrace.operators.support.schema import Spec
+from headrace.tensors.batch_memory import not_one_shape
 from headrace.tensors.gpu.foreign import is_on_gpu
 from headrace.tensors.interop import as_host_array, dali_type
 from headrace.tensors.pool import HOST_POOL
@@ -115,8 +118,14 @@ def _data_reference(data: Any, wanted: DType | None, copy: bool) -> tuple[ValueR
         raise ArgumentValueError("A tensor is made of `data`, which must not be None.")
     if isinstance(data, (str, bytes)):
         raise UsageError(
-            f"No tensor can be made of {data!r}: its elements are no numbers. For the characters "
-            "of a text use `np.frombuffer(text.encode(), np.uint8)`."
+            f"No tensor can be made of {reprlib.repr(data)}: its elements are no numbers. For the "
+            + (
+                "characters of a text use `np.frombuffer(text.encode(), np.uint8)`; for the bytes "
+                "of a file with this name, `ndd.readers.File(files=[...])` or `np.fromfile(name, "
+                "np.uint8)`."
+                if isinstance(data, str)
+                else "numbers of bytes use `np.frombuffer(data, np.uint8)`."
+            )
         )
     if isinstance(data, np.generic):
         data = np.asarray(data)
@@ -420,6 +429,20 @@ def _known(spec: Spec, rows: Sequence[np.ndarray]) -> Spec:
 
 def stacked(reference: ValueReference, *, pad: bool) -> tuple[ValueReference, bool]:
     """The batch of a reference as one tensor, samples outermost; and whether it shares memory."""
+    try:
+        return _stacked(reference, pad)
+    except ShapeError:
+        value = reference.get()
+        batch = value if value.batch is not None else on_host(value)
+        raise not_one_shape(batch.tensor_list().shape(), _WAYS) from None
+
+
+_WAYS = (
+    "(`ndd.pad`, `ndd.crop`, `batch.torch(pad=True)`), or take them one by one: `batch.tensors[i]`"
+)
+
+
+def _stacked(reference: ValueReference, pad: bool) -> tuple[ValueReference, bool]:
     value = reference.get()
     if pad and reference.device != "cpu" and value.batch.uniform_shape is None:
         reference = _called("pad", reference)

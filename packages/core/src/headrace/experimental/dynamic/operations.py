@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any
 
-from headrace.errors import SuspectDataWarning
+from headrace.errors import ErrorLocation, SuspectDataWarning, located
 from headrace.executor.cpu.frames import FrameLoop
 from headrace.executor.inputs import (
     check_argument,
@@ -18,7 +18,7 @@ from headrace.executor.inputs import (
 )
 from headrace.experimental.dynamic.single_sample import SingleSampleRunner
 from headrace.graph.nodes import OpNode
-from headrace.graph.user_line import stack_level
+from headrace.graph.user_line import stack_level, user_stack
 from headrace.operators.support.operator import BatchOperator
 from headrace.operators.support.schema import OpSchema, Spec, as_specs
 
@@ -114,7 +114,10 @@ class ConfiguredOperator:
         key = (inputs, tensors)
         found = self.bound.get(key)
         if found is None:
-            found = self.bound.add(key, self._made(inputs, dict(tensors)))
+            try:
+                found = self.bound.add(key, self._made(inputs, dict(tensors)))
+            except Exception as error:
+                raise located(error, ErrorLocation(self.shown, user_stack=user_stack())) from error
         return found  # type: ignore[no-any-return]
 
     def _made(self, inputs: tuple[Spec, ...], tensors: dict[str, Spec]) -> BoundOperator:

@@ -13,6 +13,7 @@ from headrace.kernels.cpu.philox_state import (
     PhiloxState,
     words_of,
 )
+from headrace.tracebacks import public_methods
 
 _THREAD = threading.local()
 _WORD_64 = (1 << 64) - 1
@@ -31,6 +32,7 @@ class State(str):
 
 
 @final
+@public_methods
 class RNG:
     """A generator of random numbers, Philox4x32-10, for operators that draw.
 

@@ -274,7 +274,8 @@ class Tensor(calling.TensorHandle):
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ArgumentValueError(
-                f"The truth value of a tensor with {self.size} elements is ambiguous."
+                f"The truth value of a tensor with {self.size} elements is ambiguous. "
+                "`np.asarray(tensor).any()` tells if one is true, `.all()` if all are."
             )
         return bool(self.item())
 

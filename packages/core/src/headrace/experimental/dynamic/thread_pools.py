@@ -8,11 +8,13 @@ from typing import Any
 from headrace.errors import ArgumentTypeError, ArgumentValueError
 from headrace.executor.cpu.worker_threads import WorkerThreads
 from headrace.experimental.dynamic import lifetime
+from headrace.tracebacks import public, public_methods
 
 _MOST_PER_CPU = 100
 _setting: int | None = None
 
 
+@public
 def set_num_threads(num_threads: int | None) -> None:
     """Set how many threads contexts use that say nothing else and have not worked yet.
 
@@ -32,6 +34,7 @@ def set_num_threads(num_threads: int | None) -> None:
     _setting = None if num_threads is None else _checked(num_threads, "num_threads")
 
 
+@public
 def get_num_threads() -> int:
     """Number of threads of contexts that set no other.
 
@@ -73,6 +76,7 @@ def _checked(number: Any, name: str) -> int:
     return count
 
 
+@public_methods
 class ThreadPool:
     """Threads that contexts share.
 

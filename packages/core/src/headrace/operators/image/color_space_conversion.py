@@ -43,7 +43,7 @@ _SPACES = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageTy
             "output_type",
             ImageTypeArg,
             REQUIRED,
-            "Another one: that of the output.",
+            "Colour space of the output, another one than `image_type`.",
             choices=_SPACES,
             late=True,
         ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from headrace.errors import NotYetSupportedError
+from headrace.errors import ArgumentTypeError, NotYetSupportedError
 from headrace.operators.support.argument_types import (
     BoolArg,
     IntArg,
@@ -20,6 +20,12 @@ from headrace.operators.support.argument_types import (
 from headrace.operators.support.batch_context import BatchContext as BatchContext
 from headrace.operators.support.contexts import ChunkContext as ChunkContext
 from headrace.operators.support.contexts import SampleContext as SampleContext
+from headrace.operators.support.declaration_checks import (
+    check_args,
+    check_inputs,
+    check_name,
+    check_traits,
+)
 from headrace.operators.support.lazy_value import LazyValue
 from headrace.operators.support.registry import register
 from headrace.operators.support.rules import check_declared
@@ -33,6 +39,7 @@ from headrace.operators.support.schema import (
 )
 from headrace.operators.support.shape_memo import ShapeMemo
 from headrace.tensors.rows import Rows
+from headrace.tracebacks import public
 
 if TYPE_CHECKING:
     from headrace.operators.support.planning import PlanContext, Planned
@@ -345,6 +352,7 @@ _RANDOM_STATE = Arg(
 )
 
 
+@public
 def operator(
     name: str,
     *,
@@ -378,9 +386,12 @@ def operator(
     **traits
         Any other field of `OpSchema`.
     """
-    input_specs = (inputs,) if isinstance(inputs, Input) else tuple(inputs)
-    args = tuple(args)
+    check_name(name)
+    check_traits(name, traits)
+    input_specs = check_inputs(name, inputs)
+    args = check_args(name, args)
 
+    @public
     def declare(declared: Any) -> type[Operator]:
         cls: type[Operator] = declared
         if not isinstance(declared, type):
@@ -391,6 +402,11 @@ def operator(
 
             cls = operator_class(SampleOperator, declared, infer)
             check_parameters(declared, name, input_specs, [a.name for a in args], traits)
+        elif not issubclass(declared, Operator):
+            raise ArgumentTypeError(
+                f"The class {declared.__name__} of operator `{name}` is derived from "
+                "`SampleOperator`, `BatchOperator` or `Reader`."
+            )
         every = [*args, _PRESERVE, _BYTES_PER_SAMPLE]
         if traits.get("random") and not any(a.name == "seed" for a in every):
             every.append(_SEED)

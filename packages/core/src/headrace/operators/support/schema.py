@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headrace.errors import ArgumentTypeError
 from headrace.types import DALIDataType, as_data_type
 
 if TYPE_CHECKING:
@@ -44,7 +45,12 @@ def as_specs(found: Spec | Iterable[Spec]) -> tuple[Spec, ...]:
     """Normalise what `infer` has returned: one spec for each output, with element types as
     members.
     """
-    specs = (found,) if isinstance(found, Spec) else found
+    specs = (found,) if isinstance(found, Spec) or found is None else tuple(found)
+    if not all(isinstance(s, Spec) for s in specs):
+        raise ArgumentTypeError(
+            f"`infer` returned {found!r}; it returns what the outputs are: a `Spec` of type, rank "
+            'and layout, as `Spec(FLOAT, 2, "HW")`, or a tuple with one for each output.'
+        )
     return tuple([s._replace(dtype=as_data_type(s.dtype)) for s in specs])
 
 
@@ -122,7 +128,13 @@ class Input:
     optional: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dtypes", tuple([as_data_type(t) for t in self.dtypes]))
+        if isinstance(self.layouts, str):  # its letters would be the layouts
+            raise ArgumentTypeError(
+                f"`layouts` of input `{self.name}` is {self.layouts!r}; it is a tuple of layouts, "
+                f'as `layouts=("{self.layouts}",)`.'
+            )
+        types = self.dtypes if isinstance(self.dtypes, (list, tuple)) else (self.dtypes,)
+        object.__setattr__(self, "dtypes", tuple([as_data_type(t) for t in types]))
 
 
 class OldName(NamedTuple):

@@ -146,6 +146,11 @@ class InputQueue:
                 f'Cannot use `feed_input` on the external source "{self.name}", which has a '
                 "`source` of its own."
             )
+        if data is None:
+            raise DataTypeError(
+                f'None was fed to the external source "{self.name}"; `feed_input` takes an array '
+                "whose outermost dimension is the batch, or a list of samples."
+            )
         stream = self._cuda_stream if cuda_stream is None else cuda_stream
         try:
             return [self._batch_delivery(0, data, layout, stream)]
@@ -303,7 +308,8 @@ class InputQueue:
         if declared.dtype not in (None, DALIDataType.NO_TYPE, dtype):
             raise DataTypeError(
                 f"ExternalSource expected data of type {declared.dtype.name.lower()} and got: "
-                f"{dtype.name.lower()}."
+                f"{dtype.name.lower()}. Make it data of that type, give another `dtype` or "
+                "none, and let `fn.cast` convert it."
             )
         if declared.ndim is not None and declared.ndim != ndim:
             raise ShapeError(
@@ -314,7 +320,7 @@ class InputQueue:
                     "has no axis of its own in it. A source that returns one sample at a time is "
                     "given `batch=False`."
                     if declared.layout
-                    else ""
+                    else " `ndim` counts the axes of one sample, without that of the batch."
                 )
             )
         if fed_layout is not None and not isinstance(fed_layout, str):

@@ -41,6 +41,11 @@ def random_crop_ranges(args: Any) -> tuple[tuple[float, float], tuple[float, flo
         raise ArgumentValueError(
             f"`random_area` must be a range of positive fractions, got {list(args.random_area)}."
         )
+    if area[0] > 1:  # which no window has that lies within the image
+        raise ArgumentValueError(
+            f"`random_area` is {list(args.random_area)}; it has fractions of the image's area, the "
+            "first of them 1 at most, as in `random_area=[0.08, 1.0]`."
+        )
     if ratio[0] <= 0:
         raise ArgumentValueError(
             "`random_aspect_ratio` must be a range of positive numbers, got "
