@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from headrace import errors, fn, pipeline_def
-from headrace.plugin.jax import DALIGenericIterator, data_iterator, placement
+from headrace.plugin.jax import (
+    DALIGenericIterator,
+    data_iterator,
+    peekable_data_iterator,
+    placement,
+)
 from tests.jax.pipelines import OUTPUTS, epoch, labels, read
 
 
@@ -174,3 +179,13 @@ def test_without_a_gpu(files, device_id, gpu_is_off):
     found = next(batches)["label"]
     assert {device.platform for device in found.devices()} == {"cpu"}
     assert labels(found) == [0, 1, 2, 3]
+
+
+def test_mistakes_in_a_decorator_show_the_programs_line():
+    for decorator in (data_iterator, peekable_data_iterator):
+        with pytest.raises(TypeError) as misspelt:
+            decorator(output_map=["x"], reader_nam="reader")
+        assert 'Did you mean "reader_name"?' in misspelt.value.__notes__
+        with pytest.raises(ValueError, match="`output_map` is empty") as empty:
+            decorator(lambda: None)
+        assert len(empty.traceback) == 1

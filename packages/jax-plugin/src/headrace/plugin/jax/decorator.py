@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jax.sharding import Sharding
 
 
+@public
 @with_parameters_of(DALIGenericIterator)
 def data_iterator(
     pipeline_fn: Callable[..., Any] | None = None,
@@ -122,6 +123,7 @@ def make_decorator(
 ) -> Any:
     """The decorator for one kind of iterator, or what it makes of `pipeline_fn`."""
 
+    @public
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(function):
             raise ArgumentTypeError(f"`data_iterator` decorates a function, got {function!r}.")

@@ -20,7 +20,7 @@ from headrace.plugin.jax.documentation import with_parameters_of
 from headrace.plugin.jax.element_spec import register_with_clu, spec_of
 from headrace.plugin.jax.iterator import DALIGenericIterator
 from headrace.plugin.jax.placement import Placement
-from headrace.tracebacks import public_methods
+from headrace.tracebacks import public, public_methods
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -284,6 +284,7 @@ def _fulfil(
         future.set_exception(error)
 
 
+@public
 @with_parameters_of(data_iterator)
 def peekable_data_iterator(
     pipeline_fn: Callable[..., Any] | None = None,
