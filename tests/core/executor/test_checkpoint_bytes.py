@@ -64,6 +64,7 @@ def test_damage_is_found(data: st.DataObject) -> None:
     [
         (b"", "empty"),
         (b"abc", "no checkpoint of Headrace"),
+        (b"latest.checkpoint", r"`Path\(name\)\.read_bytes\(\)`, not its name"),
         (b"[1, 2]", "no checkpoint of Headrace"),
         (b"[" * 100_000, "no checkpoint of Headrace"),
         (b"\n\x17\n\x01R\x12\x12", "checkpoints of DALI cannot be read"),

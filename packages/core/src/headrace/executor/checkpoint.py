@@ -107,5 +107,6 @@ def _not_one(raw: bytes) -> str:
     return (
         f"These {len(raw)} bytes are no checkpoint of Headrace, they begin with "
         f"{raw[:_SHOWN_BYTES]!r}. Pass what `Pipeline.checkpoint` or an iterator's `checkpoints` "
-        "returned; checkpoints of DALI cannot be read."
+        "returned, or the content of a file with it, `Path(name).read_bytes()`, not its name; "
+        "checkpoints of DALI cannot be read."
     )
