@@ -276,8 +276,33 @@ class Fleet:
             _kill(member)
 
 
+_FOLLOWS = threading.local()
+"""Has `is_here` in threads that must not start Ray again after its end."""
+
+
+def _start_ray_for_others() -> None:
+    """Have Ray, which every call starts where it does not run, leave that out in such threads.
+
+    Between a look at `ray.is_initialized()` and a call there is time for a shutdown; and a stream
+    of the Ray before ends the process where it is read beside a new one.
+    """
+    from ray._private import auto_init_hook
+
+    start = auto_init_hook.auto_init_ray
+
+    def start_for_others() -> None:
+        if not hasattr(_FOLLOWS, "is_here"):
+            start()
+
+    auto_init_hook.auto_init_ray = start_for_others
+
+
+_start_ray_for_others()
+
+
 def _follow(fleet_ref: Any, owner_ref: Any, member: Member) -> None:
     """Take the results of one worker, in a thread of its own, until it ends."""
+    _FOLLOWS.is_here = True
     tell = partial(_tell, fleet_ref, owner_ref)
     try:
         place = ray.get(member.actor.where.remote())
