@@ -13,7 +13,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable
-from types import FunctionType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar, cast
 
 from headrace.config import FULL_TRACEBACK
@@ -48,6 +48,22 @@ def own_folders() -> tuple[str, ...]:
     """Return the folders of the library: its core and its plugins, which may lie elsewhere."""
     folders = sys.modules["headrace"].__path__
     return tuple({os.path.join(f(path), "") for path in folders for f in (str, os.path.realpath)})
+
+
+def stack_level() -> int:
+    """The `stacklevel` with which a warning, given by the caller, points at the user's line."""
+    frame, level = sys._getframe(1), 1
+    while frame is not None and _is_own(frame):
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
+    return level
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Return True if a call is the library's own, or one that `dataclasses` wrote for it."""
+    name = frame.f_code.co_filename
+    if name == "<string>":
+        return str(frame.f_globals.get("__name__")).startswith("headrace.")
+    return name.startswith(own_folders())
 
 
 def public(function: _F) -> _F:

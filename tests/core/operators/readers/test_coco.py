@@ -210,6 +210,7 @@ def test_a_file_without_annotations_warns_once(read):
         with pytest.warns(UserWarning, match=r"no object of any of 2 images.*all\.json") as caught:
             read(empty, **arguments)
         assert len(caught) == 1
+        assert caught[0].filename == __file__
     folder = read.folder / "saved"
     folder.mkdir()
     saving = {"save_preprocessed_annotations_dir": str(folder)}

@@ -185,8 +185,9 @@ def test_wrong_arguments(arguments, words):
 
 
 def test_seed_without_effect(files):
-    with pytest.warns(UserWarning, match="shuffle_after_epoch_seed"):
+    with pytest.warns(UserWarning, match="shuffle_after_epoch_seed") as told:
         pipeline(files=files, shuffle_after_epoch_seed=3).build()
+    assert told[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pipeline(files=files, shuffle_after_epoch=True, shuffle_after_epoch_seed=3).build()

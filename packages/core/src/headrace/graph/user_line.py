@@ -6,26 +6,11 @@ import sys
 from types import FrameType
 
 from headrace.tracebacks import own_folders
+from headrace.tracebacks import stack_level as stack_level
 
 MOST_FRAMES = 12
 _INSTALLED = "-packages"
 """Common suffix of the folders that packages are installed in: ``site-packages`` and so on."""
-
-
-def stack_level() -> int:
-    """The `stacklevel` with which a warning, given by the caller, points at the user's line."""
-    frame, level = sys._getframe(1), 1
-    while frame is not None and _is_own(frame):
-        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
-    return level
-
-
-def _is_own(frame: FrameType) -> bool:
-    """Return True if a call is the library's own, or one that `dataclasses` wrote for it."""
-    name = frame.f_code.co_filename
-    if name == "<string>":
-        return str(frame.f_globals.get("__name__")).startswith("headrace.")
-    return name.startswith(own_folders())
 
 
 def leaves_program(file: str, inner: str) -> bool:

@@ -27,6 +27,7 @@ from headrace.operators.support.contexts import ChunkContext
 from headrace.operators.support.operator import Operator, SampleContext, operator
 from headrace.operators.support.schema import Arg, Spec, as_specs
 from headrace.tensors.rows import Rows
+from headrace.tracebacks import stack_level
 
 READER_ARGS = (
     Arg("shard_id", IntArg, 0, "Index of the shard to read in the first epoch."),
@@ -295,14 +296,14 @@ class Reader(Operator):
                 f"`shuffle_after_epoch_seed` has no effect on `{self.schema.name}` without "
                 "`shuffle_after_epoch`.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         if all_anew and not self._shuffles_all:
             warnings.warn(
                 f"`shuffle_after_epoch` has no effect on `{self.schema.name}` beside "
                 "`random_shuffle`, as in DALI: without that one it shuffles all samples.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         if self._sampler is not None and (args.random_shuffle or all_anew):
             raise MisusedArgumentError(

@@ -24,6 +24,7 @@ from headrace.operators.readers.coco_saved import CocoEntries, load, save
 from headrace.operators.readers.index import Column, FileIndex, Index, RaggedColumn
 from headrace.operators.support.argument_types import BoolArg, FloatArg, PathArg, StringListArg
 from headrace.operators.support.schema import Arg
+from headrace.tracebacks import stack_level
 
 _OF_ANNOTATIONS = {
     "annotations_file": "",
@@ -184,7 +185,7 @@ class CocoReader(Reader):
                 f"{where or f'`annotations_file`={args.annotations_file!r}'}; boxes and labels are "
                 "empty.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         if target:
             save(target, found)

@@ -11,6 +11,7 @@ import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError
 from headrace.operators.readers.storage import read_file
+from headrace.tracebacks import stack_level
 
 _DECODER = json.JSONDecoder()
 
@@ -57,7 +58,7 @@ def read_manifest(path: str, min_duration: float, max_duration: float) -> list[U
                 f"Line {line} of the manifest {path!r} is left out: it is no JSON object with "
                 f'"audio_filepath": {text[at:end][:80]!r}.',
                 UserWarning,
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         elif _is_wanted(utterance.duration, min_duration, max_duration):
             found.append(utterance)

@@ -50,6 +50,7 @@ from headrace.operators.support.video.padding import (
     pad_mode_arg,
     padded,
 )
+from headrace.tracebacks import stack_level
 from headrace.types import DALIDataType, to_numpy_type
 
 
@@ -133,7 +134,7 @@ class VideoReader(Reader):
                 f"`{self.schema.name}`: line {part.line} of `file_list` names a part of "
                 f"{part.path} in which there is no frame; it is skipped.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         return found
 

@@ -37,6 +37,7 @@ from headrace.operators.support.contexts import ChunkContext
 from headrace.operators.support.operator import SampleContext
 from headrace.operators.support.schema import REQUIRED, Arg, Spec
 from headrace.tensors.rows import Rows
+from headrace.tracebacks import stack_level
 from headrace.types import DALIDataType, to_numpy_type
 
 _SUPPORTED = tuple(t for t in DALIDataType if t.name.startswith(("UINT", "INT", "FLOAT", "BOOL")))
@@ -228,7 +229,7 @@ class WebdatasetReader(Reader):
                 f"{args.ext[number]!r} (`ext`), which is all that is after the first dot of a "
                 f"name; samples there are {'left out' if behavior == 'skip' else 'empty'}.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         return self._joined(paths, indices, np.concatenate(files), kept, found)
 
