@@ -95,7 +95,7 @@ def test_a_window_that_nobody_could_hold_is_refused():
 @pytest.mark.parametrize(
     ("sigma", "size", "message"),
     [
-        (-1, 3, "got -1; they must"),
+        (-1, 3, "got -1 for sample: 3"),
         (1, 4, "odd length, got: 4"),
         (0, 0, "be 0 at the same"),
     ],

@@ -50,10 +50,10 @@ def resolved(op: Operator, c: PlanContext, count: int) -> tuple[np.ndarray, np.n
     shape = max(len(sigmas), len(sizes)), count
     found = np.empty(shape, np.float64), np.empty(shape, np.int64)
     if not _windows.resolve_windows(sigmas, sizes, _HUGE, *found):
-        checked = np.broadcast_arrays(sigmas, sizes)
+        each_sigma, each_size = np.broadcast_arrays(sigmas, sizes)
         for row, axis in np.ndindex(shape):
             where = f"for sample: {c.indices[row]}, axis: {axis}."
-            _check(*(values[row, axis].item() for values in checked), where)
+            _check(each_sigma[row, axis].item(), each_size[row, axis].item(), where)
     return found
 
 
