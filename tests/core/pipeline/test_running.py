@@ -375,6 +375,8 @@ def test_demands_on_outputs():
     [
         ({"batch_size": 0}, ValueError),
         ({"batch_size": -3}, ValueError),
+        ({"batch_size": 2**31}, OverflowError),
+        ({"num_threads": 2**31}, OverflowError),
         ({"prefetch_queue_depth": 0}, ValueError),
         ({"prefetch_queue_depth": 1.5}, TypeError),
         ({"prefetch_queue_depth": {"cpu": 1}}, ValueError),

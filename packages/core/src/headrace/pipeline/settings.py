@@ -14,6 +14,7 @@ from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     MisusedArgumentError,
+    NumberOverflowError,
     UnknownArgumentError,
 )
 from headrace.executor.affinity import Affinity, find_affinity
@@ -96,7 +97,7 @@ class Settings:
         self._check_random_numbers()
         self.profile = as_profile(self.profile)
         self._check_memory_limit()
-        self.bytes_per_sample = _whole("bytes_per_sample", self.bytes_per_sample or 0)
+        self.bytes_per_sample = _whole("bytes_per_sample", self.bytes_per_sample or 0, 63)
         if self.bytes_per_sample < 0:
             raise ArgumentValueError(
                 f"`bytes_per_sample` is {self.bytes_per_sample}; it cannot be negative."
@@ -313,9 +314,11 @@ def available_cpus() -> int:
         return os.cpu_count() or 1
 
 
-def _whole(name: str, value: Any) -> int:
+def _whole(name: str, value: Any, bits: int = 31) -> int:
     if not isinstance(value, numbers.Integral):
         raise ArgumentTypeError(f"`{name}` is {value!r}; expected an integer.")
+    if int(value) >= 1 << bits:
+        raise NumberOverflowError(f"`{name}` is {value}; it can be at most {(1 << bits) - 1}.")
     return int(value)
 
 
