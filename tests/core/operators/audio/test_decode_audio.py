@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from headrace import Pipeline, errors, fn, pipeline_def, types
+from headrace import errors, fn, pipeline_def, types
 from tests.support.speech import CLIPS, FOLDER, decoded, encode, encoded
 
 KINDS = {
@@ -210,14 +210,3 @@ def test_bad_utterances_are_left_out(tmp_path, policy):
             assert bytes(np.asarray(text.at(k))).decode() == lines[number]["text"]
             assert np.asarray(audio.at(k)).size > 30000
     assert set(numbers) == {0, 1, 2, 3}
-
-
-def test_a_rate_is_not_negative():
-    for rate in (-16000, lambda: fn.random.uniform(range=[-2, -1])):
-        pipe = Pipeline(batch_size=1, num_threads=1, device_id=None)
-        with pipe:
-            data = fn.external_source(source=lambda: [clip(0)])
-            given = rate() if callable(rate) else rate
-            pipe.set_outputs(*fn.decoders.audio(data, sample_rate=given))
-        with pytest.raises(ValueError, match="`sample_rate` is -"):
-            pipe.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from types import FrameType
 
@@ -36,7 +37,7 @@ def user_stack() -> tuple[str, ...]:
 
     There are `MOST_FRAMES` of them at most.
     """
-    own = own_folders()
+    own = (*own_folders(), contextlib.__file__)  # by which the library enters its own contexts
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(own):
         frame = frame.f_back

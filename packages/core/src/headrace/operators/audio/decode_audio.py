@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.errors import ArgumentValueError
 from headrace.operators.support.argument_types import BoolArg, DataTypeArg, FloatArg
 from headrace.operators.support.arguments import scalars
 from headrace.operators.support.audio.decoding import QUALITY, AudioDecoding, check_encoded_audio
@@ -83,11 +82,6 @@ class DecodeAudio(SampleOperator):
 
     def plan(self, c: PlanContext, *inputs: Samples) -> Planned:
         wanted = scalars(c, "sample_rate", np.float32)
-        if wanted is not None and not (wanted >= 0).all():
-            raise ArgumentValueError(
-                f"`sample_rate` is {wanted.min():g} Hz; it must be positive, or 0 to keep the "
-                "rate of each file."
-            )
         files = self._decoding.read_headers(inputs[0].rows, wanted)
         rates = files.rates if wanted is None else wanted
         return Planned(

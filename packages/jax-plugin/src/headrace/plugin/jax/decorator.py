@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from jax.sharding import Sharding
 
 
-@public
 @with_parameters_of(DALIGenericIterator)
+@public
 def data_iterator(
     pipeline_fn: Callable[..., Any] | None = None,
     output_map: Sequence[str] = (),

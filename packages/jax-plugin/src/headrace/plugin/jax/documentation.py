@@ -14,7 +14,8 @@ _REFERENCES = re.compile(r"^([\w, ]+)\n    See `(\w+)`\.\n", re.MULTILINE)
 def with_parameters_of(source: Callable[..., Any]) -> Callable[[_T], _T]:
     """Put what `source` says of its parameters where a docstring just refers to it.
 
-    Tools that show a docstring, as `help` does, show no other beside it.
+    Tools that show a docstring, as `help` does, show no other beside it. Nor do programs that look
+    at arguments follow wrappers: a function that is one has the signature of what it wraps.
     """
 
     def decorate(documented: _T) -> _T:
@@ -25,6 +26,8 @@ def with_parameters_of(source: Callable[..., Any]) -> Callable[[_T], _T]:
 
         if documented.__doc__:  # there are none with ``python -OO``
             documented.__doc__ = _REFERENCES.sub(entries, _cleaned(documented))
+        if hasattr(documented, "__wrapped__"):
+            documented.__signature__ = inspect.signature(documented)  # type: ignore[attr-defined]
         return documented
 
     return decorate

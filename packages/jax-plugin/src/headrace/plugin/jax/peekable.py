@@ -284,8 +284,8 @@ def _fulfil(
         future.set_exception(error)
 
 
-@public
 @with_parameters_of(data_iterator)
+@public
 def peekable_data_iterator(
     pipeline_fn: Callable[..., Any] | None = None,
     output_map: Sequence[str] = (),
