@@ -167,7 +167,7 @@ def test_who_waits_for_entries_lets_a_lost_iteration_go_first(images, tmp_path, 
     how["bytes_in_flight"] = in_flight  # two batches have 576
     iterator = RayIterator(definition(wait), names, **how, num_workers=2)
     found = []
-    reader = threading.Thread(target=lambda: found.extend(epochs(iterator, 1)))
+    reader = threading.Thread(target=lambda: found.extend(epochs(iterator, 1)), daemon=True)
     reader.start()
     wait_until(lambda: (at := iterator._pipes[0]._elsewhere.executor) is not None and at.report)
     executor = iterator._executors()[0]
@@ -183,7 +183,7 @@ def test_who_waits_for_entries_lets_a_lost_iteration_go_first(images, tmp_path, 
         fleet.lose(lost, RuntimeError("lost"))
         executor.go_on()
     may_go_on.touch()
-    reader.join()
+    wait_until(lambda: not reader.is_alive())
     assert_same(found, expected)
 
 
