@@ -5,7 +5,6 @@ way.
 from __future__ import annotations
 
 import threading
-from itertools import chain
 
 import numpy as np
 import pytest
@@ -13,11 +12,10 @@ import pytest
 import headrace.experimental.dynamic as ndd
 from headrace import Pipeline, fn, types
 from headrace.errors import HeadraceError
-from headrace.executor.cpu.compiled_chunk import CompiledChunks
-from headrace.executor.cpu.program import Program
 from headrace.kernels.cpu import step_loops
 from headrace.operators.support.compiled_steps import CompiledSteps
 from tests.support.chunks import set_chunks
+from tests.support.compiled import assert_equal_bits, without
 from tests.support.speech import FOLDER, encode, encoded
 
 _RANDOM = np.random.default_rng(3)
@@ -28,26 +26,6 @@ _FILES = [
         (4000, 900, 2500, 1234, 700, 3333), (1, 2, 3, 1, 2, 1), _KINDS, strict=True
     )
 ]
-
-
-@pytest.fixture
-def carried(monkeypatch):
-    """Chunks that were carried by the compiled loop, or were left: a list of answers."""
-    found = []
-    carry = CompiledChunks.carry
-
-    def noted(self, *args):
-        found.append(carry(self, *args))
-        return found[-1]
-
-    monkeypatch.setattr(CompiledChunks, "carry", noted)
-    monkeypatch.setenv("HEADRACE_WORKERS", "threads")
-    return found
-
-
-def without(monkeypatch):
-    """Have no program be compiled."""
-    monkeypatch.setattr(Program, "compiled", None)
 
 
 def outputs_of(define, files=_FILES, batches=2, size=None, threads=1, **settings):
@@ -65,13 +43,6 @@ def outputs_of(define, files=_FILES, batches=2, size=None, threads=1, **settings
         ]
     finally:
         pipe._shutdown()  # no chunk of it is to be counted by the next one
-
-
-def assert_equal_bits(found, expected):
-    for one, other in zip(chain(*found), chain(*expected), strict=True):
-        assert one.dtype == other.dtype
-        assert one.shape == other.shape
-        assert one.tobytes() == other.tobytes()
 
 
 def mono(files, **settings):

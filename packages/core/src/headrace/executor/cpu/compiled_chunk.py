@@ -78,6 +78,10 @@ class CompiledChunks:
                 found = known[r] = given[r] = steps.samples(storage_dtype(spec.dtype), spec.ndim)
             return found
 
+        def contiguous(data: Any) -> Any:
+            is_view = isinstance(data, SampleColumns) and data.strides >= 0
+            return steps.copy(data, leaves=False) if is_view else data
+
         for step in program.steps:
             if step.is_reader:
                 continue
@@ -88,6 +92,8 @@ class CompiledChunks:
             if not plain or op.compiled is None:
                 return None
             inputs = [columns(r) for r in step.inputs]
+            if not op.compiled_views:
+                inputs = [contiguous(each) for each in inputs]
             found = {name: columns(r) for name, r, _ in step.tensor_args}
             tensors = {name: each for name, each in found.items() if each is not None}
             if None in inputs or len(tensors) < len(found):
@@ -107,6 +113,8 @@ class CompiledChunks:
                 return None
             results = made if type(made) is tuple else (made,)
             for r, row, result in zip(step.outputs, rows, results, strict=True):
+                if row is not None and result.address not in steps.unplaced:
+                    result = steps.copy(result, leaves=True)
                 known[r] = result
                 if row is not None:
                     leaving.append((row, result))

@@ -73,6 +73,19 @@ def floats(address: int, count: int) -> np.ndarray:
 
 
 @njit(nogil=True)
+def view_strides(words: np.ndarray, columns: np.ndarray, k: int) -> np.ndarray:
+    """Bytes from one element of sample `k` to the next along each axis, int64 ``(ndim,)``, of the
+    view that the first words tell: see `SampleColumns.view_words`.
+    """
+    extents, strides, ndim, size = words[1], words[2], words[3], words[4]
+    found = np.empty(ndim, np.int64)
+    for axis in range(ndim - 1, -1, -1):
+        found[axis] = size if strides < 0 else columns[strides + axis, k]
+        size *= columns[extents + axis, k]
+    return found
+
+
+@njit(nogil=True)
 def volume(columns: np.ndarray, extents: int, axes: int, k: int) -> int:
     """Number of elements of sample `k`, whose extents begin in column `extents`."""
     found = 1

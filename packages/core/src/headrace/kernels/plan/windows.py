@@ -39,15 +39,22 @@ def cut_windows(
         for k in range(len(axes)):
             axis = axes[k]
             size = sizes[k, i if sizes.shape[1] > 1 else 0]
-            if size <= 0:
-                continue
             place = places[k, i if places.shape[1] > 1 else 0]
-            if not (0.0 <= place <= 1.0):
-                wrong[i] = True
-                continue
-            start = place * (extents[i, axis] - size)
-            anchors[i, axis] = int(start) if truncates else _rounded(start, math.inf)
-            shapes[i, axis] = size
+            bad, anchors[i, axis], shapes[i, axis] = cut_window(
+                extents[i, axis], size, place, truncates
+            )
+            wrong[i] |= bad
+
+
+@compiled
+def cut_window(extent: int, size: int, place: float, truncates: bool) -> tuple[bool, int, int]:
+    """The window along one axis: True if its position is none, where it begins, and its extent."""
+    if size <= 0:
+        return False, 0, extent
+    if not (0.0 <= place <= 1.0):
+        return True, 0, extent
+    start = place * (extent - size)
+    return False, int(start) if truncates else _rounded(start, math.inf), size
 
 
 @compiled

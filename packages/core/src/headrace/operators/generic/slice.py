@@ -106,11 +106,11 @@ class Slice(SampleOperator):
         cut = self._cutter.cut_signals if self.chunked else self._cutter.cut_rows
         return cut(c, inputs[0])
 
+    compiled_views = True
+
     def compiled(self, c: CompiledStepContext, *inputs: SampleColumns) -> SampleColumns | None:
-        if len(inputs) > 1 or not self._cutter.are_signals:
-            return None
-        coordinates = self._window.words_of_signals(c.tensors)
-        return None if coordinates is None else self._cutter.compiled(c, inputs[0], coordinates)
+        data = inputs[0]
+        return self._cutter.compiled(c, data, self._window.words(c, data.ndim))
 
     def gpu(
         self, c: BatchContext, data: LazyBatch, anchor: Any = None, shape_input: Any = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.lazy_image import LazyImage, LazyPixels
 from headrace.operators.support.operator import (
     BatchContext,
@@ -78,6 +79,11 @@ class Crop(SampleOperator):
 
     def cpu_chunk(self, c: ChunkContext, data: Rows) -> Rows | None:
         return self._cutter.cut_rows(c, data)
+
+    compiled_views = True
+
+    def compiled(self, c: CompiledStepContext, data: SampleColumns) -> SampleColumns | None:
+        return self._cutter.compiled(c, data, self._windows[data.ndim].words(c))
 
     takes = (LazyPixels, LazyBatch, StridedRows)
     returns_lazy = (LazyImage, LazyClip, LazyBatch)

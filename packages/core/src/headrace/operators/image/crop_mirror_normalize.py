@@ -20,6 +20,11 @@ from headrace.operators.support.argument_types import (
     StringArg,
 )
 from headrace.operators.support.arguments import numbers_of
+from headrace.operators.support.compiled_steps import (
+    CompiledStepContext,
+    SampleColumns,
+    Word,
+)
 from headrace.operators.support.lazy_image import LazyImage, LazyPixels
 from headrace.operators.support.normalize.normalized_windows import AxisOrder, NormalizedWindows
 from headrace.operators.support.normalize.pixels import (
@@ -51,6 +56,7 @@ from headrace.operators.support.windows.arguments import (
     OutOfBounds,
     check_crop,
 )
+from headrace.operators.support.windows.cut import compiled_mirror, compiled_window
 from headrace.tensors.gpu.batch import (
     DeviceBatch,
     LazyBatch,
@@ -297,6 +303,30 @@ class CropMirrorNormalize(SampleOperator):
             *(targets, self._dtype),
             planar=not self._pixels_out,
         )
+
+    compiled_views = True
+
+    def compiled(self, c: CompiledStepContext, data: SampleColumns) -> SampleColumns | None:
+        from headrace.kernels.cpu import pixel_steps
+
+        window = self._window.words(c)
+        mirrors = c.number("mirror", self.args.mirror, is_flag=True)
+        counts = range(1, pixel_steps.MOST_CHANNELS + 1)
+        tables = [self._normalization.constants(count) for count in counts]
+        is_known = self._fuses and not self._pad and self._kernels.takes(data.dtype, self._dtype)
+        if not is_known or window is None or mirrors is None or not any(tables):
+            return None
+        if self._window.cut:
+            data = compiled_window(c, data, window)
+        if self.args.mirror or "mirror" in c.tensors:
+            data = compiled_mirror(c, data, [1, 1, *mirrors])
+        out = c.out()
+        words: list[Word] = [*data.view_words, *out.words[:2], not self._pixels_out]
+        for table in tables:
+            words += (0, 0, 0, 0) if table is None else table
+        carry = pixel_steps.normalizing(data.dtype, out.dtype)
+        c.steps.add(pixel_steps.plan, carry, words)
+        return out
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> DeviceBatch:
         planned = plan_batch(self, c, data)

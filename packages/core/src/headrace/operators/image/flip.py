@@ -7,6 +7,11 @@ import numpy as np
 from headrace.kernels.cpu.flip import flip_into
 from headrace.operators.support.argument_types import IntArg
 from headrace.operators.support.arguments import numbers_of
+from headrace.operators.support.compiled_steps import (
+    CompiledStepContext,
+    SampleColumns,
+    Word,
+)
 from headrace.operators.support.lazy_image import LazyImage, LazyMirror
 from headrace.operators.support.operator import (
     BatchContext,
@@ -17,6 +22,7 @@ from headrace.operators.support.operator import (
 )
 from headrace.operators.support.planning import PlanContext, Planned, Samples
 from headrace.operators.support.schema import Arg, Input, Spec
+from headrace.operators.support.windows.cut import compiled_mirror
 from headrace.operators.support.windows.partial_batch import partial_batch
 from headrace.tensors.gpu.batch import LazyBatch
 from headrace.tensors.rows import Rows
@@ -106,6 +112,18 @@ class Flip(SampleOperator):
             if mirrored.any():
                 views = views.mirrored(axis, mirrored)
         return views
+
+    compiled_views = True
+
+    def compiled(self, c: CompiledStepContext, data: SampleColumns) -> SampleColumns | None:
+        axes = self._axes[data.ndim]
+        words: list[Word] = [len(axes)]
+        for axis, name in axes:
+            mirrors = c.number(name, getattr(self.args, name), is_flag=True)
+            if mirrors is None:
+                return None
+            words += [axis, *mirrors]
+        return compiled_mirror(c, data, words)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         for axis, name in self._axes[data.ndim]:

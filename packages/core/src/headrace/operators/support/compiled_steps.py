@@ -16,7 +16,7 @@ Word = int | float | np.ndarray
 
 
 class SampleColumns(NamedTuple):
-    """Columns that describe the samples of a register, all of them C-contiguous.
+    """Columns that describe the samples of a register.
 
     Attributes
     ----------
@@ -24,17 +24,34 @@ class SampleColumns(NamedTuple):
         Number of the column with their addresses.
     extents
         Number of the first column with their extents; there are `ndim`.
+    strides
+        Number of the first column with the bytes from one element to the next along each axis; -1
+        where samples are C-contiguous. These columns, like `address`, are known once a sample is
+        carried, not to plans.
     """
 
     dtype: np.dtype
     ndim: int
     address: int
     extents: int
+    strides: int = -1
 
     @property
     def words(self) -> tuple[int, int, int]:
         """The words of an instruction that reads or writes them."""
         return self.address, self.extents, self.ndim
+
+    @property
+    def view_words(self) -> tuple[int, int, int, int, int]:
+        """The words of an instruction that reads them, whatever their strides are."""
+        return self.address, self.extents, self.strides, self.ndim, self.dtype.itemsize
+
+
+class WindowWords(NamedTuple):
+    """Words that tell windows: see `headrace.kernels.cpu.window_steps`."""
+
+    is_crop: bool
+    words: Sequence[Word]
 
 
 class CompiledSteps:
@@ -48,6 +65,8 @@ class CompiledSteps:
         self.words: list[np.ndarray] = []
         self.slots: list[tuple[int, int, int, int]] = []
         """Scratch memory; see `headrace.kernels.cpu.step_loops`."""
+        self.unplaced: set[int] = set()
+        """Columns of addresses of outputs whose memory is that of a batch."""
         self.fits = True
         """False if a word has more than 64 bits."""
         self._kept: list[np.ndarray] = []
@@ -62,6 +81,23 @@ class CompiledSteps:
     def samples(self, dtype: np.dtype, ndim: int) -> SampleColumns:
         """Columns for the samples of a register."""
         return SampleColumns(dtype, ndim, self.take(1), self.take(ndim))
+
+    def place(self, dtype: np.dtype, ndim: int, *, leaves: bool) -> SampleColumns:
+        """Columns for samples in scratch memory or, where they leave, in that of a batch."""
+        made = self.samples(dtype, ndim)
+        if leaves:
+            self.unplaced.add(made.address)
+        else:
+            self.slots.append((made.address, made.extents, ndim, dtype.itemsize))
+        return made
+
+    def copy(self, data: SampleColumns, *, leaves: bool) -> SampleColumns:
+        """A contiguous copy of samples."""
+        from headrace.kernels.cpu import view_steps
+
+        out = self.place(data.dtype, data.ndim, leaves=leaves)
+        self.add(view_steps.plan, view_steps.carry_copied, (*data.view_words, *out.words[:2]))
+        return out
 
     def add(self, plan: Function | None, carry: Function, words: Sequence[Word]) -> None:
         """Add an instruction. An array becomes two words: its address, and its length."""
@@ -116,11 +152,35 @@ class CompiledStepContext:
         """
         ndim = self._specs[output].ndim
         assert ndim is not None
-        made = self.steps.samples(self._dtypes[output], ndim)
-        if not self.leaves[output]:
-            slot = made.address, made.extents, ndim, made.dtype.itemsize
-            self.steps.slots.append(slot)
-        return made
+        return self.steps.place(self._dtypes[output], ndim, leaves=self.leaves[output])
+
+    def view(self, data: SampleColumns, *, placed: bool = False) -> SampleColumns:
+        """Columns for views of `data`, whose extents the plan fills in, and all else the
+        instruction. If `placed`, addresses are those of scratch memory before.
+        """
+        steps = self.steps
+        if placed:
+            made = steps.place(data.dtype, data.ndim, leaves=False)
+        else:
+            made = steps.samples(data.dtype, data.ndim)
+        # What has one axis, and is not mirrored, is contiguous.
+        return made if data.ndim == 1 else made._replace(strides=steps.take(data.ndim))
+
+    def number(
+        self, name: str, value: float | None = None, *, is_flag: bool = False
+    ) -> tuple[Word, ...] | None:
+        """The words of argument `name`, one number that is `value` where it is a constant; `None`
+        where instructions do not know it. See `headrace.kernels.cpu.step_numbers`.
+        """
+        from headrace.kernels.cpu.step_numbers import CODES
+
+        found = self.tensors.get(name)
+        if found is None:
+            return None if value is None else (-1, -1, 0, float(value))
+        code = CODES.get(found.dtype)
+        if code is None or found.ndim > 1 or (is_flag and found.dtype.kind == "f"):
+            return None
+        return found.address, found.extents if found.ndim else -1, code, 0.0
 
     def temp(self, numbers: int, dtype: Any = np.float32) -> int:
         """Number of a column with the address of scratch memory for so many numbers."""

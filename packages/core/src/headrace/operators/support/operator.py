@@ -229,6 +229,9 @@ class SampleOperator(Operator):
     what `cpu` and `cpu_chunk` write, bit for bit. Samples that are out of the ordinary, bad ones
     among them, are refused by the plan of an instruction, and left to those."""
 
+    compiled_views: ClassVar[bool] = False
+    """True if `compiled` takes views of any strides; others are given contiguous samples."""
+
     @classmethod
     def has_cpu(cls) -> bool:
         """True if there is an implementation for the CPU."""

@@ -124,6 +124,15 @@ class PixelNormalization:
         """Coefficients of the channels of one sample."""
         return _coefficients(*numbers, self._scale, self._shift, channels, fill)
 
+    def constants(self, channels: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Sixteen pixels' worth of means and factors of so many channels; `None` where they differ
+        by sample, or do not fit.
+        """
+        constant = self._constant
+        if constant is None or any(len(values) not in (1, channels) for values in constant):
+            return None
+        return self.coefficients(constant, channels)[:2]
+
     def table(self, numbers: Sequence[MeanStd], channels: np.ndarray, fills: Fills) -> NumbersTable:
         """Coefficients of all samples of a batch, as kernels on the GPU take them.
 

@@ -12,6 +12,7 @@ from headrace.errors import ArgumentValueError
 from headrace.kernels.plan import windows as _windows
 from headrace.operators.support.argument_types import FloatArg, FloatListArg, StringArg
 from headrace.operators.support.arguments import numbers_of, rows_of
+from headrace.operators.support.compiled_steps import CompiledStepContext, WindowWords, Word
 from headrace.operators.support.rules import at_most_one, needs, together
 from headrace.operators.support.schema import Arg
 from headrace.operators.support.windows.arithmetic import FARTHEST, Windows, as_float32, whole_each
@@ -193,6 +194,16 @@ class CropWindow:
                         "[0, 1]."
                     )
         return anchors, shapes
+
+    def words(self, c: CompiledStepContext) -> WindowWords | None:
+        """The window, as instructions know it; `None` where they do not."""
+        words: list[Word] = [self.truncates, len(self.cut)]
+        for cut in self.cut:
+            place = c.number(cut.place_name, cut.place)
+            if cut.size is None or place is None:
+                return None
+            words += [cut.axis, min(cut.size, FARTHEST), *place]
+        return WindowWords(is_crop=True, words=words)
 
     @staticmethod
     def _by_sample(c: PlanContext) -> np.ndarray:

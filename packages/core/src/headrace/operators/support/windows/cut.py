@@ -4,6 +4,7 @@ padding.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from headrace.operators.support.compiled_steps import (
         CompiledStepContext,
         SampleColumns,
+        WindowWords,
         Word,
     )
     from headrace.operators.support.operator import (
@@ -174,24 +176,17 @@ class Cutter:
         return out
 
     def compiled(
-        self, c: CompiledStepContext, data: SampleColumns, coordinates: Sequence[Word]
+        self, c: CompiledStepContext, data: SampleColumns, window: WindowWords | None
     ) -> SampleColumns | None:
-        """The instruction for windows of signals that begin and end at `coordinates`."""
-        may_leave = self._bounds.policy == "constant"
-        policy_is_known = self._bounds.policy in ("constant", "error")
-        if data.dtype.itemsize != 4 or len(self._fill) > 1 or not policy_is_known:
+        """The instruction for windows that these words tell."""
+        if window is None or self._convert is not None:
             return None
-        from headrace.kernels.cpu import window_steps
-
-        out = c.out()
-        words = data.address, data.extents, out.address, out.extents, c.steps.take(1)
-        fill = int(self._fill[:1].view(np.uint32)[0])
-        c.steps.add(
-            window_steps.plan,
-            window_steps.carry,
-            (*words, *coordinates, may_leave, c.leaves[0], fill),
-        )
-        return out
+        if self._bounds.policy != "constant":  # samples that leave are for the other way
+            return compiled_window(c, data, window, leaves=c.leaves[0])
+        if len(self._fill) > 1:
+            return None
+        fill = int.from_bytes(self._fill[:1].tobytes(), sys.byteorder, signed=True)
+        return compiled_window(c, data, window, leaves=c.leaves[0], fill=fill)
 
     def cut_batch(self, c: BatchContext, data: LazyBatch, planned: Planned) -> LazyBatch:
         """The windows of a batch: views of it where possible.
@@ -255,6 +250,46 @@ class Cutter:
         extents = [1] * ndim
         extents[self._channel_axis] = len(fill)
         return fill.reshape(extents)
+
+
+def compiled_window(
+    c: CompiledStepContext,
+    data: SampleColumns,
+    window: WindowWords,
+    *,
+    leaves: bool = False,
+    fill: int | None = None,
+) -> SampleColumns:
+    """The instruction for windows: views that, with the bits of an element to `fill` with, may
+    reach beyond samples. Those that leave the loop are copied.
+    """
+    from headrace.kernels.cpu import window_steps
+
+    out = c.out() if leaves else c.view(data, placed=fill is not None)
+    plan = window_steps.plan_crop if window.is_crop else window_steps.plan_slice
+    places = *out.words[:2], out.strides, c.steps.take(data.ndim)
+    c.steps.add(
+        plan,
+        window_steps.carry,
+        (*data.view_words, *places, fill is not None, leaves, fill or 0, *window.words),
+    )
+    return out
+
+
+def compiled_mirror(
+    c: CompiledStepContext, data: SampleColumns, words: Sequence[Word]
+) -> SampleColumns:
+    """The instruction for mirror images, views: see `headrace.kernels.cpu.view_steps`."""
+    from headrace.kernels.cpu import view_steps
+
+    out = c.view(data)
+    places = *out.words[:2], out.strides
+    c.steps.add(
+        view_steps.plan_mirrored,
+        view_steps.carry_mirrored,
+        (*data.view_words, *places, *words),
+    )
+    return out
 
 
 def _needed(

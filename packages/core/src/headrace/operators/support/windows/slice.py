@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from headrace.kernels.plan import windows as _windows
 from headrace.operators.support.argument_types import BoolArg, FloatListArg, IntListArg, LayoutArg
 from headrace.operators.support.arguments import rows_of
 from headrace.operators.support.axes import checked_axes, named_axes
+from headrace.operators.support.compiled_steps import CompiledStepContext, WindowWords, Word
 from headrace.operators.support.rules import AXES_OR_NAMES, at_most_one
 from headrace.operators.support.schema import Arg
 from headrace.operators.support.windows.arithmetic import FARTHEST, Windows, as_float32, round_each
@@ -22,7 +23,6 @@ from headrace.tensors.gpu.batch import as_contiguous
 from headrace.types import DALIDataType
 
 if TYPE_CHECKING:
-    from headrace.operators.support.compiled_steps import SampleColumns, Word
     from headrace.operators.support.operator import Operator
     from headrace.operators.support.planning import PlanContext
     from headrace.operators.support.schema import Spec
@@ -211,30 +211,39 @@ class SliceWindow:
             self._refuse(axes, extents[index], _row(begins, index), _row(ends, index))
         return anchors, shapes
 
-    def words_of_signals(self, tensors: Mapping[str, SampleColumns]) -> list[Word] | None:
-        """The window of a signal, as instructions know it; `None` where they do not: see
-        `headrace.kernels.cpu.window_steps`.
-        """
-        if self.positional or self.axes_by_sample or list(self.axes(None, 1)) != [0]:
+    def words(self, c: CompiledStepContext, ndim: int) -> WindowWords | None:
+        """The window, as instructions know it; `None` where they do not."""
+        if self.positional or self.axes_by_sample:
             return None
+        axes = self.axes(None, ndim)
         words: list[Word] = []
+        constants: list[list[Word]] = []
         for name, kind, constant in (
             (self.start, _windows.BEGINS[self.start], self.constant_start),
             (self.end, _windows.ENDS[self.end], self.constant_end),
         ):
-            if not name or constant is not None:
-                if name and len(constant or ()) != 1:
+            column, extent = -1, -1
+            found: list[list[Word]] = [[0, 0.0] for _ in axes]
+            if name and constant is not None:
+                if len(constant) not in (1, len(axes)):
                     return None
-                whole, fraction = _constant_coordinates(name, constant or (0,), 1)
-                value = int(whole[0, 0]) if whole.size else 0
-                words += [kind, value, float(fraction[0, 0]) if fraction.size else 0.0, -1, -1]
-                continue
-            values = tensors[name]
-            wanted = np.float32 if name.startswith("rel_") else np.int32
-            if values.dtype != wanted or values.ndim > 1:
-                return None
-            words += [kind, 0, 0.0, values.address, values.extents if values.ndim else -1]
-        return [*words, FARTHEST]
+                whole, part = _constant_coordinates(name, constant, len(axes))
+                if whole.size:
+                    found = [[int(value), 0.0] for value in whole[0]]
+                else:
+                    found = [[0, float(value)] for value in part[0]]
+            elif name:
+                values = c.tensors[name]
+                wanted = np.float32 if name.startswith("rel_") else np.int32
+                if values.dtype != wanted or values.ndim > 1:
+                    return None
+                column, extent = values.address, values.extents if values.ndim else -1
+            words += [kind, column, extent]
+            constants.append(found)
+        words += [FARTHEST, len(axes)]
+        for axis, first, last in zip(axes, *constants, strict=True):
+            words += [axis, *first, *last]
+        return WindowWords(is_crop=False, words=words)
 
     def _axes_of(self, c: PlanContext, ndim: int) -> list[int]:
         """The sliced axes of all samples."""

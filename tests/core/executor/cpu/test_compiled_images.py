@@ -1,0 +1,239 @@
+"""Small images that go through all steps in one compiled loop: the bits, and the errors, of the
+other way.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headrace import Pipeline, fn, types
+from headrace.errors import HeadraceError
+from tests.support.chunks import set_chunks
+from tests.support.compiled import assert_equal_bits, without
+
+_RANDOM = np.random.default_rng(3)
+_EXTENTS = [(32, 32), (28, 40), (17, 33), (64, 20), (1, 70), (30, 30), (21, 19), (90, 45)]
+MEAN, STD = [123.7, 116.3, 103.5], [58.4, 57.1, 57.4]
+
+
+def images(dtype=np.uint8, channels=3, extents=_EXTENTS):
+    return [_RANDOM.integers(0, 256, (*extent, channels)).astype(dtype) for extent in extents]
+
+
+def outputs_of(define, samples, layout="HWC", batches=2, **settings):
+    """Samples of all outputs of a pipeline that is fed the same samples again and again."""
+    pipe = Pipeline(len(samples), 2, None, seed=5, **settings)
+    with pipe:
+        data = fn.external_source(source=lambda: samples, layout=layout)
+        made = define(data)
+        pipe.set_outputs(*(made if isinstance(made, tuple) else (made,)))
+    try:
+        found = [pipe.run() for _ in range(batches)]
+        layouts = [output.layout() for output in found[0]]
+        return layouts, [
+            [np.array(output.at(k)) for output in outputs for k in range(len(samples))]
+            for outputs in found
+        ]
+    finally:
+        pipe._shutdown()  # no chunk of it is to be counted by the next one
+
+
+def _normalised(data, **settings):
+    settings = {"mean": MEAN, "std": STD, **settings}
+    return fn.crop_mirror_normalize(data, **settings)
+
+
+def _at_random():
+    return {
+        "crop_pos_x": fn.random.uniform(range=[0.0, 1.0]),
+        "crop_pos_y": fn.random.uniform(range=[0.0, 1.0]),
+    }
+
+
+def _crop(data):
+    whole = fn.crop(data, crop=(1, 19), **_at_random())
+    return whole, fn.crop(data, crop=(1, 5), rounding="truncate", crop_pos_x=0.3), fn.crop(data)
+
+
+def _padded_crop(data):
+    return fn.crop(data, crop=(50, 41), out_of_bounds_policy="pad", fill_values=7, **_at_random())
+
+
+def _slices(data):
+    start = fn.cast(fn.random.uniform(range=[-9.0, 30.0], shape=2), dtype=types.INT32)
+    rest = {"axes": (0, 1), "out_of_bounds_policy": "pad"}
+    fractions = fn.random.uniform(range=[0.0, 0.4])
+    return (
+        fn.slice(data, start=start, shape=[20, 31], fill_values=3, **rest),
+        fn.slice(data, rel_start=fractions, rel_end=[0.5, 0.9], axes=(1, 0)),
+        fn.slice(data, start=-3, end=[200], axes=(1,), out_of_bounds_policy="pad"),
+        fn.slice(data, start=0, end=0, axes=(0,)),
+    )
+
+
+def _flips(data):
+    coin = fn.random.coin_flip()
+    wide = fn.flip(data, horizontal=coin)
+    return (
+        wide,
+        fn.flip(wide, horizontal=0, vertical=fn.random.coin_flip(dtype=types.UINT8)),
+        fn.flip(fn.crop(data, crop=(1, 16)), horizontal=1, vertical=coin),
+    )
+
+
+def _chain(data):
+    window = fn.flip(fn.crop(data, crop=(1, 17), **_at_random()), horizontal=fn.random.coin_flip())
+    return _normalised(window, mirror=fn.random.coin_flip()), window
+
+
+def _normalisations(data):
+    coin = fn.random.coin_flip()
+    return (
+        _normalised(data),
+        _normalised(data, mirror=coin, crop=(1, 18), output_layout="HWC", **_at_random()),
+        _normalised(data, mirror=1, dtype=types.FLOAT16),
+        _normalised(data, dtype=types.UINT8, mean=10.0, std=2.0, shift=3.0),
+        _normalised(data, dtype=types.INT8, mean=100.0, std=MEAN, mirror=coin),
+    )
+
+
+CHAINS = [_crop, _padded_crop, _slices, _flips, _chain, _normalisations]
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("define", CHAINS)
+@pytest.mark.parametrize("chunks", ["1:1", "4:2", "8:8"])
+def test_bits_are_those_of_the_other_way(define, chunks, carried, monkeypatch, tmp_path):
+    set_chunks(chunks, monkeypatch.setattr)
+    samples = images()
+    layouts, found = outputs_of(define, samples)
+    assert carried
+    assert all(carried)
+    profiled, again = outputs_of(define, samples, profile=str(tmp_path / "profile.json"))
+    assert profiled == layouts
+    assert_equal_bits(found, again)
+    assert all(carried)
+    without(monkeypatch)
+    expected_layouts, expected = outputs_of(define, samples)
+    assert layouts == expected_layouts
+    assert_equal_bits(found, expected)
+    _, plain = outputs_of(define, samples, fuse=False)
+    assert_equal_bits(found, plain)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16, np.int32, np.float32])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_types_and_channels(dtype, channels, carried, monkeypatch):
+    def define(data):
+        window = fn.crop(data, crop=(1, 18), **_at_random())
+        made = _normalised(window, mean=MEAN[0], std=STD[0], mirror=fn.random.coin_flip())
+        return made, fn.slice(data, start=-2, shape=21, axes=(1,), out_of_bounds_policy="pad")
+
+    samples = images(dtype, channels)
+    _, found = outputs_of(define, samples)
+    assert all(carried)
+    without(monkeypatch)
+    assert_equal_bits(found, outputs_of(define, samples)[1])
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape"), [("FHWC", (2, 9, 11, 3)), ("DHWC", (3, 6, 8, 1)), ("CHW", (3, 12, 10))]
+)
+def test_other_layouts(layout, shape, carried, monkeypatch):
+    """Frames are cut alike; volumes have a third axis."""
+    samples = [_RANDOM.integers(0, 256, shape, np.uint8) for _ in range(3)]
+
+    def define(data):
+        window = fn.crop(data, crop_w=5, crop_h=4, **_at_random())
+        mirrored = fn.flip(window, vertical=fn.random.coin_flip())
+        return mirrored, fn.slice(
+            data,
+            start=[1, -2],
+            shape=[3, 9],
+            axis_names="HW",
+            out_of_bounds_policy="pad",
+            fill_values=1,
+        )
+
+    _, found = outputs_of(define, samples, layout)
+    without(monkeypatch)
+    assert_equal_bits(found, outputs_of(define, samples, layout)[1])
+
+
+BAD = {
+    "a window leaves an image": lambda data: _normalised(fn.crop(data, crop=(20, 18))),
+    "a position is none": lambda data: fn.crop(
+        data, crop=(1, 3), crop_pos_x=fn.random.uniform(range=[1.5, 2.0])
+    ),
+    "channels do not fit": lambda data: _normalised(data, mean=[1.0, 2.0], std=[1.0, 2.0]),
+    "a window has no end": lambda data: fn.slice(data, start=9, end=3, axes=[0]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_errors_are_those_of_the_other_way(case, carried, monkeypatch):
+    set_chunks("8:8", monkeypatch.setattr)
+    samples = images()
+    with pytest.raises(HeadraceError) as error:
+        outputs_of(BAD[case], samples)
+    assert not any(carried)
+    without(monkeypatch)
+    with pytest.raises(type(error.value)) as expected:
+        outputs_of(BAD[case], samples)
+    first, second = (str(each.value).splitlines() for each in (error, expected))
+    assert first[0] == second[0]
+    assert [line for line in first if "sample" in line] == [x for x in second if "sample" in x]
+
+
+def test_a_window_beyond_an_image_is_replaced_alone(carried, monkeypatch):
+    set_chunks("8:8", monkeypatch.setattr)
+    samples = images()
+    define = BAD["a window leaves an image"]
+    _, found = outputs_of(define, samples, on_bad_sample="replace")
+    without(monkeypatch)
+    assert_equal_bits(found, outputs_of(define, samples, on_bad_sample="replace")[1])
+
+
+UNKNOWN = {
+    "types that are converted": lambda data: fn.crop(data, crop=(1, 9), dtype=types.FLOAT),
+    "fill values by channel": lambda data: fn.crop(
+        data, crop=(50, 50), out_of_bounds_policy="pad", fill_values=[1, 2, 3]
+    ),
+    "extents by sample": lambda data: fn.crop(
+        data, crop_h=1, crop_w=fn.random.uniform(range=[3.0, 9.0])
+    ),
+    "channels that are added": lambda data: _normalised(data, pad_output=True),
+    "moments by sample": lambda data: _normalised(
+        data, mean=fn.random.uniform(range=[1.0, 2.0], shape=3)
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_programs_without_instructions(case, carried, monkeypatch):
+    samples = images()
+    _, found = outputs_of(UNKNOWN[case], samples)
+    assert not carried
+    without(monkeypatch)
+    assert_equal_bits(found, outputs_of(UNKNOWN[case], samples)[1])
+
+
+def test_windows_whose_edges_are_repeated_are_left(carried, monkeypatch):
+    set_chunks("8:8", monkeypatch.setattr)
+    samples = images()
+
+    def define(data):
+        return fn.crop(data, crop=(50, 50), out_of_bounds_policy="edge")
+
+    _, found = outputs_of(define, samples)
+    assert not any(carried)
+    without(monkeypatch)
+    assert_equal_bits(found, outputs_of(define, samples)[1])
+
+
+def test_samples_with_gaps():
+    whole = _RANDOM.integers(0, 256, (4, 40, 40, 3), np.uint8)
+    samples = [each[::2, 3:30] for each in whole]
+    _, found = outputs_of(lambda data: fn.crop(data, crop=(9, 9)), samples)
+    np.testing.assert_array_equal(found[0][0], samples[0][6:15, 9:18])
