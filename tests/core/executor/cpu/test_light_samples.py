@@ -13,6 +13,7 @@ from headrace.operators.image.crop_mirror_normalize import CropMirrorNormalize
 from headrace.operators.image.flip import Flip
 from headrace.tensors.rows import Rows
 from headrace.tensors.strided_rows import StridedRows
+from tests.support.compiled import without
 
 COUNT = 16
 
@@ -80,6 +81,12 @@ def images(dtype, ragged):
     shapes = rng.integers(24, 37, (COUNT, 2)) if ragged else np.full((COUNT, 2), 30)
     found = [rng.integers(0, 256, (*shape, 3)).astype(dtype) for shape in shapes.tolist()]
     return found if ragged else np.stack(found)
+
+
+@pytest.fixture(autouse=True)
+def _without(monkeypatch):
+    """Programs whose steps have no instructions."""
+    without(monkeypatch)
 
 
 def run(name, data, monkeypatch, few, *, fuse=True):

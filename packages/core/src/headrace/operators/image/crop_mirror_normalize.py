@@ -313,7 +313,8 @@ class CropMirrorNormalize(SampleOperator):
         mirrors = c.number("mirror", self.args.mirror, is_flag=True)
         counts = range(1, pixel_steps.MOST_CHANNELS + 1)
         tables = [self._normalization.constants(count) for count in counts]
-        is_known = self._fuses and not self._pad and self._kernels.takes(data.dtype, self._dtype)
+        is_known = self._fuses and not self._pad and len(self._bounds.fill) == 1
+        is_known = is_known and self._kernels.takes(data.dtype, self._dtype)
         if not is_known or window is None or mirrors is None or not any(tables):
             return None
         if self._window.cut:
