@@ -4,6 +4,7 @@ other way.
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 
@@ -237,3 +238,76 @@ def test_samples_with_gaps():
     samples = [each[::2, 3:30] for each in whole]
     _, found = outputs_of(lambda data: fn.crop(data, crop=(9, 9)), samples)
     np.testing.assert_array_equal(found[0][0], samples[0][6:15, 9:18])
+
+
+def _encoded(kinds, channels=3):
+    found = []
+    for k, kind in enumerate(kinds):
+        image = images(extents=[(20 + 7 * k, 60 - 5 * k)], channels=channels)[0]
+        good, data = cv2.imencode(kind, image)
+        assert good
+        found.append(data.reshape(-1))
+    return found
+
+
+def _decoded(data):
+    pixels = fn.decoders.image(data)
+    return _normalised(pixels, mirror=fn.random.coin_flip()), fn.flip(pixels, horizontal=1)
+
+
+DECODED = {
+    "one reader": lambda data: _normalised(fn.decoders.image(data), crop=(18, 20), **_at_random()),
+    "several readers": _decoded,
+    "grey": lambda data: _normalised(
+        fn.decoders.image(data, output_type=types.GRAY), mean=3.0, std=2.0
+    ),
+    "other colours": lambda data: _normalised(fn.decoders.image(data, output_type=types.YCbCr)),
+    "another type": lambda data: _normalised(fn.decoders.image(data, dtype=types.FLOAT)),
+    "its own window": lambda data: _normalised(fn.decoders.image_crop(data, crop=(17, 19))),
+    "a random window": lambda data: _normalised(
+        fn.decoders.image_random_crop(data, random_area=[0.3, 0.9])
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DECODED)
+def test_small_files(case, carried, monkeypatch):
+    set_chunks("8:8", monkeypatch.setattr)
+    files = _encoded([".jpg", ".png", ".jpg", ".bmp", ".webp", ".jpg"])
+    layouts, found = outputs_of(DECODED[case], files, None)
+    assert carried
+    assert all(carried)
+    without(monkeypatch)
+    expected_layouts, expected = outputs_of(DECODED[case], files, None)
+    assert layouts == expected_layouts
+    assert_equal_bits(found, expected)
+
+
+@pytest.mark.parametrize("damage", ["cut off", "none", "no end"])
+def test_damaged_small_files(damage, carried, monkeypatch):
+    """The bad sample is told, and replaced, as it is alone."""
+    set_chunks("8:8", monkeypatch.setattr)
+    files = _encoded([".jpg", ".png", ".jpg", ".jpg", ".jpg"])
+    wrong = {"cut off": files[2][:-200], "none": np.zeros(99, "u1"), "no end": files[2][:-2]}
+    files[2] = wrong[damage]
+    define = DECODED["one reader"]
+    with pytest.raises(HeadraceError, match=r"sample 2") as error:
+        outputs_of(define, files, None)
+    _, found = outputs_of(define, files, None, on_bad_sample="replace")
+    assert not any(carried)
+    without(monkeypatch)
+    with pytest.raises(type(error.value)) as expected:
+        outputs_of(define, files, None)
+    assert str(error.value).splitlines()[0] == str(expected.value).splitlines()[0]
+    assert_equal_bits(found, outputs_of(define, files, None, on_bad_sample="replace")[1])
+
+
+def test_photographs_are_left(carried, monkeypatch):
+    set_chunks("8:8", monkeypatch.setattr)
+    files = [
+        cv2.imencode(".jpg", image)[1].reshape(-1) for image in images(extents=[(300, 200)] * 5)
+    ]
+    _, found = outputs_of(DECODED["one reader"], files, None)
+    assert not any(carried)
+    without(monkeypatch)
+    assert_equal_bits(found, outputs_of(DECODED["one reader"], files, None)[1])

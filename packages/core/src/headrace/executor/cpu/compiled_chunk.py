@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,7 @@ class CompiledChunks:
         given: dict[int, SampleColumns],
         leaving: list[tuple[int, SampleColumns]],
         counts: list[tuple[Step, int]],
+        heads: list[Step],
     ) -> None:
         from headrace.kernels.cpu import step_loops
 
@@ -51,6 +53,8 @@ class CompiledChunks:
         self._leaving = leaving
         self._counts = counts
         """Number of instructions of each step."""
+        self.heads = heads
+        """Steps in front of these that take all samples of a chunk at once."""
         table = np.zeros((len(steps.words), step_loops.PARTS), np.int64)
         for k, (plan, carry) in enumerate(zip(steps.plans, steps.carries, strict=True)):
             table[k, step_loops.PLAN] = 0 if plan is None else step_loops.address_of(plan)
@@ -62,8 +66,11 @@ class CompiledChunks:
 
     @classmethod
     def of(cls, program: Program) -> CompiledChunks | None:
-        """The steps of a program after those that read; `None` if one has no instructions."""
+        """The steps of a program after those that read, and those that make arrays of what was
+        read; `None` if one has no instructions.
+        """
         steps = CompiledSteps()
+        heads: list[Step] = []
         given: dict[int, SampleColumns] = {}
         known: dict[int, Any] = {}
         leaving: list[tuple[int, SampleColumns]] = []
@@ -86,6 +93,9 @@ class CompiledChunks:
             if step.is_reader:
                 continue
             op = step.op
+            if not (counts or step.guard or step.branches) and light_function(step) is not None:
+                heads.append(step)
+                continue
             plain = not (step.guard or step.branches or step.reduces or step.node.schema.random)
             # An operator of batches may be derived from one of samples.
             plain = plain and isinstance(op, SampleOperator) and not isinstance(op, BatchOperator)
@@ -119,7 +129,21 @@ class CompiledChunks:
                 if row is not None:
                     leaving.append((row, result))
             counts.append((step, len(steps.words) - before))
-        return cls(steps, given, leaving, counts) if counts and steps.fits else None
+        fits = bool(counts) and steps.fits
+        return cls(steps, given, leaving, counts, heads) if fits else None
+
+    def rests(self) -> bool:
+        """Return True if a chunk is left to the other way, as several before it were."""
+        if self._wait:
+            self._wait -= 1
+            return True
+        return False
+
+    def leave(self) -> bool:
+        """Leave a chunk to the other way, and some after it if this happens again; False."""
+        self._rest = min(2 * self._rest + 1, _LONGEST_REST)
+        self._wait = self._rest // 2
+        return False
 
     def carry(
         self,
@@ -129,9 +153,6 @@ class CompiledChunks:
         marks: StepMarks | None,
     ) -> bool:
         """Carry the samples of a chunk through all steps; return False if they are left."""
-        if self._wait:
-            self._wait -= 1
-            return False
         loops = self._loops
         count = len(chunk.indices)
         columns = np.empty((self._steps.columns, count), np.int64)
@@ -139,9 +160,7 @@ class CompiledChunks:
         described = all(memory is not None for memory in kept)
         size = loops.plan_steps(self._instructions, columns, self._slots) if described else -1
         if size < 0:
-            self._rest = min(2 * self._rest + 1, _LONGEST_REST)
-            self._wait = self._rest // 2
-            return False
+            return self.leave()
         self._rest = 0
         try:
             self._take_rows(chunk, columns, buffers)
@@ -176,6 +195,13 @@ class CompiledChunks:
                 self._loops.carry_steps(part, columns, k, k + 1)
                 marks.step((k,))
                 first += count
+
+
+def light_function(step: Step) -> Callable[..., Any] | None:
+    """The function of a step in front of compiled ones that takes all samples of a chunk."""
+    if step.parses:
+        return step.light_function
+    return step.op.cpu_light if isinstance(step.op, SampleOperator) else None
 
 
 def _describe(samples: Samples | None, own: SampleColumns, columns: np.ndarray) -> Any:

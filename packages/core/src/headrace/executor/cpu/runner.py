@@ -13,6 +13,7 @@ import numpy as np
 from headrace.executor.cpu.bound_step import BoundStep, converted, lazy_producers
 from headrace.executor.cpu.chunk import Chunk, Group, are_arrays, known, samples_of
 from headrace.executor.cpu.chunk_plans import keep_values, make_plans, plans_of
+from headrace.executor.cpu.compiled_chunk import CompiledChunks, light_function
 from headrace.executor.cpu.loading import load
 from headrace.executor.cpu.merging import join_ahead, merged
 from headrace.executor.guards import chosen, spread
@@ -46,6 +47,9 @@ _SMALL_SAMPLE_BYTES = 512 << 10
 
 _FEW_SAMPLES = 12
 """Samples of a chunk below which to describe them as columns costs more than it saves."""
+
+_FEWEST_DECODED = 4
+"""Small images that are decoded ahead of all else; less are as quick one after the other."""
 
 BoundSteps = list[tuple[BoundStep, list[list[Any]]]]
 """Steps, and for each of its outputs where samples of the chunk go."""
@@ -163,12 +167,34 @@ class SampleRunner:
                 self._marks.whole(step, len(indices), indices[0])
         if chunk.indices:
             compiled = self._program.compiled
-            if compiled is None or not compiled.carry(
-                chunk, self._iteration.buffers, self._arena, self._marks
-            ):
+            if compiled is None or not self._carry_compiled(compiled, chunk):
                 self._carry(chunk)
             self._note_sources(chunk)
         return chunk.failures
+
+    def _carry_compiled(self, compiled: CompiledChunks, chunk: Chunk) -> bool:
+        """Carry samples through all steps by one compiled loop; return False if they are left."""
+        heads = compiled.heads
+        if compiled.rests() or (heads and len(chunk.indices) < _FEWEST_DECODED):
+            return False
+        for step, context in self._operators if heads else ():
+            if step not in heads:
+                break
+            context.indices = chunk.indices
+            context.sources = chunk.sources.get(step.origin)
+            context.plans = None
+            if step.planner is not None:
+                try:
+                    context.plans = plans_of(step, context, chunk, None, is_strict=False)
+                except Exception:  # the other way meets it again
+                    context.plans = None
+                if context.plans is None:
+                    return compiled.leave()
+            function = light_function(step)
+            assert function is not None
+            if not self._done_at_once(step, function, context, chunk):
+                return compiled.leave()
+        return compiled.carry(chunk, self._iteration.buffers, self._arena, self._marks)
 
     def _note_sources(self, chunk: Chunk) -> None:
         """Record the files that samples of batches were read from."""
@@ -195,7 +221,12 @@ class SampleRunner:
             context.indices = chunk.indices
             context.sources = chunk.sources.get(step.origin)
             context.plans = None
-            if step.parses and not step.guard and self._parsed(step, context, chunk):
+            if (
+                step.parses
+                and not step.guard
+                and len(chunk.indices) >= _FEW_SAMPLES
+                and self._done_at_once(step, step.light_function, context, chunk)
+            ):
                 continue
             places = chosen(step.guard, chunk.columns, selected) if step.guard else None
             if places is not None and not places:
@@ -248,16 +279,17 @@ class SampleRunner:
             arena.release(mark)
             begin = end
 
-    def _parsed(self, step: Step, context: SampleContext, chunk: Chunk) -> bool:
-        """Parse all records of a chunk in one call, however long they are; False where each is to
-        be parsed alone, which says what is wrong.
+    def _done_at_once(
+        self, step: Step, function: Any, context: SampleContext, chunk: Chunk
+    ) -> bool:
+        """Take all samples of a chunk through a step in one call, however long they are; False
+        where each is to be done alone, which says what is wrong.
         """
         known = [chunk.columns[r] for r in step.inputs]
         inputs: list[Any] = [_rows_of(c) for c in known]
-        if len(chunk.indices) < _FEW_SAMPLES or not all(isinstance(i, Rows) for i in inputs):
+        if not all(isinstance(i, Rows) for i in inputs):
             return False
-        function, group = step.light_function, Group(chunk.columns, range(len(chunk.indices)), {})
-        assert function is not None
+        group = Group(chunk.columns, range(len(chunk.indices)), {})
         if step.origin in step.outputs:
             chunk.sources[step.origin] = [""] * len(chunk.indices)
         try:
@@ -560,11 +592,14 @@ class SampleRunner:
 
 
 def _rows_of(samples: Samples | None) -> Any:
-    """Samples as `Rows`, if they are that or one array; `None` if they are not there."""
+    """Samples as `Rows`, if they are arrays; `None` if they are not there."""
     if samples is None or not samples.are_there:
         return None
     dense = samples.dense
-    return samples.rows if dense is None else Rows.of_array(np.ascontiguousarray(dense))
+    if dense is not None:
+        return Rows.of_array(np.ascontiguousarray(dense))
+    rows = samples.rows
+    return Rows(rows) if isinstance(rows, list) and are_arrays(rows) else rows
 
 
 def _needs_plan(step: Step) -> bool:

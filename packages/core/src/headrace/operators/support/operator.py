@@ -229,6 +229,11 @@ class SampleOperator(Operator):
     what `cpu` and `cpu_chunk` write, bit for bit. Samples that are out of the ordinary, bad ones
     among them, are refused by the plan of an instruction, and left to those."""
 
+    cpu_light: ClassVar[Callable[..., Any] | None] = None
+    """A method ``cpu_light(c, *inputs)`` of an operator in front of such ones, which else hands on
+    lazy values: as `cpu_chunk`, it returns a `Rows` for each output of several small samples, or
+    `None` where they are not small. Where it raises, samples go the ordinary way."""
+
     compiled_views: ClassVar[bool] = False
     """True if `compiled` takes views of any strides; others are given contiguous samples."""
 

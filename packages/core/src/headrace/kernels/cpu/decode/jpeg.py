@@ -6,6 +6,7 @@ libjpeg-turbo warns about is left to the other back ends.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 
@@ -29,6 +30,18 @@ def decode_into(out: np.ndarray, data: np.ndarray, color: str, *, fast_idct: boo
     except ValueError:
         return False
     return True
+
+
+def decoder(*, fast_idct: bool) -> Callable[[np.ndarray, str, np.ndarray], None]:
+    """A function of data, colours and an array; it raises `ValueError` if the image is
+    imperfect.
+    """
+    decode = _simplejpeg().decode_jpeg
+
+    def decode_one(data: np.ndarray, color: str, out: np.ndarray) -> None:
+        decode(data, color, fastdct=fast_idct, buffer=out)
+
+    return decode_one
 
 
 def decode_inks_into(

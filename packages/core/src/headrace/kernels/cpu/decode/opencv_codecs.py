@@ -102,7 +102,7 @@ def _in_color(image: np.ndarray, color: str) -> np.ndarray | None:
 def _imdecode(data: np.ndarray, flags: int) -> np.ndarray | None:
     """Decode `data` by OpenCV, always HWC."""
     cv = cv2()
-    with _silence:
+    with silence:
         try:
             image = cv.imdecode(data, flags)
         except cv.error:
@@ -135,4 +135,5 @@ class _Silence:
                 cv2().utils.logging.setLogLevel(self._level)
 
 
-_silence = _Silence()
+silence = _Silence()
+"""Entered while OpenCV decodes; it may be entered again."""

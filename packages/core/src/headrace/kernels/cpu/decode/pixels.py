@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from headrace.errors import BadSampleError
-from headrace.kernels.cpu.decode import convert
+from headrace.kernels.cpu.decode import convert, jpeg, opencv_codecs
 from headrace.kernels.cpu.decode.backend import has_nvimagecodec
 from headrace.kernels.cpu.decode.exif import UPRIGHT, stored_region, turned
 from headrace.kernels.cpu.decode.image_header import U8, ImageHeader
@@ -31,6 +32,11 @@ class PixelFormat:
         if self.color == "ANY_DATA":
             return height, width, header.channels
         return height, width, 1 if self.color == "GRAY" else 3
+
+    def shapes(self, headers: Sequence[ImageHeader]) -> np.ndarray:
+        """The same of several images, many of which share a header; int64 ``(samples, 3)``."""
+        shapes = {id(header): self.shape(header) for header in {id(h): h for h in headers}.values()}
+        return np.array([shapes[id(header)] for header in headers], np.int64)
 
     def stored_color(self, channels: int) -> str:
         """Colours to decode an image to, before conversion: ``"RGB"``, ``"BGR"``, ``"GRAY"``, or
@@ -71,6 +77,30 @@ def decode(
         raise BadSampleError(
             f"There is not enough memory for an image of {header.height} x {header.width} pixels."
         ) from error
+
+
+def decode_all(
+    data: Sequence[np.ndarray],
+    headers: Sequence[ImageHeader],
+    regions: Sequence[Region | None],
+    wanted: PixelFormat,
+    out: Sequence[np.ndarray],
+    temp: Allocator,
+) -> None:
+    """Decode images, or regions of them, into the arrays `out`, HWC."""
+    plain = jpeg.decoder(fast_idct=wanted.fast_idct)
+    colors: dict[int, str] = {}
+    """Of files that need nothing but to be decoded, by their headers, of which many share one."""
+    for header in {id(header): header for header in headers}.values():
+        as_stored = wanted.is_as_stored(header)
+        colors[id(header)] = wanted.stored_color(header.channels) if as_stored else ""
+    with opencv_codecs.silence:
+        for encoded, header, region, pixels in zip(data, headers, regions, out, strict=True):
+            color = colors[id(header)]
+            if color and region is None:
+                plain(encoded, color, pixels)
+            else:
+                np.copyto(pixels, decode(encoded, header, wanted, region, temp, temp))
 
 
 def _decode(

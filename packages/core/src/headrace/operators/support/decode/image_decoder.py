@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError, BadSampleError, DataTypeError
-from headrace.kernels.cpu.decode.pixels import PixelFormat
+from headrace.kernels.cpu.decode.pixels import PixelFormat, decode_all
 from headrace.kernels.cpu.decode.stored import Region
 from headrace.operators.support.argument_types import (
     BoolArg,
@@ -23,10 +23,16 @@ from headrace.operators.support.argument_types import (
 from headrace.operators.support.decode.encoded import check_encoded, open_all
 from headrace.operators.support.decode.encoded_image import EncodedImage
 from headrace.operators.support.lazy_image import LazyImage, LazyWindow
-from headrace.operators.support.operator import BatchContext, SampleContext, SampleOperator
+from headrace.operators.support.operator import (
+    BatchContext,
+    ChunkContext,
+    SampleContext,
+    SampleOperator,
+)
 from headrace.operators.support.planning import PlanContext, Planned
 from headrace.operators.support.schema import Arg, Input, Spec, data_types
 from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType, DALIImageType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -44,6 +50,8 @@ SUSPICIOUS_PIXELS = 89_478_485
 """Pillow's limit: a quarter of a GiB of RGB pixels."""
 _warned = mmap.mmap(-1, 1)
 """Not 0 once a file was warned of, in this process or in a fork of it."""
+LIGHT_ELEMENTS = 12 << 10
+"""Elements of an image below which the interpreter's way to it is more than its pixels."""
 OUTPUT_DOCS = ("The decoded images, in the layout HWC.",)
 
 
@@ -217,7 +225,7 @@ class ImageDecoder(SampleOperator):
     def plan(self, c: PlanContext, encoded: Any, *window: Any) -> Planned:
         opened = open_all(encoded.row_list)
         headers = [header for _, header in opened]
-        shapes = np.array([self._wanted.shape(header) for header in headers], np.int64)
+        shapes = self._wanted.shapes(headers)
         for error in self.too_large(c, shapes).values():
             raise error
         found = self.regions(c, shapes[:, :2], *window)
@@ -275,6 +283,16 @@ class ImageDecoder(SampleOperator):
             return image
         y0, x0, y1, x1 = region
         return LazyWindow(image, y0, x0, y1 - y0, x1 - x0)
+
+    def cpu_light(self, c: ChunkContext, *_: Rows) -> Rows | None:
+        """Decode small images one after the other; each has few pixels to be hot in the cache."""
+        data, headers, regions = c.table
+        shapes = c.shapes
+        if shapes.prod(axis=1).max() > LIGHT_ELEMENTS:
+            return None
+        out = c.out()
+        decode_all(data, headers, regions, self._wanted, out.rows, c.temp)
+        return out
 
     def regions_of_unknown(self, c: BatchContext, extents: np.ndarray) -> np.ndarray | None:
         """`regions` of a batch of which some extents are 0, since they are not known; anything
