@@ -35,7 +35,7 @@ from headrace.executor.threads import forks, join
 from headrace.operators.support.schema import Spec
 from headrace.profiling.recorder import CONSUMER, NO_RECORD, Label, ProfileRecorder, SpanRecorder
 from headrace.tensors.gpu.device import GpuDevice
-from headrace.tensors.pool import HostPool
+from headrace.tensors.pool import HostPool, PoolShare
 
 if TYPE_CHECKING:
     from headrace.executor.affinity import Affinity
@@ -79,6 +79,7 @@ class Executor:
         packs: bool = True,
         memory: PipelineMemory | None = None,
         recorder: SpanRecorder = NO_RECORD,
+        output_pool: HostPool | None = None,
     ) -> None:
         self.plan = plan
         self.readers = readers
@@ -96,6 +97,9 @@ class Executor:
         if processes is not None:
             pools = processes.pool, processes.pinned
             self.memory.add_shares(shared=processes.pool, shared_pinned=processes.pinned)
+        if output_pool is not None:
+            output_pool = PoolShare(output_pool)
+            self.memory.add_shares(outputs=output_pool)
         functions = None if processes is None else processes.functions
         self._stages = Stages(
             plan,
@@ -108,6 +112,9 @@ class Executor:
             batch_pool=self.memory.host,
             nothing_on_gpu=None if device is None else partial(no_samples, device),
             recorder=recorder,
+            output_pool=output_pool,
+            writes_outputs=processes is None,
+            threads=num_threads,
         )
         self.processes = processes
         self._schedule = Schedule(

@@ -10,6 +10,7 @@ from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
 from headrace.executor.cpu.batch_step import planned_program, run_batch_step
 from headrace.executor.cpu.profile_labels import batch_labels, whole_labels
 from headrace.executor.guards import members
+from headrace.executor.output_memory import in_pool
 from headrace.executor.plan import fed_registers
 from headrace.executor.recovery import RESTART
 from headrace.executor.step import reads
@@ -50,7 +51,15 @@ class Stages:
         batch_pool: HostPool = HOST_POOL,
         nothing_on_gpu: Callable[[Spec], Any] | None = None,
         recorder: SpanRecorder = NO_RECORD,
+        output_pool: HostPool | None = None,
+        writes_outputs: bool = True,
+        threads: int = 1,
     ) -> None:
+        self._output_pool = output_pool
+        """Pool that outputs on the host are handed over in, if it is another one."""
+        self._writes_outputs = output_pool is not None and writes_outputs
+        """True if samples are written to that pool, and not copied to it when all are there."""
+        self._threads = threads
         self._recorder = recorder
         self._packed: dict[int, Guard] = {}
         """Outputs that are handed over packed, with the samples they have."""
@@ -85,6 +94,9 @@ class Stages:
                     and r not in self._plan.outputs
                 ):
                     pool = self._pinned
+                elif self._writes_outputs and r in self._plan.outputs:
+                    assert self._output_pool is not None
+                    pool = self._output_pool
                 iteration.buffers[r] = program.buffer(r, size, pool)
             if program.whole_steps:  # worked out together, and noted as one
                 key = "whole", id(program)
@@ -161,6 +173,11 @@ class Stages:
             iteration.replace(self._plan.outputs)
             if self._packed:
                 self._pack(iteration)
+            if self._output_pool is not None:
+                buffers = iteration.buffers
+                for r in self._plan.outputs:
+                    if isinstance(buffers[r], BatchBuffer):
+                        buffers[r] = in_pool(buffers[r], self._output_pool, self._threads)
             return None
         stage = stages[number]
         if stage.device != "cpu":

@@ -14,22 +14,26 @@ from headrace.graph.nodes import OpNode
 from headrace.operators.readers.video_description import DESCRIBES
 from headrace.operators.support.registry import find
 
+LEAVES_SIDE_DATA = "leaves side data"
+"""The argument of a copy to the GPU that hands over texts and objects on the host."""
+
 
 def insert_transfers(
-    nodes: list[OpNode], outputs: list[DataNode]
+    nodes: list[OpNode], outputs: list[DataNode], *, outputs_on: str = ""
 ) -> tuple[list[OpNode], list[DataNode]]:
     """Add a node for each batch that goes to the other device, once for all who want it there.
 
     What only branches read on the GPU is uploaded for their samples. Constants are made where they
-    are wanted. The nodes given are left as they are; where anything has to be copied, copies of
-    them are returned.
+    are wanted. With `outputs_on`, all outputs are wanted on that device, side data where it is. The
+    nodes given are left as they are; where anything has to be copied, copies of them are returned.
     """
-    moves = [use for use in _uses(nodes, outputs) if use[1] != use[2]]
+    wanted_outputs = [edge._on(outputs_on or edge.device) for edge in outputs]
+    moves = [use for use in _uses(nodes, wanted_outputs) if use[1] != use[2]]
     if not moves and not any(map(hardware_video.decodes_fed, nodes)):
         return nodes, outputs
     placed = _Placed(_upload_guards(nodes, moves))
     wanted_on: dict[int, set[str]] = {}
-    for edge, device, _, _ in _uses(nodes, outputs):
+    for edge, device, _, _ in _uses(nodes, wanted_outputs):
         if edge.index == 0:
             wanted_on.setdefault(id(edge.source), set()).add(device)
     for node in nodes:
@@ -45,7 +49,10 @@ def insert_transfers(
         copy.tensor_args = {n: placed.edge(e, "cpu") for n, e in node.tensor_args.items()}
         copy.guard = tuple(Term(placed.edge(t.predicate, "cpu"), t.holds) for t in node.guard)
         placed.add(node, copy)
-    return placed.nodes, [placed.edge(e, e.device) for e in outputs]
+    for asked, edge in zip(outputs, wanted_outputs, strict=True):
+        if asked.device != edge.device == "gpu":
+            placed.upload_numbers(edge)
+    return placed.nodes, [placed.edge(e, e.device) for e in wanted_outputs]
 
 
 def _uses(
@@ -132,6 +139,14 @@ class _Placed:
         if found is None:
             found = self._edges[key] = self._moved(original, source, key[2])
         return found
+
+    def upload_numbers(self, original: DataNode) -> None:
+        """Have an output uploaded, if no operator has; where it is side data, it stays."""
+        if (id(original.source), original.index, "gpu") not in self._edges:
+            node = self.edge(original, "gpu").source
+            assert node is not None
+            if node.schema.copies_to:
+                node.args[LEAVES_SIDE_DATA] = True
 
     def _moved(self, original: DataNode, source: OpNode, device: str) -> DataNode:
         if source.schema.is_constant and source.schema.cls.has_gpu():

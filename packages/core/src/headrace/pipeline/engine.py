@@ -108,7 +108,9 @@ class Engine:
         scheduled = depth
         if settings.works_ahead and reads_ahead and processes is not None:
             scheduled += batches_for_processes(plan, processes.count, batch_size, depth)
-        make_executor: Callable[..., Executor] = partial(Executor, recorder=recorder)
+        make_executor: Callable[..., Executor] = partial(
+            Executor, recorder=recorder, output_pool=settings.output_pool
+        )
         if elsewhere is not None:
             scheduled = max(scheduled, elsewhere.batches_ahead)
             make_executor = partial(
@@ -140,7 +142,9 @@ class Engine:
         )
         limit = settings.memory_limit(memory, iteration_estimate(plan, batch_size))
         self.reserves = reserve(
-            *(plan, batch_size, depth, memory, device), in_processes=processes is not None
+            *(plan, batch_size, depth, memory, device),
+            in_processes=processes is not None,
+            keeps_outputs=settings.output_pool is None,
         )
         """Memory that is set aside for batches, as long as the pipeline lives."""
         self.memory_statistics: MemoryStatistics | None = None
@@ -211,7 +215,7 @@ def placed(
     """The graph with copies between host and device; or on the CPU, where the user wants that."""
     reason = settings.on_cpu_because
     if not reason:
-        return insert_transfers(nodes, outputs)
+        return insert_transfers(nodes, outputs, outputs_on=settings.outputs_device)
     found = on_cpu(nodes, outputs, reason)
     if found[0] is not nodes:
         tell("The graph of a pipeline", reason)

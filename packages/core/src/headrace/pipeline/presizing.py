@@ -32,8 +32,10 @@ def reserve(
     device: GpuDevice | None,
     *,
     in_processes: bool,
+    keeps_outputs: bool = True,
 ) -> list[Any]:
-    """Reserve memory for batches of hinted size, for as long as the result lives.
+    """Reserve memory for batches of hinted size, for as long as the result lives; without
+    `keeps_outputs`, not for outputs on the host.
 
     Shared memory of worker processes is a file that is mapped already; see `RemoteRunner` for what
     a size that was told does there.
@@ -41,6 +43,8 @@ def reserve(
     wanted: dict[str, int] = {"host": 0, "pinned": 0, "device": 0}
     for r, hint in plan.hints.items():
         kind = "device" if plan.on_gpu[r] else "host"
+        if kind == "host" and r in plan.outputs and not keeps_outputs:
+            continue
         if kind == "host" and device is not None and plan.uploaded[r] and r not in plan.outputs:
             kind = "pinned"
         growth = BUFFER_SETTINGS.device_growth if kind == "device" else BUFFER_SETTINGS.host_growth

@@ -26,6 +26,7 @@ from headrace.graph.user_line import stack_level
 from headrace.profiling.profile import as_profile
 from headrace.tensors.buffer_sizes import BUFFER_SETTINGS
 from headrace.tensors.gpu.runtime import current_device, get_runtime
+from headrace.tensors.pool import HostPool
 from headrace.types import CPU_ONLY_DEVICE_ID, DALIDataType, as_data_type
 
 _MEMORIES = ("host", "device")
@@ -80,6 +81,10 @@ class Settings:
     """`device_id` as it was given, before it was resolved for this machine."""
     on_cpu_because: str = field(init=False, default="")
     """Reason why GPU work runs on the CPU by the user's choice, or ""."""
+    outputs_device: str = field(init=False, default="")
+    """Device that all outputs are handed over on, "cpu" or "gpu"; "": each as it is defined."""
+    output_pool: HostPool | None = field(init=False, default=None)
+    """Pool of outputs in host memory, where whoever takes them wants other memory than usual."""
     affinity: Affinity | None = field(init=False, default=None)
     """The processors that workers are bound to, if they are; known from the build on."""
     why_threads: str = field(init=False, default="")

@@ -165,6 +165,8 @@ class HostPool:
     `BufferSettings.host_shrink` has been needed for about a thousand requests, the rest is freed.
     """
 
+    memory: type[RawMemory] = RawMemory
+    """Class of the memory that arrays lie in."""
     is_page_locked = False
     """True if copies to and from a GPU run at full speed, and beside other work."""
     is_ordinary = True
@@ -233,6 +235,10 @@ class HostPool:
         result = self.empty(array.shape, array.dtype)
         result[...] = array
         return result
+
+    def has(self, array: np.ndarray) -> bool:
+        """Return True if `array` lies in memory of this kind of pool."""
+        return not array.nbytes or isinstance(memory_of(array), self.memory)
 
     def stats(self) -> PoolStats:
         """Return the pool's present contents and its counters."""
@@ -451,6 +457,7 @@ class PoolShare(HostPool):
     def __init__(self, pool: HostPool) -> None:
         self._pool = pool
         self._usage = PoolUsage()
+        self.memory = pool.memory
         self.is_page_locked = pool.is_page_locked
         self.is_ordinary = pool.is_ordinary
         self.empty = functools.partial(pool.empty, usage=self._usage)  # type: ignore[method-assign]

@@ -161,8 +161,12 @@ class BatchBuffer:
 
     @property
     def pool(self) -> HostPool:
-        """Pool that rows are allocated from."""
+        """Pool that rows are allocated from, and copies of the finished batch."""
         return self._pool
+
+    @pool.setter
+    def pool(self, pool: HostPool) -> None:
+        self._pool = pool
 
     @property
     def dtype(self) -> np.dtype:

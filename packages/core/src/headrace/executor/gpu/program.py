@@ -17,6 +17,7 @@ from headrace.executor.gpu.stage_replays import StageReplays
 from headrace.executor.guards import Selection
 from headrace.executor.step import Step, StepMaker, with_place
 from headrace.graph.nodes import OpNode
+from headrace.graph.transfers import LEAVES_SIDE_DATA
 from headrace.kernels.gpu.transfer import HostCopy, to_device
 from headrace.operators.support.batch_context import BatchContext
 from headrace.operators.support.operator import BatchOperator
@@ -27,6 +28,7 @@ from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, note_use
 from headrace.tensors.gpu.queue import Queue
 from headrace.tensors.gpu.runtime import Event
 from headrace.types import storage_dtype
+from headrace.types.dtypes import SIDE_TYPES
 
 if TYPE_CHECKING:
     from headrace.executor.guards import Choices, Guard
@@ -97,9 +99,17 @@ class GpuProgram:
         self.specs = self._maker.specs
         self._threads = threads
         self._steps: list[Step] = []
+        self.left_on_host: list[tuple[int, int]] = []
+        """Registers with side data on the host, and those that it is handed over in."""
         for node in stage.batch_nodes:
             if self._maker.is_left_out(node) or not self._maker.has_types(node):
                 continue
+            if LEAVES_SIDE_DATA in node.args:
+                there, here = plan.register(node.inputs[0]), plan.register(node.outputs[0])
+                if self.specs[there].dtype in SIDE_TYPES:
+                    self.specs[here] = self.specs[there]
+                    self.left_on_host.append((there, here))
+                    continue
             try:
                 self._steps.append(with_place(node, self._made, node))
             except Exception as error:
@@ -142,7 +152,7 @@ class GpuProgram:
             for step, drop in zip(self._steps, dropped, strict=True)
         ]
         self._recorder = recorder
-        is_replayed = not recorder.is_on and self._may_be_replayed()
+        is_replayed = bool(self._steps) and not recorder.is_on and self._may_be_replayed()
         self._replays = self._recordable() if is_replayed else None
         self._code = recorder.code(id(self), partial(launch_labels, self))
 

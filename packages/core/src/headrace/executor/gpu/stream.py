@@ -119,6 +119,8 @@ class StreamExecutor:
                 raise
             kept = kept + queue.finish()
         event = self._keep(kept)
+        for there, here in program.left_on_host:
+            buffers[here] = buffers[there]
         for r, (value, sources, places) in launched.found.items():
             if value is None:
                 continue

@@ -10,10 +10,12 @@ import os
 import sys
 import threading
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace.tensors.gpu.queue import Queue
+if TYPE_CHECKING:
+    from headrace.tensors.gpu.queue import Queue
 
 LEAST_BYTES = 8 << 20 if sys.platform.startswith("linux") else sys.maxsize
 """Less is left to the driver; and all, where there are no semaphores as on Linux."""
@@ -54,8 +56,20 @@ def copy_staged(queue: Queue, target: int, source: np.ndarray, threads: int) -> 
     """
     staged = queue.pinned.empty((source.nbytes,), np.dtype(np.uint8))
     queue.keep(staged)
+    _copy(staged, source, threads)
+    queue.runtime.copy(target, staged.ctypes.data, source.nbytes, queue.stream)
+
+
+def copy_by_threads(target: np.ndarray, source: np.ndarray, threads: int) -> None:
+    """Copy a C-contiguous array to another one of as many bytes; large ones by so many threads."""
+    if threads > 1 and source.nbytes >= LEAST_BYTES:
+        _copy(target, source, threads)
+    else:
+        np.copyto(target, source)
+
+
+def _copy(target: np.ndarray, source: np.ndarray, threads: int) -> None:
     threads = min(threads, _MOST_THREADS)
     piece = max(-(-source.nbytes // threads), _LEAST_PIECE_BYTES)
     copying = _threads(os.getpid(), threads - 1)  # the thread that asks is one of them
-    copying.copy(staged.ctypes.data, source.ctypes.data, source.nbytes, piece)
-    queue.runtime.copy(target, staged.ctypes.data, source.nbytes, queue.stream)
+    copying.copy(target.ctypes.data, source.ctypes.data, source.nbytes, piece)

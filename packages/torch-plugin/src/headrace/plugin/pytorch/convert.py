@@ -9,15 +9,14 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from headrace.errors import DestinationShapeError, DestinationTypeError, ShapeError
-from headrace.tensors import TensorGPU, TensorListCPU, TensorListGPU
+from headrace.plugin.pytorch.page_locked import page_locked, tensor_of
+from headrace.tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
 from headrace.tensors.gpu.streams import DEFAULT_STREAM, stream_number
 from headrace.types import DALIDataType
 from headrace.types.dtypes import SIDE_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from headrace.tensors import TensorCPU
 
     Batch = TensorListCPU | TensorListGPU
 
@@ -53,6 +52,8 @@ def to_torch_tensor(
         stream = torch.cuda.current_stream(dali_tensor.device_id()).cuda_stream
         exported = dali_tensor.__dlpack__(stream=stream or DEFAULT_STREAM)
     result: torch.Tensor = from_dlpack(exported)
+    if isinstance(dali_tensor, TensorCPU):
+        result = tensor_of(dali_tensor._array, result)
     return result.clone() if copy else result
 
 
@@ -108,8 +109,9 @@ def _cut(whole: torch.Tensor, batch: TensorListGPU) -> list[torch.Tensor]:
     ]
 
 
-def separate(outputs: dict[str, Any]) -> dict[str, Any]:
-    """Give memory of its own to each output that shares that of another one.
+def separate(outputs: dict[str, Any], *, pins: bool = False) -> dict[str, Any]:
+    """Give memory of its own to each output that shares that of another one; with `pins`,
+    page-locked memory to all on the host.
 
     A program may change its tensors in place. What shares memory is one output under two names, one
     that another is a view of (`fn.reshape`), and what comes of a branch that no sample took.
@@ -121,7 +123,7 @@ def separate(outputs: dict[str, Any]) -> dict[str, Any]:
             begins |= own
         else:
             outputs[name] = _copied(output)
-    return outputs
+    return {name: page_locked(output) for name, output in outputs.items()} if pins else outputs
 
 
 def _parts(output: torch.Tensor | list[torch.Tensor]) -> list[torch.Tensor]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from headrace.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
 from headrace.plugin.pytorch.convert import separate, to_dense
+from headrace.plugin.pytorch.placement import place_outputs
 from headrace.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from headrace.pipeline import Pipeline
+    from headrace.plugin.pytorch.placement import Device
 
 
 @public_methods
@@ -57,13 +59,26 @@ class DALIGenericIterator(_DaliBaseIterator):
         What to do with a last batch that has too few samples.
     prepare_first_batch
         Get the first batch right now, so that the pipelines start to work.
+    device
+        Bring all outputs to this device, as `torch.device` takes it; or a list with one for each
+        pipeline. What is on the CPU is uploaded ahead, on a stream of its own, while the program
+        computes: as with ``.gpu()`` at the end of the definition, for which the pipeline needs no
+        `device_id`. Texts and objects stay lists. With ``"cpu"``, what is on a GPU is copied to
+        the host.
+    pin_memory
+        Hand over tensors on the CPU in page-locked memory of PyTorch's, from which
+        ``tensor.to(device, non_blocking=True)`` copies without waiting. Without a GPU there is a
+        warning, and tensors are in ordinary memory, as with PyTorch's `DataLoader`.
 
     Raises
     ------
     ArgumentValueError
         If arguments do not fit together or to the pipelines.
     UsageError
-        If a pipeline has been run in another way, or gives no batch at all.
+        If a pipeline has been run in another way, or gives no batch at all; or with `device` or
+        `pin_memory`, if it was built before.
+    GpuNotAvailableError
+        If `device` is a GPU that cannot be used.
     ShapeError
         In a step, if the samples of an output have different shapes.
     """
@@ -80,7 +95,11 @@ class DALIGenericIterator(_DaliBaseIterator):
         last_batch_padded: bool = False,
         last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
         prepare_first_batch: bool = True,
+        *,
+        device: Device | Sequence[Device] | None = None,
+        pin_memory: bool = False,
     ) -> None:
+        self._pins = place_outputs(pipelines, device, pin_memory)
         super().__init__(
             pipelines,
             size,
@@ -100,7 +119,8 @@ class DALIGenericIterator(_DaliBaseIterator):
                 {
                     name: to_dense(output, batch.kept, name)
                     for name, output in zip(names, batch.outputs, strict=True)
-                }
+                },
+                pins=self._pins,
             )
             for batch in batches
         ]
@@ -114,7 +134,7 @@ class DALIClassificationIterator(DALIGenericIterator):
     ----------
     pipelines, size, reader_name, auto_reset, fill_last_batch, dynamic_shape
         See `DALIGenericIterator`.
-    last_batch_padded, last_batch_policy, prepare_first_batch
+    last_batch_padded, last_batch_policy, prepare_first_batch, device, pin_memory
         See `DALIGenericIterator`.
     """
 
@@ -129,6 +149,9 @@ class DALIClassificationIterator(DALIGenericIterator):
         last_batch_padded: bool = False,
         last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
         prepare_first_batch: bool = True,
+        *,
+        device: Device | Sequence[Device] | None = None,
+        pin_memory: bool = False,
     ) -> None:
         super().__init__(
             pipelines,
@@ -141,4 +164,6 @@ class DALIClassificationIterator(DALIGenericIterator):
             last_batch_padded,
             last_batch_policy,
             prepare_first_batch,
+            device=device,
+            pin_memory=pin_memory,
         )

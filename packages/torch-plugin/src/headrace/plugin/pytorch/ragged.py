@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from headrace.errors import ArgumentValueError, IteratorArgumentError
 from headrace.plugin.base_iterator import LastBatchPolicy, PipelineBatch, _DaliBaseIterator
 from headrace.plugin.pytorch.convert import separate, to_dense, to_list
+from headrace.plugin.pytorch.placement import place_outputs
 from headrace.plugin.pytorch.sparse import to_sparse_coo
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from headrace.pipeline import Pipeline
     from headrace.plugin.pytorch.convert import Batch
+    from headrace.plugin.pytorch.placement import Device
 
 
 class DALIRaggedIterator(_DaliBaseIterator):
@@ -34,7 +36,7 @@ class DALIRaggedIterator(_DaliBaseIterator):
         See `DALIGenericIterator`.
     output_types
         A tag for each output; `None` for dense outputs only.
-    last_batch_padded, last_batch_policy, prepare_first_batch
+    last_batch_padded, last_batch_policy, prepare_first_batch, device, pin_memory
         See `DALIGenericIterator`.
 
     Raises
@@ -60,9 +62,13 @@ class DALIRaggedIterator(_DaliBaseIterator):
         last_batch_padded: bool = False,
         last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
         prepare_first_batch: bool = True,
+        *,
+        device: Device | Sequence[Device] | None = None,
+        pin_memory: bool = False,
     ) -> None:
         names = [output_map] if isinstance(output_map, str) else output_map
         self._output_types = self._checked_types(output_types, len(names))
+        self._pins = place_outputs(pipelines, device, pin_memory)
         super().__init__(
             pipelines,
             size,
@@ -103,7 +109,8 @@ class DALIRaggedIterator(_DaliBaseIterator):
                     for name, tag, output in zip(
                         names, self._output_types, batch.outputs, strict=True
                     )
-                }
+                },
+                pins=self._pins,
             )
             for batch in batches
         ]
