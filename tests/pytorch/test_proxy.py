@@ -94,6 +94,26 @@ def test_the_loader_of_pytorch_and_a_server_that_is_started_late():
     server.stop_thread()
 
 
+def test_a_loader_that_page_locks_its_batches(monkeypatch):
+    pinned = []
+
+    def pin_memory(tensor, device=None):
+        copied = tensor.clone()
+        pinned.append(copied)
+        return copied
+
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cpu"))
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin_memory)
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda t: any(t is p for p in pinned))
+    with dali_proxy.DALIServer(doubled()) as server:
+        numbers = Numbers(server.proxy)
+        loader = dali_proxy.DataLoader(server, numbers, batch_size=4, pin_memory=True)
+        batches = list(loader)
+    check(batches)
+    assert all(data.is_pinned() and target.is_pinned() for data, target in batches)
+
+
 def test_several_inputs_and_outputs_in_any_structure():
     class Record:
         def __init__(self, value):

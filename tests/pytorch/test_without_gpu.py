@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from headrace import Pipeline, fn
-from headrace.plugin.pytorch import DALIClassificationIterator, DALIRaggedIterator
+from headrace import Pipeline, errors, fn
+from headrace.plugin.pytorch import (
+    DALIClassificationIterator,
+    DALIGenericIterator,
+    DALIRaggedIterator,
+)
 from headrace.plugin.pytorch.fn import torch_python_function
+from headrace.tensors.gpu.runtime import is_available
 
 
 @pytest.mark.parametrize("make", [DALIClassificationIterator, DALIRaggedIterator])
@@ -34,3 +39,27 @@ def test_iterators(tmp_path, make, device_id, gpu_is_off):
         6,
         8,
     ]
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", 0])
+def test_a_device(device, gpu_is_off):
+    pipe = Pipeline(2, 1)
+    with pipe:
+        pipe.set_outputs(fn.external_source(lambda k: torch.full((2, 3), k)))
+    with pytest.warns(UserWarning, match="`device`, GPU ., asks for a GPU, and the CPU does"):
+        it = DALIGenericIterator(pipe, ["x"], device=device)
+    for k in range(3):
+        (step,) = next(it)
+        assert step["x"].device.type == "cpu"
+        assert step["x"].tolist() == [[k] * 3] * 2
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:0"])
+def test_a_device_that_is_not_there(device):
+    if is_available():
+        pytest.skip("there is a GPU")
+    pipe = Pipeline(2, 1)
+    with pipe:
+        pipe.set_outputs(fn.external_source(lambda: torch.zeros((2, 3))))
+    with pytest.raises(errors.GpuNotAvailableError, match="CuPy|driver|GPU"):
+        DALIGenericIterator(pipe, ["x"], device=device)

@@ -1,4 +1,4 @@
-"""Where iterators have the outputs of their pipelines: `device` and `pin_memory`."""
+"""Placement of the outputs of iterators: `device` and `pin_memory`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headrace.pipeline import Pipeline
 
     Device = str | int | torch.device
-    """What PyTorch takes for a device."""
+    """A device, as PyTorch takes it."""
 
 
 def place_outputs(

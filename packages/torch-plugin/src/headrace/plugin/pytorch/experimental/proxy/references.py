@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -79,6 +79,13 @@ class DALIOutputBatchRef:
     def __init__(self, pipe_run_ref: DALIPipelineRunRef, output_idx: int) -> None:
         self.pipe_run_ref = pipe_run_ref
         self.output_idx = output_idx
+        self.is_page_locked = False
+        """True if the tensor is to be in page-locked memory."""
+
+    def pin_memory(self) -> Self:
+        """Have the tensor in page-locked memory, for a `DataLoader` with `pin_memory`."""
+        self.is_page_locked = True
+        return self
 
     def __repr__(self) -> str:
         return f"DALIOutputBatchRef({self.pipe_run_ref}, output_idx={self.output_idx})"

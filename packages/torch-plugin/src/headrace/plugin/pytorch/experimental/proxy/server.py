@@ -19,6 +19,7 @@ from headrace.plugin.pytorch.experimental.proxy.references import (
     DALIPipelineRunRef,
     Proxy,
 )
+from headrace.plugin.pytorch.page_locked import page_locked
 from headrace.tracebacks import public_methods
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ class DALIServer:
             run = ref.pipe_run_ref
             if run.batch_id not in outputs:
                 outputs[run.batch_id] = [to_torch_tensor(out) for out in self._outputs(run)]
-            return outputs[run.batch_id][ref.output_idx]
+            tensor = outputs[run.batch_id][ref.output_idx]
+            return page_locked(tensor) if ref.is_page_locked else tensor
 
         return _replaced(obj, produce, {})
 
