@@ -61,5 +61,5 @@ def test_a_device_that_is_not_there(device):
     pipe = Pipeline(2, 1)
     with pipe:
         pipe.set_outputs(fn.external_source(lambda: torch.zeros((2, 3))))
-    with pytest.raises(errors.GpuNotAvailableError, match="CuPy|driver|GPU"):
+    with pytest.raises(errors.GpuNotAvailableError, match=r"CuPy|driver|GPU"):
         DALIGenericIterator(pipe, ["x"], device=device)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headrace.data_node import newaxis as newaxis
     from headrace.display import contact_sheet as contact_sheet
     from headrace.display import show as show
+    from headrace.page_locked import empty_pinned as empty_pinned
     from headrace.pipeline import OperatorConcurrency as OperatorConcurrency
     from headrace.pipeline import Pipeline as Pipeline
     from headrace.pipeline import StreamPolicy as StreamPolicy
@@ -52,6 +53,7 @@ _HOME_OF_NAME = {
     "Pipeline": "headrace.pipeline",
     "StreamPolicy": "headrace.pipeline",
     "contact_sheet": "headrace.display",
+    "empty_pinned": "headrace.page_locked",
     "newaxis": "headrace.data_node",
     "pipeline_def": "headrace.pipeline",
     "profile": "headrace.profiling",

@@ -315,6 +315,8 @@ def invoke(
         evaluator.run_now(invocation)
         if invocation.error is not None and mode is not _eager and mode is not _deferred:
             raise invocation.error
+        if invocation.error is None and operation.device != "cpu":
+            _await_reading(references, invocation.references)
     elif mode is _eager:
         invocation.mode = mode
         evaluator.submit(invocation)
@@ -333,6 +335,23 @@ def invoke(
     if len(results) == 1:
         return results[0]
     return tuple(results) if results else None
+
+
+def _await_reading(
+    references: tuple[ValueReference, ...], results: tuple[ValueReference, ...]
+) -> None:
+    """Wait until the GPU has read inputs that it copies from where their owner has them."""
+    values = [result.value for result in results]
+    queued = next((v for v in values if v is not None and v.event is not None), None)
+    if queued is None or queued.batch is None:
+        return
+    runtime = queued.batch.runtime
+    for value in [reference.value for reference in references]:
+        if value is not None and value.external and value.batch is None:
+            first = next((row for row in value.rows if row.nbytes), None)
+            if first is not None and runtime.is_page_locked(first.ctypes.data):
+                queued.event.synchronize()
+                return
 
 
 def _elsewhere(

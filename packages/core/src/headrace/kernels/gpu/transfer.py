@@ -17,6 +17,8 @@ from headrace.tensors.gpu.queue import Queue
 _FEW_ROWS = 2
 _ROW_GAP = 64
 """Bytes between packed rows, at most."""
+_LEAST_COPY_BYTES = 1 << 15
+"""Rows that are on average smaller are copied by the host sooner than the driver is asked to."""
 _MOST_SEGMENTS = 4
 """More are better read by one kernel."""
 
@@ -51,7 +53,8 @@ def to_device(
 ) -> DeviceBatch:
     """Queue the copy of a batch of at least one sample to the device; the rows are kept until then.
 
-    Samples in page-locked memory are read from where they are; others go through such memory.
+    Samples in page-locked memory are read from where they are (in that of others, if they are
+    large); others go through such memory.
     `dense` are all samples as one array, where they lie in one piece; `rows` may be empty then.
     With several `threads` it is copied to page-locked memory by these, if it is large.
     """
@@ -88,6 +91,12 @@ def to_device(
         queue.keep(whole)
         queue.runtime.copy(int(out.pointers[0]), whole.ctypes.data, total, queue.stream)
         return out
+    if _are_copied_one_by_one(queue, rows, total):
+        queue.keep(rows)
+        for pointer, row in zip(out.pointers.tolist(), rows, strict=True):
+            if row.nbytes:
+                queue.runtime.copy(pointer, row.ctypes.data, row.nbytes, queue.stream)
+        return out
     if not all(row.flags.c_contiguous and is_pinned(row) for row in rows):
         # Laid out as on the device, so that one copy takes them all.
         begin = int(out.pointers[0])
@@ -103,6 +112,17 @@ def to_device(
     sizes = np.array([row.nbytes for row in rows], np.int64)
     gather(queue, sources, sizes, out)
     return out
+
+
+def _are_copied_one_by_one(queue: Queue, rows: Sequence[np.ndarray], total: int) -> bool:
+    """Return True if `rows` are large, and lie in page-locked memory of others.
+
+    Kernels need not be able to read such memory where it is.
+    """
+    if total < _LEAST_COPY_BYTES * len(rows) or is_pinned(rows[0]):
+        return False
+    is_page_locked = queue.runtime.is_page_locked
+    return all(row.flags.c_contiguous and is_page_locked(row.ctypes.data) for row in rows)
 
 
 def _pinned_piece(rows: Sequence[np.ndarray], total: int) -> tuple[np.ndarray, np.ndarray] | None:
