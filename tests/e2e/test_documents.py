@@ -229,17 +229,22 @@ def test_pytorch(run_page, monkeypatch):
     settings = {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "localhost", "MASTER_PORT": port}
     for name, value in settings.items():
         monkeypatch.setenv(name, str(value))
-    names = run_page("pytorch.md", 0, 1)
+    names = run_page("pytorch.md", 0, 2)
     assert len(names["loader"]) == 3
     saved = torch.load("rank0.pt", weights_only=True)
     names["loader"].load_state_dict(saved["loader"])
+
+
+def test_pytorch_devices(run_page):
+    names = run_page("pytorch.md", 0, 1)
+    assert names["batch"]["image"].shape == (4, 3, 64, 64)
 
 
 def test_pytorch_loaders(run_page, tmp_path, capsys):
     (tmp_path / "photos/a").mkdir(parents=True, exist_ok=True)
     photo = next((tmp_path / "photos").rglob("*.jpg"))
     (tmp_path / "photos/a/0.jpg").write_bytes(photo.read_bytes())
-    run_page("pytorch.md", 4, 5)
+    run_page("pytorch.md", 5, 6)
     printed = capsys.readouterr().out
     assert "torch.Size([4, 64, 64, 3]) [16, 17, 18, 19]" in printed
     assert "Total batches processed: 10" in printed
@@ -247,7 +252,7 @@ def test_pytorch_loaders(run_page, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("library", "program", "steps"),
-    [("lightning", 2, [0, 1, 2]), ("accelerate", 3, [0, 1, 2, 1, 2])],
+    [("lightning", 3, [0, 1, 2]), ("accelerate", 4, [0, 1, 2, 1, 2])],
 )
 def test_trainers(library, program, steps, run_page, monkeypatch):
     """A trainer that goes on in the middle of an epoch sees the batches that were left."""

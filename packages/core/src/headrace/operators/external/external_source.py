@@ -88,7 +88,7 @@ _PARALLEL = ArgType('bool, "threads" or "processes"', "bool | str", check_parall
             BoolArg,
             None,
             "Use the source's memory without a copy; it must then not be changed while the batch "
-            "is in use.",
+            "is in use. The GPU reads page-locked memory (`headrace.empty_pinned`) where it is.",
         ),
         Arg(
             "repeat_last",
