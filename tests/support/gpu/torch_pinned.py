@@ -7,7 +7,9 @@ has a storage of its own making.
 
 from __future__ import annotations
 
+import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -23,7 +25,10 @@ class PinnedAllocator:
 
     def __init__(self, runtime: EmulatedRuntime) -> None:
         self._runtime = runtime
+        self._lock = threading.Lock()
+        """Held while memory is chosen. Memory may come back at any instant, without it."""
         self._idle: list[np.ndarray] = []
+        self._back: deque[np.ndarray] = deque()
         self._storages: dict[int, np.ndarray] = {}
         self._read: list[tuple[int, Callable[[], bool]]] = []
         """Addresses that copies read, each with a function that tells whether they are through."""
@@ -32,14 +37,11 @@ class PinnedAllocator:
     def allocate(self, size: int) -> torch.Tensor:
         """Memory for so many bytes."""
         whole = -(-size // _PAGE) * _PAGE
-        block = next((b for b in self._idle if len(b) == whole and self._is_free(b)), None)
-        if block is None:
-            raw = np.empty(whole + _PAGE, np.uint8)
-            begin = -raw.ctypes.data % _PAGE
-            block = raw[begin : begin + whole]
-            self._runtime.register_pinned(block.ctypes.data, whole)
-            self.made.append(block)
-        else:
+        with self._lock:
+            while self._back:
+                self._idle.append(self._back.popleft())
+            found = [b for b in self._idle if len(b) == whole and self._is_free(b)]
+            block = found[0] if found else self._made(whole)
             self._idle = [b for b in self._idle if b is not block]
         block[:] = 0xEE
         lent = block[:size].view(_Lent)
@@ -49,12 +51,20 @@ class PinnedAllocator:
         weakref.finalize(lent, self._returned, storage, block)
         return tensor
 
+    def _made(self, size: int) -> np.ndarray:
+        raw = np.empty(size + _PAGE, np.uint8)
+        begin = -raw.ctypes.data % _PAGE
+        block = raw[begin : begin + size]
+        self._runtime.register_pinned(block.ctypes.data, size)
+        self.made.append(block)
+        return block
+
     def _is_free(self, block: np.ndarray) -> bool:
         return all(is_done() for address, is_done in self._read if address == block.ctypes.data)
 
     def _returned(self, storage: int, block: np.ndarray) -> None:
         del self._storages[storage]
-        self._idle.append(block)
+        self._back.append(block)
 
     def is_pinned(self, tensor: torch.Tensor) -> bool:
         """What `torch.Tensor.is_pinned` says."""
