@@ -35,7 +35,7 @@ def batch(k):
     return np.stack([np.full(SHAPE, k * BATCH % 200 + i, np.uint8) for i in range(BATCH)])
 
 
-def pipeline(workers="threads", *, source=batch, count=30, **arguments):
+def pipeline(workers="threads", *, source=batch, count=30):
     def numbered(k):
         if k >= count:
             raise StopIteration
@@ -43,8 +43,8 @@ def pipeline(workers="threads", *, source=batch, count=30, **arguments):
 
     pipe = Pipeline(BATCH, 2, workers=workers)
     with pipe:
-        images = fn.external_source(numbered, **arguments)
-        pipe.set_outputs(fn.cast(fn.flip(images), dtype=types.FLOAT), images)
+        images = fn.external_source(numbered)
+        pipe.set_outputs(fn.cast(images, dtype=types.FLOAT), images)
     return pipe
 
 

@@ -77,6 +77,7 @@ def page_lock_outputs(pipelines: Sequence[Pipeline]) -> bool:
             stacklevel=stack_level(),
         )
         return False
+    _allocated(1)  # PyTorch begins to use the GPU, if it has not: this thread's current one
     for pipeline in pipelines:
         hand_over_in(pipeline, _POOL, "pin_memory")
     return True
