@@ -349,10 +349,10 @@ class GpuProgram:
         run.sources[r] = buffer.sources
         batch = buffer.batch
         if batch is None:
-            return buffer
+            return run.queue.seen_on_host(r, buffer)
         run.wait(buffer.event)
         note_use(batch.owners, run.queue.stream)
-        run.values[r] = batch
+        batch = run.values[r] = run.queue.seen(batch)
         return batch
 
     def _checked(self, value: Any, r: int, queue: Queue) -> Any:
@@ -384,7 +384,7 @@ class GpuProgram:
                 if buffer.event is not None:
                     run.wait(buffer.event)
                 run.queue.keep(batch)
-                run.values[r] = batch
+                run.values[r] = run.queue.seen(batch)
             run.sources[r] = buffer.sources
 
 

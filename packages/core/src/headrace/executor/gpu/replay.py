@@ -10,7 +10,7 @@ When that may be done is for `headrace.executor.gpu.stage_replays` to say.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import is_
 from types import SimpleNamespace
@@ -20,13 +20,17 @@ import numpy as np
 
 from headrace.kernels.gpu.replay_loop import COMMAND_WORDS, place, submit
 from headrace.operators.support.batch_context import BatchContext
-from headrace.operators.support.planning import SAMPLE_ERRORS, Planned, Samples
+from headrace.operators.support.planning import SAMPLE_ERRORS, Samples, parts_of
 from headrace.tensors.gpu.batch import DeviceBatch, note_use
 from headrace.tensors.gpu.driver import INVALID_CONTEXT, CudaError
+from headrace.tensors.gpu.queue import scalars_of
 from headrace.tensors.gpu.recording import (
     CopyRecord,
+    HostNumbers,
+    PlanCall,
     Recording,
     RecordingQueue,
+    TrackedInput,
     without_padding,
 )
 from headrace.tensors.gpu.traced import TracedCall
@@ -87,13 +91,18 @@ class _Filled(NamedTuple):
 
 
 class PlannedValues(NamedTuple):
-    """All that follows from the values of arguments."""
+    """All that follows from the values of arguments, and from shapes that are tracked."""
 
     plans: dict[int, StepPlan]
     """By the number of the step."""
     roots: list[Root]
-    calls: list[TracedCall]
+    tracked: list[TrackedInput]
+    on_host: list[HostNumbers]
+    calls: list[TracedCall | PlanCall]
+    """In their order."""
     tables: list[int]
+    numbers: list[int]
+    """For each `PlanCall` the number of its step."""
 
 
 class Leaving(NamedTuple):
@@ -138,9 +147,13 @@ class Replay:
         recording = run.recording
         self._leaving = leaving
         self._inputs = sum(block.memory is None for block in recording.blocks)
+        tracked = {each.number for each in recording.tracked}
+        self._dense = [k for k in range(len(run.sources)) if k not in tracked]
+        """Numbers of the inputs whose memory is a block, in the order of these."""
         self._covered: list[set[int]] = [set() for _ in range(self._inputs)]
         self._is_covered = False
         self._steady = {id(root.values) for root in values.roots}
+        self._steady |= {id(each.values) for each in values.on_host}
         self._steady |= {id(part) for plan in values.plans.values() for part in plan.parts}
         """Arrays of numbers that have not changed yet: it is not known what follows from them."""
         self.is_sure = True
@@ -210,19 +223,29 @@ class Replay:
             return True
         self._is_covered = all(len(known) > 1 for known in self._covered)
         return self._is_covered or all(
-            len(known) > 1 or int(batch.pointers[0]) in known
-            for known, batch in zip(self._covered, inputs, strict=True)
+            len(known) > 1 or int(inputs[k].pointers[0]) in known
+            for known, k in zip(self._covered, self._dense, strict=True)
         )
+
+    def cover_inputs(self, inputs: Sequence[DeviceBatch]) -> None:
+        """Note where these inputs were."""
+        self.cover([int(inputs[k].pointers[0]) for k in self._dense])
 
     def takes(self, given: PlannedValues) -> bool:
         """Write the values of another recording to the arrays of this one."""
         mine = self._values
         if mine.plans.keys() != given.plans.keys() or len(mine.roots) != len(given.roots):
             return False
+        if len(mine.on_host) != len(given.on_host):
+            return False
         pairs = [*zip(mine.roots, given.roots, strict=True)]
         arrays = [(a.values, b.values) for a, b in pairs if (a.step, a.name) == (b.step, b.name)]
         if len(arrays) != len(pairs):
             return False
+        for numbers, others in zip(mine.on_host, given.on_host, strict=True):
+            if numbers.register != others.register:
+                return False
+            arrays.append((numbers.values, others.values))
         for k, plan in mine.plans.items():
             other = given.plans[k]
             if not _are_equal(plan.shapes, other.shapes) or len(plan.parts) != len(other.parts):
@@ -231,14 +254,22 @@ class Replay:
         for array, found in arrays:
             if not np.array_equal(array, found):
                 self._steady.discard(id(array))
-        return all(map(_copied, arrays)) and self._fill()
+        for own, other_input in zip(mine.tracked, given.tracked, strict=True):
+            arrays.append((own.pointers, other_input.pointers))
+            arrays.append((own.shapes, other_input.shapes))
+        planned = iter([call for call in given.calls if isinstance(call, PlanCall)])
 
-    def plan(self, iteration: Iteration, queue: Queue) -> str:
+        def next_plan(number: int, call: PlanCall) -> PlanCall | None:
+            return next(planned, None)
+
+        return all(map(_copied, arrays)) and self._fill(next_plan)
+
+    def plan(self, iteration: Iteration, queue: Queue, inputs: Sequence[DeviceBatch]) -> str:
         """Plan an iteration, and fill its tables: as before, or `UNSEEN` where numbers changed
         that did not up to now, or `ANOTHER` where tables would not do, or a sample is bad.
         """
         values = self._values
-        if not (values.plans or values.roots):
+        if not (values.plans or values.roots or values.tracked or values.on_host):
             return ALIKE
         try:
             pairs = self._planned(iteration, queue)
@@ -246,6 +277,10 @@ class Replay:
             return ANOTHER
         if pairs is None:
             return ANOTHER
+        for number, pointers, shapes in values.tracked:
+            batch = inputs[number]
+            pointers[...] = batch.pointers
+            shapes[...] = batch.shapes
         self.is_sure = True
         for array, found in pairs:
             if self._steady and id(array) in self._steady and not np.array_equal(array, found):
@@ -253,7 +288,16 @@ class Replay:
                 self.is_sure = False
             if not _copied((array, found)):
                 return ANOTHER
-        if not self._fill():
+
+        def planned_anew(number: int, call: PlanCall) -> PlanCall | None:
+            context = self._context(number, iteration, queue)
+            try:
+                planned = call.op.plan(context, *call.inputs)
+            except SAMPLE_ERRORS:
+                return None
+            return call._replace(shapes=planned.shapes, parts=parts_of(planned))
+
+        if not self._fill(planned_anew):
             return ANOTHER
         return ALIKE if self.is_sure else UNSEEN
 
@@ -277,6 +321,11 @@ class Replay:
             if found is None:
                 return None
             pairs.append((array, found))
+        for register, array in self._values.on_host:
+            found = scalars_of(iteration.buffers[register])
+            if found is None:
+                return None
+            pairs.append((array, found))
         return pairs
 
     def _context(self, number: int, iteration: Iteration, queue: Queue) -> BatchContext:
@@ -286,10 +335,15 @@ class Replay:
         indices = range(iteration.size)
         return BatchContext(step.node, args, tensors, queue, indices, step.seed, iteration.number)
 
-    def _fill(self) -> bool:
+    def _fill(self, planned: Callable[[int, PlanCall], PlanCall | None]) -> bool:
         """Fill the tables, by the calls that did when they were recorded."""
-        for function, args, result in self._values.calls:
-            if function(*args) != result:
+        plans = iter(self._values.numbers)
+        for call in self._values.calls:
+            if isinstance(call, PlanCall):
+                found = planned(next(plans), call)
+                if found is None or not _taken_over(call, found):
+                    return False
+            elif call.function(*call.args) != call.result:
                 return False
         for filled in self._filled:
             filled.target[:] = filled.content
@@ -303,8 +357,7 @@ class Replay:
         for number, values, *_ in self._filled:
             begin = mine.table_offsets[number]
             content[begin : begin + values.nbytes] = without_padding(values)
-        words[mine.positions] -= mine.begins[mine.blocks]
-        return mine._replace(words=words).equals(other)
+        return mine.foretells(words, other)
 
     def run(self, queue: Queue, buffers: list[Any], fed: int) -> Found | None:
         """Queue an iteration that was planned; `None` where its memory begins elsewhere."""
@@ -325,7 +378,8 @@ class Replay:
                 queue.keep(batch)
             else:
                 note_use(batch.owners, stream)
-            away[number] = int(batch.pointers[0]) - begins[number]
+        for number, k in enumerate(self._dense):
+            away[number] = int(buffers[k].batch.pointers[0]) - begins[number]
         template = self._template
         place(self._words, self._sent, self._spans, template.positions, template.blocks, away)
         self._submit(stream)
@@ -335,7 +389,8 @@ class Replay:
 
     def _batch(self, leaving: Leaving, buffers: list[Any], fresh: dict[int, Any]) -> DeviceBatch:
         number = leaving.block
-        owners = (fresh[number],) if number in fresh else buffers[number].batch.owners
+        owned_by = (fresh[number],) if number in fresh else None
+        owners = owned_by or buffers[self._dense[number]].batch.owners
         runtime, dtype, count = self._runtime, leaving.dtype, len(leaving.offsets)
         begin = self._begins[number] + int(self._away[number])
         if leaving.shape is not None:
@@ -407,11 +462,16 @@ class Replay:
             command.function(command.grid, command.block, args, command.shared_bytes, stream)
 
 
-def parts_of(planned: Planned) -> tuple[np.ndarray, ...]:
-    """The arrays of a plan."""
-    table = planned.table
-    parts = (table,) if isinstance(table, np.ndarray) else table
-    return tuple([part for part in parts if isinstance(part, np.ndarray)])
+def _taken_over(mine: PlanCall, found: PlanCall) -> bool:
+    """Write what was planned anew to the arrays of a plan; return whether it is of their kind."""
+    if len(mine.parts) != len(found.parts) or len(mine.shapes) != len(found.shapes):
+        return False
+    pairs = zip(mine.shapes + mine.parts, found.shapes + found.parts, strict=True)
+    return all(
+        target is source
+        or (_copied((target, source)) if target.flags.writeable else np.array_equal(target, source))
+        for target, source in pairs
+    )
 
 
 def _copied(pair: tuple[np.ndarray, np.ndarray]) -> bool:

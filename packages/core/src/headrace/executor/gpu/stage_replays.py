@@ -28,12 +28,12 @@ from headrace.executor.gpu.replay import (
     Replay,
     Root,
     StepPlan,
-    parts_of,
 )
-from headrace.operators.support.planning import Samples
+from headrace.operators.support.planning import Samples, parts_of
 from headrace.tensors.gpu.batch import DeviceBatch
-from headrace.tensors.gpu.recording import Recording, RecordingQueue, template_of
-from headrace.tensors.gpu.traced import tracing
+from headrace.tensors.gpu.recording import PlanCall, Recording, RecordingQueue, template_of
+from headrace.tensors.gpu.traced import raw_of, tracing
+from headrace.tensors.gpu.tracked import Tracked, UntrackedError
 
 if TYPE_CHECKING:
     from headrace.executor.gpu.replay import Found
@@ -91,7 +91,7 @@ class StageReplays:
         key = (queue.stream, iteration.size, *map(_kind, inputs))
         known = self._known.get(key)
         if isinstance(known, Replay):
-            plan = known.plan(iteration, queue)
+            plan = known.plan(iteration, queue, inputs)
             if plan is ANOTHER:
                 return None
             if plan is UNSEEN or self._checks or not known.covers(inputs):
@@ -129,19 +129,23 @@ class StageReplays:
 
     def _buffers(self, iteration: Iteration) -> list[Any] | None:
         """The inputs of an iteration, where they are dense batches on the device."""
-        if iteration.seeds is not None:
+        if iteration.seeds is not None or not iteration.size:
             return None
         found: list[Any] = [iteration.fed[r] for r in self._fed]
-        found += [iteration.buffers[r] for r in self._outside]
+        for r in self._outside:
+            buffer = iteration.buffers[r]
+            # Of a batch on the host, recordings note what is read of it.
+            if buffer is None or buffer.batch is not None:
+                found.append(buffer)
         for buffer in found:
             batch = getattr(buffer, "batch", None)
             if type(batch) is not DeviceBatch or len(batch) != iteration.size:
                 return None
-            if not batch.is_dense or not iteration.size:
-                return None
+        if not found and self._outside:
+            return None
         if len(found) > 1:
-            begins = {int(buffer.batch.pointers[0]) for buffer in found}
-            if len(begins) < len(found):  # which of them an address is in would not show
+            begins = [int(b.batch.pointers[0]) for b in found if b.batch.is_dense]
+            if len(set(begins)) < len(begins):  # which of them an address is in would not show
                 return None
         return found
 
@@ -155,7 +159,17 @@ class StageReplays:
     ) -> Found:
         if capture.queue is None:
             capture.queue = RecordingQueue(queue)
-        run = self._recorded(capture.queue, iteration, queue, buffers)
+        try:
+            run = self._recorded(capture.queue, iteration, queue, buffers)
+        except MemoryError:
+            raise
+        except Exception:
+            if not capture.queue.is_tracking:
+                raise
+            # What tracks shapes does not stand for them everywhere. A fault comes up again.
+            found = self._carry_out(iteration, queue)
+            self._known[key] = None
+            return found
         capture.runs.append(run)
         if len(capture.runs) == _RECORDED:
             replay: Replay | None = None
@@ -172,7 +186,7 @@ class StageReplays:
                     stacklevel=1,
                 )
             self._known[key] = replay
-            self._failures += replay is None
+            self._failures += replay is None and not capture.queue.is_tracking
         return run.found
 
     def _recorded(
@@ -191,6 +205,10 @@ class StageReplays:
         for value, _, _ in found.values():
             if type(value) is DeviceBatch:
                 value.runtime = queue.runtime
+                if isinstance(value.shapes, Tracked) or isinstance(value.pointers, Tracked):
+                    value.shapes = np.array(raw_of(value.shapes))
+                    value.pointers = np.array(raw_of(value.pointers))
+                    recorder.spoil("an output whose shapes differ")
         sources = [buffer.sources for buffer in buffers]
         return RecordedRun(recorder.recording, template_of(recorder.recording), found, sources)
 
@@ -238,11 +256,27 @@ class StageReplays:
             origins[k] += plan.parts
         for root in roots:
             origins[root.step].append(root.values)
+        for given in recording.on_host:
+            origins[~given.register] = [given.values]
         for arrays in origins.values():
             for array in arrays:
                 changed.add(array)
-        calls = []
+        for _, pointers, shapes in recording.tracked:
+            changed.add(pointers)
+            changed.add(shapes)
+        calls: list[Any] = []
+        planned_anew: list[int] = []
         for call in recording.calls:
+            if isinstance(call, PlanCall):
+                number = next((k for k, (s, _) in enumerate(self._steps) if s.op is call.op), None)
+                if number is None:
+                    return None
+                planned_anew.append(number)
+                origins.pop(number, None)
+                calls.append(call)
+                for array in (*call.shapes, *call.parts):
+                    changed.add(array)
+                continue
             arrays = [each for each in call.args if isinstance(each, np.ndarray)]
             if changed.has_any(arrays):
                 calls.append(call)
@@ -251,7 +285,7 @@ class StageReplays:
                         changed.add(array)
         used = _Memory()
         for call in calls:
-            for array in call.args:
+            for array in () if isinstance(call, PlanCall) else call.args:
                 if isinstance(array, np.ndarray):
                     used.add(array)
         tables = [k for k, t in enumerate(recording.tables) if changed.has_any([t.values])]
@@ -261,7 +295,7 @@ class StageReplays:
             used.add(recording.tables[k].values)
         if not all(used.has_any(arrays) for arrays in origins.values()):
             return None
-        return PlannedValues(plans, roots, calls, tables)
+        return PlannedValues(plans, roots, recording.tracked, recording.on_host, calls, tables, planned_anew)
 
     def _compared(
         self,
@@ -272,9 +306,14 @@ class StageReplays:
         buffers: list[Any],
     ) -> Found:
         """Let the operators queue an iteration, and compare it with what was foretold."""
-        run = self._recorded(replay.queue, iteration, queue, buffers)
+        try:
+            run = self._recorded(replay.queue, iteration, queue, buffers)
+        except UntrackedError:  # where numbers that changed for the first time lead
+            found = self._carry_out(iteration, queue)
+            self._known[key] = None
+            return found
         if replay.foretells(run.template):
-            replay.cover([int(buffer.batch.pointers[0]) for buffer in buffers])
+            replay.cover_inputs([buffer.batch for buffer in buffers])
         elif self._checks and replay.is_sure:
             raise ReplayError(
                 "What the operators of this stage queue is not what was foretold from iterations "
@@ -286,7 +325,9 @@ class StageReplays:
 
 
 def _kind(batch: DeviceBatch) -> tuple[Any, ...]:
-    """All of an input that operators may go by, but for its address."""
+    """All of an input that operators may go by, but for its address, and for what is tracked."""
+    if not batch.is_dense:
+        return None, batch.ndim, batch.dtype
     return batch.uniform_shape, batch.dtype, int(batch.pointers[0]) % ALIGNMENT_BYTES
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch, shape_rows
 from headrace.tensors.gpu.queue import Queue
 from headrace.tensors.gpu.traced import traced
+from headrace.tensors.gpu.tracked import empty_beside
 
 _float32 = np.dtype(np.float32)
 
@@ -51,24 +53,24 @@ def compute(
     count = len(out)
     if together:
         sizes, count = sizes * count, 1
-    table, fields = np.empty(count, kernel.row), kernel.row.names or ()
-    table["size"] = sizes
-    table["out"] = out.pointers[:count]
-    for k, (batch, strides) in enumerate(zip(sources, found.strides, strict=True)):
-        if f"source{k}" in fields:
-            table[f"source{k}"] = batch.pointers[:count]
-        if strides is not None and f"strides{k}" in fields:
-            table[f"strides{k}"] = strides
-    if found.extents is not None and "extents" in fields:
-        table["extents"] = found.extents
-    read = [k for k in range(len(numbers)) if f"number{k}" in fields]
-    if read:
-        fill_fields(table[[f"number{k}" for k in read]], *[numbers[k][:count] for k in read])
-    shifts, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
+    shifts, firsts = empty_beside((2, count), np.int64, sizes, out.pointers)
     tiles, tiles_each = _lay_tiles(
         out.pointers, sizes, out.dtype.itemsize, kernel.length, kernel.tile, shifts, firsts
     )
-    table["shift"], table["first_tile"] = shifts, firsts
+    columns: dict[str, Any] = {
+        "size": sizes,
+        "out": out.pointers[:count],
+        "shift": shifts,
+        "first_tile": firsts,
+        "extents": found.extents,
+    }
+    for k, (batch, strides) in enumerate(zip(sources, found.strides, strict=True)):
+        columns[f"source{k}"], columns[f"strides{k}"] = batch.pointers[:count], strides
+    for k, each in enumerate(numbers):
+        columns[f"number{k}"] = each[:count]
+    table = np.empty(count, kernel.row)
+    filled = [n for n in kernel.row.names or () if columns.get(n) is not None]
+    fill_fields(table[filled], *[columns[n] for n in filled])
     queue.launch(
         kernel.kernel,
         (tiles, 1, 1),
@@ -101,6 +103,7 @@ def _are_alike(*numbers: np.ndarray) -> bool:
     return all(not v.strides[0] or bool(v[0] == v[-1] and (v == v[0]).all()) for v in numbers)
 
 
+@traced
 @compiled
 def _lay_tiles(
     pointers: np.ndarray,

@@ -10,6 +10,8 @@ from headrace.kernels.gpu.shared import record
 from headrace.kernels.gpu.windows import strides_of
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch, rows_in_common
+from headrace.tensors.gpu.traced import traced
+from headrace.tensors.gpu.tracked import empty_beside
 
 AXIS = record("""strided_axes:Axis {
     uint64 extent;
@@ -54,7 +56,7 @@ class StridedAxes:
     ) -> StridedAxes:
         """The same of shapes and strides, int64 ``(samples, ndim)`` or ``(1, ndim)``."""
         width = max(shapes.shape[1], 1)
-        extents, steps = np.empty((2, len(shapes), width), np.int64)
+        extents, steps = empty_beside((2, len(shapes), width), np.int64, shapes, strides)
         kept, has_runs = merge_axes(shapes, strides, itemsize, extents, steps)
         if kept < width:
             extents, steps = extents[:, width - kept :].copy(), steps[:, width - kept :].copy()
@@ -89,6 +91,7 @@ class StridedAxes:
         return StridedAxes(self.source, self.target, extents, strides, itemsize, has_runs)
 
 
+@traced
 @compiled
 def merge_axes(
     shapes: np.ndarray, strides: np.ndarray, itemsize: int, extents: np.ndarray, steps: np.ndarray
@@ -144,6 +147,7 @@ def merge_axes(
     return kept, has_runs
 
 
+@traced
 @compiled
 def enlarge_elements(
     source: np.ndarray, target: np.ndarray, extents: np.ndarray, steps: np.ndarray, itemsize: int
@@ -180,6 +184,7 @@ def enlarge_elements(
     return size, True, has_runs
 
 
+@traced
 @compiled
 def follow(source: np.ndarray, target: np.ndarray, extents: np.ndarray, itemsize: int) -> int:
     """The bytes of all samples, of one axis, if they follow one another on both sides; else -1."""

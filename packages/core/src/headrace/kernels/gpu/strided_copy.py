@@ -56,6 +56,7 @@ def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> Non
 install_strided_copy(copy_strided)
 
 
+@traced
 @compiled
 def _are_long(extents: np.ndarray, itemsize: int) -> bool:
     """True if rows are copied as such."""

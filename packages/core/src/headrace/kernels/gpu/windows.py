@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.kernels.plan.compiled import compiled
+from headrace.tensors.gpu.traced import traced
 
 
+@traced
 @compiled
 def element_counts(shapes: np.ndarray, counts: np.ndarray) -> int:
     """Fill `counts` with the numbers of elements of samples of `shapes`; the largest."""

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from numba.extending import typeof_impl
+
 from headrace.kernels.compilation import njit
+from headrace.tensors.gpu.traced import HasRaw
+from headrace.tensors.gpu.tracked import UntrackedError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@typeof_impl.register(HasRaw)
+def _refuse(value: HasRaw, context: Any) -> Any:
+    raise UntrackedError("a compiled function whose calls are not noted takes a tracked array")
 
 
 def compiled(function: _Function) -> _Function:

@@ -220,23 +220,22 @@ def _placed(
 
     Returns the term, the batches it reads, and the numbers it reads: scalars of the host.
     """
-    if not any(hasattr(batch, "rows") for batch in inputs):
+    if all(isinstance(batch, LazyBatch) for batch in inputs):
         return term, list(inputs), ()
     batches: list[LazyBatch] = []
     numbers: list[np.ndarray] = []
     leaves: list[Term] = []
+    found = [None if isinstance(b, LazyBatch) else c.queue.scalars_of(b) for b in inputs]
     # The samples of some batch tell how many elements there are to compute.
-    only_numbers = all(hasattr(b, "rows") and b.rows[0].ndim == 0 for b in inputs)
-    for batch in inputs:
-        rows: list[np.ndarray] | None = getattr(batch, "rows", None)
-        if rows is not None and rows[0].ndim == 0 and not only_numbers:
-            values = batch.dense
-            if values is None:
-                values = np.fromiter((row.item() for row in rows), rows[0].dtype, len(rows))
+    only_numbers = all(values is not None for values in found)
+    for batch, values in zip(inputs, found, strict=True):
+        if values is not None and not only_numbers:
             leaves.append(_terms.number(len(numbers), values.dtype))
             numbers.append(values)
             continue
-        batches.append(batch if rows is None else _transfer.to_device(c.queue, rows))
+        if not isinstance(batch, LazyBatch):
+            batch = _transfer.to_device(c.queue, batch.rows)
+        batches.append(batch)
         leaves.append(_terms.source(len(batches) - 1, batches[-1].dtype))
     return _terms.substituted(term, tuple(leaves), (), (0,)), batches, tuple(numbers)
 

@@ -19,7 +19,9 @@ from numpy.typing import DTypeLike
 from headrace.errors import ArgumentValueError, HeadraceError, ShapeError, located
 from headrace.kernels.cpu.philox_state import drawn_with
 from headrace.operators.support.schema import RANDOM_STATE
-from headrace.tensors.gpu.batch import shape_row, shape_rows
+from headrace.tensors.gpu.batch import as_contiguous, shape_row, shape_rows
+from headrace.tensors.gpu.traced import raw_of
+from headrace.tensors.gpu.tracked import Tracked, UntrackedError
 from headrace.tensors.rows import Rows
 
 if TYPE_CHECKING:
@@ -448,6 +450,9 @@ def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
     """
     queue = getattr(c, "queue", None)
     noted = 0 if queue is None else queue.arguments_noted
+    if queue is not None and queue.is_tracking:
+        if any(isinstance(getattr(batch, "shapes", None), Tracked) for batch in inputs):
+            return _plan_tracked(op, c, inputs, noted)
     if op.plans_by_shape and len(inputs) == 1:
         batch = inputs[0]
 
@@ -460,6 +465,28 @@ def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
     if queue is not None:
         queue.note_plan(op, planned, inputs, noted)
     return planned
+
+
+def _plan_tracked(op: Any, c: Any, inputs: tuple[Any, ...], noted: int) -> Planned:
+    """Plan for a recording that is to be planned anew for other shapes: its arrays are tracked."""
+    if any(hasattr(batch, "rows") for batch in inputs):
+        raise UntrackedError(f"`{type(op).__name__}` plans with samples on the host")
+    seen = tuple([Samples(shapes=raw_of(as_contiguous(batch.shapes))) for batch in inputs])
+    planned = _plan_batch(op, c, *seen)
+    parts, table = parts_of(planned), planned.table
+    is_one = isinstance(table, np.ndarray)
+    if planned.values is not None or len(parts) < (1 if is_one else len(table)):
+        raise UntrackedError(f"the plan of `{type(op).__name__}` is not of arrays alone")
+    c.queue.note_tracked_plan(op, seen, planned.shapes, parts, noted)
+    kept = tuple(map(Tracked, parts))
+    return Planned(tuple(map(Tracked, planned.shapes)), kept[0] if is_one else kept)
+
+
+def parts_of(planned: Planned) -> tuple[np.ndarray, ...]:
+    """The arrays of a plan's table."""
+    table = planned.table
+    parts = (table,) if isinstance(table, np.ndarray) else table
+    return tuple([part for part in parts if isinstance(part, np.ndarray)])
 
 
 def _plan_batch(op: Any, c: Any, *batches: Any) -> Planned:

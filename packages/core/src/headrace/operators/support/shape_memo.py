@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from headrace.tensors.gpu.batch import LazyBatch
+from headrace.tensors.gpu.tracked import Tracked
 
 T = TypeVar("T")
 
@@ -26,6 +27,8 @@ class ShapeMemo(Generic[T]):
 
     def of(self, batch: LazyBatch, make: Callable[[], T]) -> T:
         """Return `make`'s result, from the memo if there was a batch of these shapes."""
+        if isinstance(batch.shapes, Tracked):  # of one iteration, and others in the next
+            return make()
         shape = batch.uniform_shape
         key = (len(batch), shape) if shape is not None else (batch.ndim, batch.shapes.tobytes())
         found = self._found.get(key)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.tensors.gpu.traced import traced
+from headrace.tensors.gpu.tracked import Tracked, empty_beside
 
 if TYPE_CHECKING:
     from headrace.tensors.gpu.queue import Queue
@@ -40,14 +41,20 @@ def volumes(shapes: np.ndarray) -> np.ndarray:
 
 def contiguous_strides(shapes: np.ndarray, itemsize: int) -> np.ndarray:
     """Strides in bytes, ``(count, ndim)``, of C-contiguous samples of these shapes."""
-    strides = np.empty(shapes.shape, np.int64)
+    strides = empty_beside(shapes.shape, np.int64, shapes)
+    _fill_strides(strides, shapes, itemsize)
+    return strides
+
+
+@traced
+def _fill_strides(strides: np.ndarray, shapes: np.ndarray, itemsize: int) -> None:
     step = np.full(len(shapes), itemsize, np.int64)
     for axis in range(shapes.shape[1] - 1, -1, -1):
         strides[:, axis] = step
         step = step * shapes[:, axis]
-    return strides
 
 
+@traced
 def uniform_shape(shapes: np.ndarray) -> tuple[int, ...] | None:
     """The shape that all samples have; `None` if they differ, or there are none."""
     count = len(shapes)
@@ -68,6 +75,9 @@ def as_contiguous(values: np.ndarray) -> np.ndarray:
 
     They would take any other, too, but at the price of being compiled once more.
     """
+    if isinstance(values, Tracked):
+        flags = values.flags
+        return values if flags.c_contiguous and flags.writeable else values.copy()
     found = np.ascontiguousarray(values)
     return found if found.flags.writeable else found.copy()
 
@@ -144,6 +154,12 @@ def _shift(out: np.ndarray, pointers: np.ndarray, steps: np.ndarray, strides: An
     if offsets.ndim > 1:
         offsets = offsets.sum(axis=1)
     np.add(pointers.view(np.int64), offsets, out=out.view(np.int64))
+
+
+@traced
+def _follow(pointers: np.ndarray, step: int) -> bool:
+    """True if neighbours are so many bytes apart."""
+    return bool((np.diff(pointers.view(np.int64)) == step).all())
 
 
 class LazyBatch:
@@ -271,9 +287,7 @@ class DeviceBatch(LazyBatch):
         if shape is None:
             return False
         step = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
-        pointers = self.pointers.astype(np.int64)
-        follow = bool((np.diff(pointers) == step).all())
-        return follow and in_one_piece(self.owners, self.pointers)
+        return _follow(self.pointers, step) and in_one_piece(self.owners, self.pointers)
 
     def sizes(self) -> np.ndarray:
         """Number of elements of each sample, int64."""
@@ -312,7 +326,7 @@ class DeviceBatch(LazyBatch):
         if len(shapes) < count:
             shape = tuple(shapes[0].tolist())
             shapes = same_shapes(shape, count)
-        pointers = np.empty_like(self.pointers)
+        pointers = empty_beside(count, np.uint64, self.pointers, begins)
         _shift(pointers, self.pointers, begins, self.dtype.itemsize)
         return DeviceBatch(self.runtime, self.owners, pointers, shapes, self.dtype)
 
@@ -392,7 +406,7 @@ class StridedBatch(LazyBatch):
             strides = strides[:1]
         if len(shapes) < count:
             shapes = np.broadcast_to(shapes, (count, self.ndim))
-        pointers = np.empty_like(self.pointers)
+        pointers = empty_beside(count, np.uint64, self.pointers, anchors, strides)
         _shift(pointers, self.pointers, anchors, strides)
         return StridedBatch(self.runtime, self.owners, pointers, shapes, self.strides, self.dtype)
 

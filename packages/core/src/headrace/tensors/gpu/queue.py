@@ -181,6 +181,21 @@ class Queue:
         """Collect deferred work in `deferred` from now on; `None`: do it at once."""
         self._deferred = deferred
 
+    is_tracking = False
+    """True while a recording tracks shapes."""
+
+    def seen(self, batch: DeviceBatch) -> DeviceBatch:
+        """An input as operators are to see it: recordings track shapes and addresses."""
+        return batch
+
+    def seen_on_host(self, register: int, batch: Any) -> Any:
+        """A batch on the host as operators are to see it: recordings note what is read of it."""
+        return batch
+
+    def scalars_of(self, batch: Any) -> np.ndarray | None:
+        """The samples of a batch on the host as one array, if they are numbers."""
+        return scalars_of(batch)
+
     arguments_noted = 0
     """Number of arguments that a recording has noted."""
 
@@ -212,6 +227,17 @@ class Queue:
         kept, self._scratch = self._scratch, []
         kept.extend(self._uploads.finish())
         return kept
+
+
+def scalars_of(batch: Any) -> np.ndarray | None:
+    """The samples of a batch on the host as one array ``(samples,)``, if they are numbers."""
+    rows = batch.rows
+    if not len(rows) or rows[0].ndim:
+        return None
+    values: np.ndarray | None = batch.dense
+    if values is None:
+        values = np.fromiter((row.item() for row in rows), rows[0].dtype, len(rows))
+    return values
 
 
 _copy_strided: Callable[[Queue, StridedBatch, DeviceBatch], None] | None = None

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.queue import Queue
 from headrace.tensors.gpu.traced import TracedCall
+from headrace.tensors.gpu.tracked import Tracked
 
 if TYPE_CHECKING:
-    from headrace.tensors.gpu.batch import DeviceBatch
     from headrace.tensors.gpu.queue import KernelSource
     from headrace.tensors.gpu.runtime import Event, Function
 
@@ -64,9 +65,37 @@ class CopyRecord(NamedTuple):
     size_bytes: int
 
 
+class TrackedInput(NamedTuple):
+    """Shapes and addresses of an input whose samples differ in shape, or lie anywhere."""
+
+    number: int
+    pointers: np.ndarray
+    shapes: np.ndarray
+
+
+class HostNumbers(NamedTuple):
+    """An input on the host, one number a sample."""
+
+    register: int
+    values: np.ndarray
+
+
+class PlanCall(NamedTuple):
+    """Planning of an operator whose inputs are tracked, among the calls that are made anew."""
+
+    op: Any
+    inputs: tuple[Any, ...]
+    """As `plan` takes them; their shapes are those arrays that are written to anew."""
+    shapes: tuple[np.ndarray, ...]
+    parts: tuple[np.ndarray, ...]
+
+
 @dataclass(slots=True)
 class Recording:
     """All that was queued for one iteration of a stage."""
+
+    tracked: list[TrackedInput] = field(default_factory=list)
+    on_host: list[HostNumbers] = field(default_factory=list)
 
     blocks: list[KnownMemory] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
@@ -75,7 +104,7 @@ class Recording:
     """Operators with their plans, and the inputs that were planned for."""
     arguments: list[tuple[Any, str, np.ndarray]] = field(default_factory=list)
     """Operators' nodes with the names and values of arguments that are tensors."""
-    calls: list[TracedCall] = field(default_factory=list)
+    calls: list[TracedCall | PlanCall] = field(default_factory=list)
     spoiled: str = ""
     """Reason why it cannot be repeated; none if it can."""
 
@@ -90,11 +119,25 @@ class RecordingQueue(Queue):
         self.runtime = _WatchedRuntime(runtime, self)
 
     def begin(self, inputs: Sequence[DeviceBatch]) -> None:
-        """Begin a recording whose inputs are these dense batches."""
-        self.recording = Recording()
-        for batch in inputs:
-            size = int(batch.sizes().sum()) * batch.dtype.itemsize
-            self.recording.blocks.append(KnownMemory(int(batch.pointers[0]), size, None))
+        """Begin a recording with these inputs; those that are not dense are tracked."""
+        recording = self.recording = Recording()
+        self._seen: dict[int, DeviceBatch] = {}
+        for number, batch in enumerate(inputs):
+            if batch.is_dense:
+                size = int(batch.sizes().sum()) * batch.dtype.itemsize
+                recording.blocks.append(KnownMemory(int(batch.pointers[0]), size, None))
+                continue
+            own = TrackedInput(number, np.array(batch.pointers), np.array(batch.shapes, order="C"))
+            recording.tracked.append(own)
+            arrays: Any = Tracked(own.pointers), Tracked(own.shapes)
+            self._seen[id(batch)] = DeviceBatch(
+                batch.runtime, batch.owners, *arrays, batch.dtype
+            )
+        self.is_tracking = bool(self._seen)
+
+    def seen(self, batch: DeviceBatch) -> DeviceBatch:
+        """An input as operators are to see it."""
+        return self._seen.get(id(batch), batch)
 
     def empty(self, *args: Any, **kwargs: Any) -> DeviceBatch:
         """Memory for a batch, as of `Queue.empty`."""
@@ -110,6 +153,20 @@ class RecordingQueue(Queue):
 
     def _note_memory(self, memory: Any) -> None:
         self.recording.blocks.append(KnownMemory(memory.address, memory.size_bytes, memory))
+
+    def seen_on_host(self, register: int, batch: Any) -> Any:
+        """A batch on the host as operators are to see it."""
+        return _WatchedHostBatch(register, batch, self)
+
+    def scalars_of(self, batch: Any) -> np.ndarray | None:
+        """Note the numbers; the recording has a copy of its own."""
+        if not isinstance(batch, _WatchedHostBatch):
+            return super().scalars_of(batch)
+        values = super().scalars_of(batch.watched)
+        if values is not None:
+            values = np.array(values)
+            self.recording.on_host.append(HostNumbers(batch.register, values))
+        return values
 
     def records(self, dtype: np.dtype, count: int) -> np.ndarray:
         """An array for the recording alone."""
@@ -147,6 +204,18 @@ class RecordingQueue(Queue):
         if not op.plans_by_shape:
             del self.recording.arguments[noted:]
 
+    def note_tracked_plan(
+        self,
+        op: Any,
+        inputs: tuple[Any, ...],
+        shapes: tuple[np.ndarray, ...],
+        parts: tuple[np.ndarray, ...],
+        noted: int,
+    ) -> None:
+        """Note what an operator has planned for tracked inputs, to be planned anew."""
+        self.recording.calls.append(PlanCall(op, inputs, shapes, parts))
+        del self.recording.arguments[noted:]
+
     def argument(self, context: Any, name: str, values: np.ndarray) -> np.ndarray:
         """Note the values of an argument; the recording has a copy of its own."""
         own = np.array(values)
@@ -171,6 +240,22 @@ class RecordingQueue(Queue):
     def spoil(self, by: str) -> None:
         """Note that something is done that cannot be repeated."""
         self.recording.spoiled = self.recording.spoiled or by
+
+
+class _WatchedHostBatch:
+    """A batch on the host as operators see it while they are recorded."""
+
+    def __init__(self, register: int, batch: Any, queue: RecordingQueue) -> None:
+        self.register = register
+        self.watched = batch
+        self._queue = queue
+
+    def __len__(self) -> int:
+        return len(self.watched)
+
+    def __getattr__(self, name: str) -> Any:
+        self._queue.spoil(f"`{name}` of a batch on the host")
+        return getattr(self.watched, name)
 
 
 class _WatchedRuntime:
@@ -211,15 +296,18 @@ class Template(NamedTuple):
     table_offsets: tuple[int, ...]
     commands: tuple[Any, ...]
 
-    def equals(self, other: Template) -> bool:
-        """Return True if both queue the same."""
-        return (
-            self.commands == other.commands
-            and self.table_offsets == other.table_offsets
-            and np.array_equal(self.positions, other.positions)
-            and np.array_equal(self.blocks, other.blocks)
-            and np.array_equal(self.words, other.words)
-        )
+    def foretells(self, words: np.ndarray, other: Template) -> bool:
+        """Return True if `words`, with the addresses of this, are what `other` has in its
+        memory.
+        """
+        if self.commands != other.commands or self.table_offsets != other.table_offsets:
+            return False
+        if len(self.begins) != len(other.begins):
+            return False
+        mine, theirs = words.copy(), other.words.copy()
+        mine[self.positions] += (other.begins - self.begins)[self.blocks]
+        theirs[other.positions] += other.begins[other.blocks]
+        return np.array_equal(mine, theirs)
 
 
 def template_of(recording: Recording) -> Template:
@@ -251,6 +339,11 @@ def template_of(recording: Recording) -> Template:
     ends += [table.address + table.content.nbytes for table in recording.tables]
     known = np.array(begins, np.uint64)
     positions, blocks = _addresses(words, known, np.array(ends, np.uint64))
+    if recording.tracked:  # a sample may begin where other memory ends
+        pointers = np.concatenate([each.pointers for each in recording.tracked])
+        at_end = words[positions] == np.array(ends, np.uint64)[blocks]
+        own = ~(at_end & np.isin(words[positions], pointers))
+        positions, blocks = positions[own], blocks[own]
     words[positions] -= known[blocks]
     return Template(words, known, positions, blocks, tuple(offsets), tuple(commands))
 

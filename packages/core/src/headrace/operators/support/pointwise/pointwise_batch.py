@@ -13,6 +13,7 @@ from headrace.operators.support.pointwise.color_batch import MappedBatch
 from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
 from headrace.tensors.gpu.faults import watched
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import traced
 
 if TYPE_CHECKING:
     from headrace.kernels.gpu.pointwise_terms import Term
@@ -145,7 +146,12 @@ def _goes_by_near_elements(batch: StridedBatch) -> bool:
 
     Otherwise each would cost a whole piece, and a copy that goes by blocks is faster.
     """
-    step = np.zeros(len(batch), np.int64)
-    for axis in range(batch.ndim):
-        np.copyto(step, batch.strides[:, axis], where=batch.shapes[:, axis] > 1)
+    return _are_near(batch.shapes, batch.strides)
+
+
+@traced
+def _are_near(shapes: np.ndarray, strides: np.ndarray) -> bool:
+    step = np.zeros(len(shapes), np.int64)
+    for axis in range(shapes.shape[1]):
+        np.copyto(step, strides[:, axis], where=shapes[:, axis] > 1)
     return bool((np.abs(step) <= _NEAR_BYTES).all())
