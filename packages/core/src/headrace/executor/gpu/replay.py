@@ -33,7 +33,7 @@ from headrace.tensors.gpu.recording import (
     TrackedInput,
     without_padding,
 )
-from headrace.tensors.gpu.traced import TracedCall
+from headrace.tensors.gpu.traced import TracedCall, TracedNumber, TracedResults
 from headrace.tensors.gpu.uploads import AT_ONCE_BYTES
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 ALIGNMENT_BYTES = 256
 """Kernels are chosen by whether addresses are multiples of less than that."""
+_ALL_BITS = (1 << 64) - 1
 ALIKE, UNSEEN, ANOTHER = "alike", "unseen", "another"
 """Kinds of an iteration's plan, beside those that were recorded."""
 
@@ -117,6 +118,8 @@ class Leaving(NamedTuple):
     dtype: np.dtype
     sources: int | None
     """The input whose files are those of its samples."""
+    tracked: tuple[np.ndarray, np.ndarray] | None
+    """Addresses and shapes, where these are tracked."""
 
 
 class RecordedRun(NamedTuple):
@@ -127,6 +130,8 @@ class RecordedRun(NamedTuple):
     found: Found
     sources: list[list[str] | None]
     """Of each input, the files that its samples were read from."""
+    leaving: dict[int, tuple[np.ndarray, np.ndarray]]
+    """Addresses and shapes of outputs that are tracked, by register."""
 
 
 class Replay:
@@ -158,11 +163,15 @@ class Replay:
         """Arrays of numbers that have not changed yet: it is not known what follows from them."""
         self.is_sure = True
         fresh = sorted({each.block for each in leaving if each.block >= self._inputs})
-        self._fresh = [(number, recording.blocks[number].size_bytes) for number in fresh]
+        sizes: dict[int, Any] = dict(recording.sizes)
+        self._fresh = [(k, sizes.get(k, recording.blocks[k].size_bytes)) for k in fresh]
+        self._growing = [(k, size) for k, size in sizes.items() if k not in fresh]
+        """Blocks that stay in the stage, with their sizes, where these are not always the same."""
         self._table_bytes = template.table_offsets[-1]
         memory = queue._pool.take(max(self._table_bytes, 1), queue.stream)
         self._tables = memory.address
-        self._kept = [memory, *(block.memory for block in recording.blocks)]
+        self._kept: list[Any] = [memory]
+        self._memory = [block.memory for block in recording.blocks]
         """Memory that all iterations use, one after the other on the stream."""
         # Addresses are those of the recording, and what each block is away from there.
         self._words = template.words.copy()
@@ -173,22 +182,21 @@ class Replay:
         first = len(recording.blocks)
         places = np.array(template.table_offsets[:-1], np.int64) + memory.address
         self._away[first:] = places - template.begins[first:].view(np.int64)
-        self._filled = []
+        self._filled: list[_Filled] = []
         for number in values.tables:
             table = recording.tables[number]
             offset, size = template.table_offsets[number], table.values.nbytes
             content = np.ndarray(size, np.uint8, table.values)
             target = np.ndarray(size, np.uint8, self._words, offset)
             self._filled.append(_Filled(number, table.values, content, target))
-        self._spans = np.array(
-            [
-                (template.table_offsets[k] // 8, template.table_offsets[k + 1] // 8)
-                for k in values.tables
-            ],
-            np.int64,
-        ).reshape(-1, 2)
         self._records = recording.commands
         self._places_of_arguments()
+        spans = [
+            (template.table_offsets[k] // 8, template.table_offsets[k + 1] // 8)
+            for k in values.tables
+        ]
+        spans += [(place, place + 1) for place, _, _ in self._numbers]
+        self._spans = np.array(spans, np.int64).reshape(-1, 2)
         driver = getattr(self._runtime, "driver", None)
         self._entries = None if driver is None else driver.queueing_entries()
         if self._entries is not None:
@@ -198,10 +206,18 @@ class Replay:
         """Number the words of the arguments of each command."""
         place = self._table_bytes // 8
         self._arguments = []
-        for command in self._records:
+        self._numbers: list[tuple[int, TracedNumber, tuple[int, int] | None]] = []
+        """Words that follow from shapes; and for blocks of a launch, the command and the axis."""
+        for row, command in enumerate(self._records):
             count = 2 if isinstance(command, CopyRecord) else len(command.args)
             self._arguments.append(range(place, place + count))
-            place += count
+            if isinstance(command, CopyRecord):
+                place += count
+                continue
+            for k, number in command.numbers:
+                axis = (row, k - count) if k >= count else None
+                self._numbers.append((place + k, number, axis))
+            place += count + 3
 
     @property
     def is_complete(self) -> bool:
@@ -343,10 +359,18 @@ class Replay:
                 found = planned(next(plans), call)
                 if found is None or not _taken_over(call, found):
                     return False
+            elif isinstance(call.result, TracedResults):
+                if not call.result.admit(call.function(*call.args)):
+                    return False
             elif call.function(*call.args) != call.result:
                 return False
         for filled in self._filled:
             filled.target[:] = filled.content
+        for place, number, launch in self._numbers:
+            value = self._words[place] = number.now
+            if launch is not None and self._entries is not None:
+                row, axis = launch
+                self._commands[row, 1 + axis] = value
         return True
 
     def foretells(self, other: Template) -> bool:
@@ -364,10 +388,18 @@ class Replay:
         stream, away, begins = queue.stream, self._away, self._begins
         fresh: dict[int, Any] = {}
         for number, size in self._fresh:
-            memory = fresh[number] = queue._pool.take(size, stream)
+            wanted = max(size.now, 1) if isinstance(size, TracedNumber) else size
+            memory = fresh[number] = queue._pool.take(wanted, stream)
             away[number] = moved = memory.address - begins[number]
             if moved % ALIGNMENT_BYTES:
                 return None
+        for number, size in self._growing:
+            if size.now > self._memory[number].size_bytes:
+                memory = queue._pool.take(size.now, stream)
+                moved = memory.address - begins[number]
+                if moved % ALIGNMENT_BYTES:
+                    return None
+                away[number], self._memory[number] = moved, memory
         waited: Any = None
         for number, buffer in enumerate(buffers):
             batch, event = buffer.batch, buffer.event
@@ -396,8 +428,12 @@ class Replay:
         if leaving.shape is not None:
             address = begin + int(leaving.offsets[0])
             return DeviceBatch.dense(runtime, owners, address, leaving.shape, dtype, count)
-        pointers = leaving.offsets + np.uint64(begin)
-        return DeviceBatch(runtime, owners, pointers, leaving.shapes, dtype)
+        pointers, shapes = leaving.offsets + np.uint64(begin), leaving.shapes
+        if leaving.tracked is not None:
+            tracked, tracked_shapes = leaving.tracked
+            pointers = tracked + np.uint64(int(self._away[number]) & _ALL_BITS)
+            shapes = tracked_shapes.copy()
+        return DeviceBatch(runtime, owners, pointers, shapes, dtype)
 
     @staticmethod
     def _sources(leaving: Leaving, buffers: list[Any]) -> list[str] | None:
@@ -417,7 +453,7 @@ class Replay:
             self._kept.append(addresses)
             function: Any = command.function
             row[0] = function.handle
-            row[1:4], row[4:7] = command.grid, command.block
+            row[1:4], row[4:7] = command.grid, command.block  # blocks may be other ones, `_fill`
             row[7], row[8] = command.shared_bytes, addresses.ctypes.data
 
     def _submit(self, stream: int) -> None:
@@ -448,6 +484,7 @@ class Replay:
         if self._table_bytes:
             runtime.copy(self._tables, words.ctypes.data, self._table_bytes, stream)
         known = set(self._template.positions.tolist())
+        known |= {place for place, _, _ in self._numbers}
         for command, places in zip(self._records, self._arguments, strict=True):
             if isinstance(command, CopyRecord):
                 target, source = (int(words[k]) for k in places)
@@ -455,11 +492,12 @@ class Replay:
                 continue
             args = tuple(
                 [
-                    words[k] if k in known else value
+                    type(value)(words[k]) if k in known else value
                     for k, value in zip(places, command.args, strict=True)
                 ]
             )
-            command.function(command.grid, command.block, args, command.shared_bytes, stream)
+            grid: Any = tuple(words[places.stop : places.stop + 3].tolist())
+            command.function(grid, command.block, args, command.shared_bytes, stream)
 
 
 def _taken_over(mine: PlanCall, found: PlanCall) -> bool:

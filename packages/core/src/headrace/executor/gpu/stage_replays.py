@@ -202,15 +202,18 @@ class StageReplays:
                 found = self._carry_out(iteration, recorder)
         finally:
             queue.keep(recorder.finish())
-        for value, _, _ in found.values():
+        leaving: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        for register, (value, _, _) in found.items():
             if type(value) is DeviceBatch:
                 value.runtime = queue.runtime
+                arrays = raw_of(value.pointers), raw_of(value.shapes)
                 if isinstance(value.shapes, Tracked) or isinstance(value.pointers, Tracked):
-                    value.shapes = np.array(raw_of(value.shapes))
-                    value.pointers = np.array(raw_of(value.pointers))
-                    recorder.spoil("an output whose shapes differ")
+                    leaving[register] = arrays
+                    # Who takes the batch has arrays of its own.
+                    value.pointers, value.shapes = map(np.array, arrays)
+        recording = recorder.recording
         sources = [buffer.sources for buffer in buffers]
-        return RecordedRun(recorder.recording, template_of(recorder.recording), found, sources)
+        return RecordedRun(recording, template_of(recording), found, sources, leaving)
 
     def _made(self, capture: _Capture) -> Replay | None:
         """A replay, if what was recorded foretells itself."""
@@ -350,9 +353,11 @@ def _leaving(run: RecordedRun) -> list[Leaving] | None:
         origin = next((k for k, known in enumerate(run.sources) if known is sources), None)
         if number is None or (sources is not None and origin is None):
             return None
+        tracked = run.leaving.get(register)
         offsets = value.pointers - np.uint64(blocks[number].address)
-        shape = value.uniform_shape if value.is_dense else None
-        found.append(Leaving(register, number, offsets, value.shapes, shape, value.dtype, origin))
+        shape = value.uniform_shape if tracked is None and value.is_dense else None
+        of_samples = offsets, value.shapes, shape, value.dtype, origin, tracked
+        found.append(Leaving(register, number, *of_samples))
     return found
 
 

@@ -77,7 +77,7 @@ def compute(
         (THREADS, 1, 1),
         queue.upload(table),
         np.int32(count),
-        np.uint32(tiles_each),
+        queue.word(np.uint32, tiles_each),
         np.uint64(faults),
     )
 

@@ -68,7 +68,7 @@ def launch_counted(
         queue.upload(records),
         np.uint32(records.strides[0]),
         np.uint32(len(records)),
-        np.uint32(blocks_each),
+        queue.word(np.uint32, blocks_each),
         *args,
         shared_bytes=shared_bytes,
     )

@@ -109,12 +109,12 @@ def resample_images(
         _SPARSE,
         (SCATTERED, PIXELS, PLANES),
     )
-    shared = 0
+    shared, parts, mode = 0, int(parts), int(mode)
     if mode == _TILED:
         name = kernel("resample_tiles.cu", "resample_tiles", source.dtype, target.dtype, parts)
         shared = _TILE_BAND_BYTES + _STAGE_BYTES
     else:
-        counted = most if most <= 2 else 0
+        counted = int(most) if most <= 2 else 0
         name = kernel(
             "resample_direct.cu",
             "resample_direct",

@@ -10,7 +10,7 @@ from headrace.kernels.gpu.shared import record
 from headrace.kernels.gpu.windows import strides_of
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch, rows_in_common
-from headrace.tensors.gpu.traced import traced
+from headrace.tensors.gpu.traced import told, traced
 from headrace.tensors.gpu.tracked import empty_beside
 
 AXIS = record("""strided_axes:Axis {
@@ -91,7 +91,7 @@ class StridedAxes:
         return StridedAxes(self.source, self.target, extents, strides, itemsize, has_runs)
 
 
-@traced
+@told
 @compiled
 def merge_axes(
     shapes: np.ndarray, strides: np.ndarray, itemsize: int, extents: np.ndarray, steps: np.ndarray
@@ -147,7 +147,7 @@ def merge_axes(
     return kept, has_runs
 
 
-@traced
+@told
 @compiled
 def enlarge_elements(
     source: np.ndarray, target: np.ndarray, extents: np.ndarray, steps: np.ndarray, itemsize: int

@@ -122,11 +122,11 @@ def warp_placed(
             numbers, pitch = PixelColors(body, warp.numbers).table(queue), body.numbers.itemsize
         arguments = numbers, np.uint32(pitch)
     queue.launch(
-        _kernel(warp, target, channels, in_strips=in_strips, whole=whole),
+        _kernel(warp, target, int(channels), in_strips=in_strips, whole=whole),
         (most * count, 1, 1),
         (THREADS, 1, 1),
         described,
-        np.uint32(most),
+        queue.word(np.uint32, most),
         np.bool_(warp.fill is None),
         *arguments,
         shared_bytes=_made_bytes(target) if in_strips and not whole else 0,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.tensors.gpu.traced import traced
-from headrace.tensors.gpu.tracked import Tracked, empty_beside
+from headrace.tensors.gpu.traced import told, traced
+from headrace.tensors.gpu.tracked import Tracked, UntrackedError, empty_beside
 
 if TYPE_CHECKING:
     from headrace.tensors.gpu.queue import Queue
@@ -22,7 +22,7 @@ _UNKNOWN = object()
 
 def as_shapes(shapes: Sequence[Any] | np.ndarray, count: int) -> np.ndarray:
     """One shape or row for all samples, or one a sample, as an int64 array ``(count, ndim)``."""
-    found = np.asarray(shapes, np.int64)
+    found: Any = shapes if isinstance(shapes, Tracked) else np.asarray(shapes, np.int64)
     if found.ndim == 1 or len(found) != count:
         found = np.broadcast_to(found, (count, found.shape[-1]))
     return found
@@ -37,6 +37,18 @@ def volumes(shapes: np.ndarray) -> np.ndarray:
     for axis in range(2, ndim):  # much faster than a product along a short axis
         sizes *= shapes[:, axis]
     return sizes
+
+
+@traced
+def lay_samples(offsets: np.ndarray, shapes: np.ndarray, itemsize: int, alignment: int) -> int:
+    """Fill `offsets` with where samples begin, at multiples of `alignment`; the bytes of all."""
+    sizes = volumes(shapes) * itemsize
+    sizes += alignment - 1
+    sizes &= -alignment
+    ends = np.cumsum(sizes, out=offsets)
+    total = int(ends[-1]) if len(ends) else 0
+    offsets -= sizes
+    return total
 
 
 def contiguous_strides(shapes: np.ndarray, itemsize: int) -> np.ndarray:
@@ -54,7 +66,7 @@ def _fill_strides(strides: np.ndarray, shapes: np.ndarray, itemsize: int) -> Non
         step = step * shapes[:, axis]
 
 
-@traced
+@told
 def uniform_shape(shapes: np.ndarray) -> tuple[int, ...] | None:
     """The shape that all samples have; `None` if they differ, or there are none."""
     count = len(shapes)
@@ -212,6 +224,8 @@ def in_one_piece(owners: tuple[Any, ...], pointers: np.ndarray) -> bool:
     """
     if len(pointers) <= 1:
         return True
+    if isinstance(pointers, Tracked):
+        raise UntrackedError("which allocations samples lie in is not noted")
     if len(owners) <= 1:
         return not any(getattr(owner, "is_scattered", False) for owner in owners)
     first, last = int(pointers.min()), int(pointers.max())

@@ -12,8 +12,8 @@ from headrace.tensors.gpu.batch import (
     StridedBatch,
     as_shapes,
     dense_layout,
+    lay_samples,
     uniform_shape,
-    volumes,
 )
 from headrace.tensors.gpu.pinned import PinnedHostPool
 from headrace.tensors.gpu.uploads import Uploads
@@ -106,13 +106,10 @@ class Queue:
         known, of_size, offsets, total = self._ragged
         if known is shapes and of_size == itemsize:
             return offsets, total
-        sizes = volumes(shapes) * itemsize
-        sizes += SAMPLE_ALIGNMENT_BYTES - 1
-        sizes &= -SAMPLE_ALIGNMENT_BYTES
-        ends = sizes.cumsum()
-        total = int(ends[-1]) if len(ends) else 0
-        self._ragged = shapes, itemsize, ends - sizes, total
-        return self._ragged[2], total
+        offsets = np.empty(len(shapes), np.int64)
+        total = lay_samples(offsets, shapes, itemsize, SAMPLE_ALIGNMENT_BYTES)
+        self._ragged = shapes, itemsize, offsets, total
+        return offsets, total
 
     def records(self, dtype: np.dtype, count: int) -> np.ndarray:
         """An array of so many elements, to be filled and uploaded before it is asked for again.
@@ -126,6 +123,10 @@ class Queue:
                 self._records.clear()
             found = self._records[key] = np.empty(count, dtype)
         return found
+
+    def word(self, kind: type[Any], number: int) -> Any:
+        """An argument of a kernel, of a NumPy type; recordings know which follow from shapes."""
+        return kind(number)
 
     def scratch(self, size_bytes: int) -> int:
         """Address of uninitialised device memory for work that is queued here now."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from headrace.tensors.gpu.batch import DeviceBatch
-from headrace.tensors.gpu.queue import Queue
-from headrace.tensors.gpu.traced import TracedCall
+from headrace.tensors.gpu.batch import DeviceBatch, lay_samples, uniform_shape
+from headrace.tensors.gpu.queue import SAMPLE_ALIGNMENT_BYTES, Queue
+from headrace.tensors.gpu.traced import TracedCall, TracedNumber, TracedWord
 from headrace.tensors.gpu.tracked import Tracked
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class LaunchRecord(NamedTuple):
     block: tuple[int, int, int]
     args: tuple[Any, ...]
     shared_bytes: int
+    numbers: tuple[tuple[int, TracedNumber], ...]
+    """Those of the arguments, and then of the grid, that follow from shapes, with their places."""
 
 
 class CopyRecord(NamedTuple):
@@ -105,6 +107,8 @@ class Recording:
     arguments: list[tuple[Any, str, np.ndarray]] = field(default_factory=list)
     """Operators' nodes with the names and values of arguments that are tensors."""
     calls: list[TracedCall | PlanCall] = field(default_factory=list)
+    sizes: list[tuple[int, TracedNumber]] = field(default_factory=list)
+    """Bytes of the blocks of these numbers, where they follow from shapes."""
     spoiled: str = ""
     """Reason why it cannot be repeated; none if it can."""
 
@@ -139,14 +143,40 @@ class RecordingQueue(Queue):
         """An input as operators are to see it."""
         return self._seen.get(id(batch), batch)
 
-    def empty(self, *args: Any, **kwargs: Any) -> DeviceBatch:
+    def empty(
+        self, shapes: Any, dtype: Any, count: int | None = None, *, quiesced: bool = False
+    ) -> DeviceBatch:
         """Memory for a batch, as of `Queue.empty`."""
-        made = super().empty(*args, **kwargs)
+        if isinstance(shapes, Tracked):
+            uniform = uniform_shape(shapes)  # type: ignore[arg-type]
+            if uniform is None:
+                return self._empty_ragged(shapes, np.dtype(dtype))
+            shapes, count = uniform, len(shapes)
+        made = super().empty(shapes, dtype, count, quiesced=quiesced)
         self._note_memory(made.owners[0])
         return made
 
-    def scratch(self, size_bytes: int) -> int:
+    def _empty_ragged(self, shapes: Any, dtype: np.dtype) -> DeviceBatch:
+        """Memory for samples whose shapes are others in each iteration."""
+        offsets: Any = Tracked(np.empty(len(shapes), np.int64))
+        total: Any = lay_samples(offsets, shapes, dtype.itemsize, SAMPLE_ALIGNMENT_BYTES)
+        memory = self._pool.take(max(total.now, 1), self.stream)
+        self.recording.sizes.append((len(self.recording.blocks), total))
+        self._note_memory(memory)
+        pointers = (offsets + memory.address).view(np.uint64)
+        batch = DeviceBatch(self.runtime, (memory,), pointers, shapes, dtype)
+        batch.note_layout(None)
+        return batch
+
+    def word(self, kind: type[Any], number: Any) -> Any:
+        """An argument of a kernel."""
+        return TracedWord(kind, number) if isinstance(number, TracedNumber) else kind(number)
+
+    def scratch(self, size_bytes: Any) -> int:
         """Memory, as of `Queue.scratch`."""
+        if isinstance(size_bytes, TracedNumber):
+            self.recording.sizes.append((len(self.recording.blocks), size_bytes))
+            size_bytes = size_bytes.now
         address = super().scratch(size_bytes)
         self._note_memory(self._scratch[-1])
         return address
@@ -189,8 +219,19 @@ class RecordingQueue(Queue):
         """Queue a kernel."""
         if 0 in grid:
             return
+        words: Any = [each.number if isinstance(each, TracedWord) else each for each in args]
+        words += grid
+        numbers = tuple(
+            [(k, each) for k, each in enumerate(words) if isinstance(each, TracedNumber)]
+        )
+        if numbers:
+            grid = tuple([g.now if isinstance(g, TracedNumber) else g for g in grid])  # type: ignore[assignment]
+            args = tuple(
+                [a.kind(a.number.now) if isinstance(a, TracedWord) else a for a in args]
+            )
         super().launch(kernel, grid, block, *args, shared_bytes=shared_bytes)
-        record = LaunchRecord(self._functions[kernel], grid, block, args, shared_bytes)
+        function = self._functions[kernel]
+        record = LaunchRecord(function, grid, block, args, shared_bytes, numbers)
         self.recording.commands.append(record)
 
     @property
@@ -282,8 +323,8 @@ class _WatchedRuntime:
 class Template(NamedTuple):
     """A recording without its addresses: equal for iterations that queue the same.
 
-    `words`: the tables, one after the other, and the arguments of kernels, a word each; of
-    addresses what lies between them and the begin of their block. `begins`: addresses of the
+    `words`: the tables, one after the other, and the arguments of kernels, a word each, with the
+    blocks of launches; of addresses what lies between them and the begin of their block. `begins`: addresses of the
     blocks. `positions`, `blocks`: which words are addresses, and in which block each lies: of the
     recording; then tables. `table_offsets`: bytes in front of each table; and of all. `commands`:
     what is launched and copied, without arguments.
@@ -325,10 +366,9 @@ def template_of(recording: Recording) -> Template:
             commands.append(("copy", command.size_bytes))
         else:
             arguments += map(_word, command.args)
+            arguments += command.grid
             types = tuple(map(type, command.args))
-            commands.append(
-                (command.function, command.grid, command.block, types, command.shared_bytes)
-            )
+            commands.append((command.function, command.block, types, command.shared_bytes))
     content = np.zeros(end, np.uint8)
     for offset, table in zip(offsets, recording.tables, strict=False):
         content[offset : offset + table.content.nbytes] = without_padding(table.content)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from operator import is_
 from typing import Any, NamedTuple, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -26,6 +27,118 @@ class HasRaw:
     __slots__ = ("raw",)
 
     raw: Any
+
+
+class TracedResults:
+    """Results of a call whose arguments are tracked: numbers, each of which may be another one in
+    the next iteration, as long as the program has not read which it is.
+    """
+
+    __slots__ = ("_checks", "now")
+
+    def __init__(self, now: tuple[Any, ...]) -> None:
+        self.now = now
+        """Those of the last call."""
+        self._checks: list[tuple[Callable[[tuple[Any, ...]], Any], Any]] = []
+
+    def numbers(self) -> tuple[Any, ...]:
+        """The results as a program is to see them."""
+        return tuple(
+            [
+                TracedNumber(self, lambda found, k=k: found[k])
+                if type(value) is int
+                else self.read(lambda found, k=k: found[k])
+                for k, value in enumerate(self.now)
+            ]
+        )
+
+    def read(self, function: Callable[[tuple[Any, ...]], Any]) -> Any:
+        """What a program reads of them, which is the same from here on."""
+        value = function(self.now)
+        self._checks.append((function, value))
+        return value
+
+    def admit(self, found: Any) -> bool:
+        """Take the results of another call; return whether they do for what was read."""
+        self.now = found if isinstance(found, tuple) else (found,)
+        return all(function(self.now) == value for function, value in self._checks)
+
+
+class TracedNumber:
+    """An integer that may be another one in the next iteration.
+
+    A comparison, or any use as a number, is what iterations have in common from here on. Memory and
+    launches of so many bytes and blocks are as large as it says each time.
+    """
+
+    __slots__ = ("_function", "_results")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self, results: TracedResults, function: Callable[[tuple[Any, ...]], int]
+    ) -> None:
+        self._results = results
+        self._function = function
+
+    @property
+    def now(self) -> int:
+        """The number in this iteration, which the program must not go by."""
+        return int(self._function(self._results.now))
+
+    def _derived(self, function: Callable[[int], int]) -> TracedNumber:
+        own = self._function
+        return TracedNumber(self._results, lambda found: function(own(found)))
+
+    def _read(self, function: Callable[[int], Any]) -> Any:
+        own = self._function
+        return self._results.read(lambda found: function(own(found)))
+
+    def __int__(self) -> int:
+        return int(self._read(int))
+
+    __index__ = __int__
+
+    def __bool__(self) -> bool:
+        return bool(self._read(bool))
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._read(lambda value: value == other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: int) -> bool:
+        return bool(self._read(lambda value: value < other))
+
+    def __le__(self, other: int) -> bool:
+        return bool(self._read(lambda value: value <= other))
+
+    def __gt__(self, other: int) -> bool:
+        return not self <= other
+
+    def __ge__(self, other: int) -> bool:
+        return not self < other
+
+    def __neg__(self) -> TracedNumber:
+        return self._derived(lambda value: -value)
+
+    def __add__(self, other: int) -> TracedNumber:
+        return self._derived(lambda value: value + other)
+
+    def __mul__(self, other: int) -> TracedNumber:
+        return self._derived(lambda value: value * other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __floordiv__(self, other: int) -> TracedNumber:
+        return self._derived(lambda value: value // other)
+
+
+class TracedWord(NamedTuple):
+    """An argument of a kernel, of a NumPy type, that is such a number."""
+
+    kind: type[Any]
+    number: TracedNumber
 
 
 def raw_of(value: Any) -> Any:
@@ -53,9 +166,29 @@ def traced(function: _Function) -> _Function:
         noted = getattr(_tracing, "noted", None)
         if noted is None:
             return function(*args)
-        args = tuple(map(raw_of, args))
-        result = function(*args)
-        noted.append(TracedCall(function, args, result))
+        plain = tuple(map(raw_of, args))
+        result = function(*plain)
+        if result is None or all(map(is_, plain, args)):
+            noted.append(TracedCall(function, plain, result))
+            return result
+        results = TracedResults(result if isinstance(result, tuple) else (result,))
+        noted.append(TracedCall(function, plain, results))
+        numbers = results.numbers()
+        return numbers if isinstance(result, tuple) else numbers[0]
+
+    return call  # type: ignore[return-value]
+
+
+def told(function: _Function) -> _Function:
+    """`function` likewise, one whose result the program goes by: a replay is for iterations in
+    which it is the same.
+    """
+
+    @wraps(function)
+    def call(*args: Any) -> Any:
+        plain = tuple(map(raw_of, args))
+        result = function(*plain)
+        note_call(function, plain, result)
         return result
 
     return call  # type: ignore[return-value]

@@ -1,0 +1,206 @@
+"""Iterations whose shapes are never the same, queued again without their operators."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from headrace import fn, types
+from headrace.errors import HeadraceError
+from headrace.executor.gpu import replay, stage_replays
+from headrace.pipeline import Pipeline
+from tests.cases.files import write_files
+from tests.cases.table import all_cases
+from tests.golden.running import as_array, member
+
+SIZE = 3
+ITERATIONS = 14
+BEFORE = 7
+"""Iterations before the first that is replayed."""
+
+
+@pytest.fixture
+def replayed(monkeypatch):
+    """Numbers of iterations that were planned for a replay, by what came of it."""
+    found = Counter()
+    plan = replay.Replay.plan
+
+    def counted(*args):
+        kind = plan(*args)
+        found[kind] += 1
+        return kind
+
+    monkeypatch.setattr(replay.Replay, "plan", counted)
+    return found
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """Each iteration is compared, word by word, with what was foretold."""
+    monkeypatch.setenv("HEADRACE_CHECK", "1")
+
+
+def _outputs(define, feed, layout, *, on_bad_sample="raise"):
+    """Outputs of each iteration, all of which are kept until the last is there."""
+    size = len(feed[0])
+    pipe = Pipeline(size, 2, 0, seed=5, workers="threads", prefetch_queue_depth=1)
+    with pipe:
+        turn = iter(feed)
+        data = fn.external_source(source=lambda: next(turn), layout=layout)
+        outputs = define(data.gpu())
+        pipe.set_outputs(*(outputs if isinstance(outputs, tuple) else (outputs,)))
+    kept = [pipe.run() for _ in feed]
+    return [[[np.array(x) for x in out.as_cpu()] for out in outputs] for outputs in kept]
+
+
+def _expected(monkeypatch, *args):
+    with monkeypatch.context() as patch:
+        patch.setattr(stage_replays.StageReplays, "run", lambda *_: None)
+        return _outputs(*args)
+
+
+def _same(one, other):
+    for mine, theirs in zip(one, other, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            for x, y in zip(a, b, strict=True):
+                np.testing.assert_array_equal(x, y)
+
+
+def _images(*batches):
+    rng = np.random.default_rng(1)
+    return [[rng.integers(0, 256, shape, np.uint8) for shape in shapes] for shapes in batches]
+
+
+def _signals(*batches):
+    rng = np.random.default_rng(1)
+    return [[rng.normal(size=n).astype(np.float32) for n in sizes] for sizes in batches]
+
+
+def _random_images(count=ITERATIONS, least=26, most=36):
+    rng = np.random.default_rng(2)
+    return _images(
+        *[[(*rng.integers(least, most, 2).tolist(), 3) for _ in range(SIZE)] for _ in range(count)]
+    )
+
+
+def _random_signals(count=ITERATIONS):
+    rng = np.random.default_rng(2)
+    return _signals(*[rng.integers(300, 400, SIZE).tolist() for _ in range(count)])
+
+
+def _drawn(low, high):
+    return fn.random.uniform(range=(low, high))
+
+
+def _spectra(x, cut=fn.slice):
+    x = cut(x, rel_start=_drawn(0, 0.5), shape=[128], axes=[0])
+    x = x * _drawn(0.5, 1.5).gpu()
+    x = fn.spectrogram(x, nfft=32, window_length=32, window_step=16)
+    x = fn.to_decibels(fn.mel_filter_bank(x, sample_rate=16000.0, nfilter=8), cutoff_db=-80.0)
+    return fn.normalize(x, axes=[0, 1])
+
+
+IMAGES = {
+    "cropped": lambda x: fn.crop(x, crop=(9, 24)),
+    "three": lambda x: fn.color_twist(
+        fn.rotate(fn.crop(x, crop=(10, 24)), angle=30.0, keep_size=True), hue=_drawn(0, 90)
+    ),
+    "anywhere": lambda x: fn.color_twist(
+        fn.crop(x, crop=(9, 24), crop_pos_x=_drawn(0, 1), crop_pos_y=_drawn(0, 1)),
+        saturation=_drawn(0.5, 1.5),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_images(name, replayed, monkeypatch):
+    """Of other sizes in each iteration, with numbers that are drawn."""
+    args = IMAGES[name], _random_images(), "HWC"
+    expected = _expected(monkeypatch, *args)
+    _same(_outputs(*args), expected)
+    assert replayed == {replay.ALIKE: ITERATIONS - BEFORE}
+    monkeypatch.setenv("HEADRACE_CHECK", "1")
+    _same(_outputs(*args), expected)
+
+
+def test_signals(replayed, monkeypatch):
+    """Of other lengths in each iteration, times numbers that are on the host."""
+    args = _spectra, _random_signals(), ""
+    expected = _expected(monkeypatch, *args)
+    _same(_outputs(*args), expected)
+    assert replayed == {replay.ALIKE: ITERATIONS - BEFORE}
+    monkeypatch.setenv("HEADRACE_CHECK", "1")
+    _same(_outputs(*args), expected)
+
+
+CASES = [
+    case
+    for case in all_cases()
+    if "gpu" in case.devices and "mixed" not in case.schema.devices and not case.schema.reader
+    if case.inputs and case.written is None
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.key)
+@pytest.mark.nightly
+def test_each_operator(case, checked, tmp_path, monkeypatch):
+    """Whatever is replayed is what operators queue, where each batch has shapes of its own."""
+    write_files(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(stage_replays.StageReplays, "run", lambda *_: None)
+        try:
+            _run_ragged(case, tmp_path)
+        except HeadraceError:
+            pytest.skip("its samples are not to be cut")
+    _run_ragged(case, tmp_path)
+
+
+def _run_ragged(case, root):
+    rng = np.random.default_rng(4)
+    cuts = rng.integers(0, 4, (ITERATIONS, case.size, 2))
+
+    def source(rows, layout):
+        first = np.asarray(rows[0])
+        axes = [layout.index(a) for a in "HW" if a in layout]
+        if not layout and first.ndim == 1:
+            axes = [0]
+        turn = itertools.count()
+
+        def batch():
+            number = next(turn) % ITERATIONS
+            found = []
+            for k in range(len(rows)):
+                window = [slice(None)] * first.ndim
+                for place, axis in enumerate(axes):
+                    cut = int(cuts[number, k, place])
+                    window[axis] = slice(0, max(first.shape[axis] - cut, 1))
+                found.append(np.ascontiguousarray(np.roll(first, number + k)[tuple(window)]))
+            return found
+
+        return batch
+
+    def turning(values):
+        turn = itertools.count()
+
+        def batch():
+            first = next(turn) % len(values)
+            return values[first:] + values[:first]
+
+        return batch
+
+    pipe = Pipeline(case.size, 2, 0, seed=3, workers="threads")
+    with pipe:
+        inputs = [
+            fn.external_source(source(rows, layout), layout=layout or None).gpu()
+            for rows, layout in case.inputs
+        ]
+        args = case.constants(types, str(root))
+        for name, values in case.tensors.items():
+            args[name] = fn.external_source(turning([as_array(value) for value in values]))
+        found = member(fn, case.name)(*inputs, device="gpu", **args)
+        pipe.set_outputs(*(found if isinstance(found, (list, tuple)) else [found]))
+    for _ in range(ITERATIONS):
+        pipe.run()
