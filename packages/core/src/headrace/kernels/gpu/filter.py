@@ -12,6 +12,7 @@ from headrace.kernels.gpu.shared import constant, record
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import DeviceBatch, as_contiguous, shape_rows
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import traced
 
 _WARP = 32
 _MOST_CHANNELS = 4
@@ -104,6 +105,7 @@ def filter_separably(
         source, first_axis, along = deep, first_axis + 1, along[1:]
     if channels > _MOST_CHANNELS or longest * source.dtype.itemsize > _MOST_LINE_BYTES:
         channels = 0
+    channels = int(channels)
     reach = next((r for r in _REACHES if r >= max(w.longest for w in along)), 0)
     if channels and reach:
         if len(along) == 1:
@@ -121,6 +123,7 @@ def filter_separably(
 _IDENTITY = FilterWindows(np.zeros((1, 1), np.int64), np.ones((1, 1, 1), np.float32))
 
 
+@traced
 @compiled
 def _facts(shapes: np.ndarray, last_axis: int) -> tuple[bool, int, int]:
     """Three facts: whether there are elements; the elements of a pixel, after `last_axis`, if equal
@@ -170,10 +173,8 @@ def _filter_planes(
     exact = rows.common > 0 and rows.common == columns.common
     reach = rows.common if exact else reach
     strip_width = _strip_width(channels, reach, out.dtype.itemsize)
-    strips, tallest = _measure(shapes, count, column_axis, one_plane, strip_width)
-    strip_rows = _strip_rows(strips, tallest)
     samples = np.empty(count, _PLANES_SAMPLE)
-    most = _describe_planes(
+    most, strip_rows = _describe_planes(
         samples,
         source.pointers,
         out.pointers,
@@ -181,7 +182,8 @@ def _filter_planes(
         column_axis,
         one_plane,
         strip_width,
-        strip_rows,
+        _STRIP_ROWS,
+        _ENOUGH_STRIPS,
         rows.reaches,
         rows.weights,
         rows.step,
@@ -192,7 +194,7 @@ def _filter_planes(
     arguments = channels, reach, strip_width, exact
     name = kernel("filter_planes.cu", "filter_planes", source.dtype, out.dtype, *arguments)
     threads = -(-(strip_width + 2 * reach) * channels // _WARP) * _WARP
-    launch_evenly(queue, name, samples, most, np.int32(strip_rows), threads=threads)
+    launch_evenly(queue, name, samples, most, queue.word(np.int32, strip_rows), threads=threads)
 
 
 @compiled
@@ -222,6 +224,16 @@ def _measure(
 
 
 @compiled
+def _strip_rows(strips: int, tallest: int, choices: tuple[int, ...], enough: int) -> int:
+    """Rows of a strip, so that there are strips for all of the device, if that can be."""
+    for rows in choices:
+        if strips * -(-tallest // rows) >= enough:
+            return rows
+    return choices[-1]
+
+
+@traced
+@compiled
 def _describe_planes(
     samples: np.ndarray,
     source: np.ndarray,
@@ -230,15 +242,18 @@ def _describe_planes(
     column_axis: int,
     one_plane: bool,
     strip_width: int,
-    strip_rows: int,
+    choices: tuple[int, ...],
+    enough: int,
     row_reaches: np.ndarray,
     row_weights: int,
     row_step: int,
     column_reaches: np.ndarray,
     column_weights: int,
     column_step: int,
-) -> int:
-    """Fill `samples`; the most strips of one of them."""
+) -> tuple[int, int]:
+    """Fill `samples`; the most strips of one of them, and the rows of a strip."""
+    strips, tallest = _measure(shapes, len(samples), column_axis, one_plane, strip_width)
+    strip_rows = _strip_rows(strips, tallest, choices, enough)
     most = 0
     for i in range(len(samples)):
         sample = samples[i]
@@ -256,7 +271,7 @@ def _describe_planes(
         sample.strips_across = across
         sample.strips_down = down
         most = max(most, planes * down * across)
-    return most
+    return most, strip_rows
 
 
 def _strip_width(channels: int, reach: int, itemsize: int) -> int:
@@ -269,14 +284,6 @@ def _strip_width(channels: int, reach: int, itemsize: int) -> int:
         if between + rows * (width * channels * itemsize + 4) + tables <= _SHARED_BYTES:
             break
     return width
-
-
-def _strip_rows(strips: int, tallest: int) -> int:
-    """Rows of a strip, so that there are strips for all of the device, if that can be."""
-    for rows in _STRIP_ROWS:
-        if strips * -(-tallest // rows) >= _ENOUGH_STRIPS:
-            break
-    return rows
 
 
 def _filter_axis(
@@ -299,6 +306,7 @@ def _filter_axis(
     launch_evenly(queue, name, samples, most)
 
 
+@traced
 @compiled
 def _describe_axis(
     samples: np.ndarray,

@@ -123,6 +123,7 @@ def normalize_pixels(
         target_channels,
         table,
     )
+    parts, mode = int(parts), int(mode)
     if packed:
         tiles = np.empty(len(records), _PACKED)
         blocks, blocks_each = _cut_tiles(
@@ -341,4 +342,4 @@ def _count_blocks(
 def _turns(queue: Queue, blocks: int) -> int:
     """Units of work for each block, so that every multiprocessor still gets enough blocks."""
     found = blocks // (_BLOCKS * queue.runtime.multiprocessors)
-    return min(max(found, 1), _MOST_TURNS)
+    return int(min(max(found, 1), _MOST_TURNS))

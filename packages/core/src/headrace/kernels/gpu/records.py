@@ -91,7 +91,7 @@ def launch_evenly(
         (blocks_each * len(samples), 1, 1),
         (threads, 1, 1),
         queue.upload(samples),
-        np.uint32(blocks_each),
+        queue.word(np.uint32, blocks_each),
         *args,
     )
 

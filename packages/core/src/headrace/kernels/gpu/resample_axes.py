@@ -11,6 +11,7 @@ from headrace.kernels.plan.compiled import compiled
 from headrace.kernels.plan.resize_axes import AXIS
 from headrace.tensors.gpu.batch import as_contiguous
 from headrace.tensors.gpu.traced import traced
+from headrace.tensors.gpu.tracked import empty_beside
 
 if TYPE_CHECKING:
     from headrace.kernels.gpu.resample_taps import KeptTaps
@@ -77,9 +78,10 @@ class AxesSampling:
         `anchors`, `shapes`: where it begins and how far it goes, int64 ``(samples, ndim)``, or
         ``(1, ndim)`` for a window that all samples have in common.
         """
-        anchors, shapes = np.ascontiguousarray(anchors), np.ascontiguousarray(shapes)
+        anchors, shapes = as_contiguous(anchors), as_contiguous(shapes)
         if self.index is None or len(anchors) > 1:
-            table = np.empty((self.rank, self.count), AXIS)
+            size = self.rank, self.count
+            table = empty_beside(size, AXIS, self.table, anchors, shapes)
             _cut(self.table, self.columns, anchors, shapes, first, table)
             return AxesSampling(table, self.antialias)
         key = anchors.tobytes(), shapes.tobytes(), first
@@ -121,7 +123,8 @@ class AxesSampling:
         Both have a single row where the samples of the one have a shape in common, and axes.
         """
         single = len(shapes) == 1 and self.index is not None and self.table.shape[1] == 1
-        found = np.empty((1 if single else self.count, shapes.shape[1]), np.int64)
+        size = 1 if single else self.count, shapes.shape[1]
+        found = empty_beside(size, np.int64, self.table, shapes)
         return found, _lengthen(self.table, self.columns, shapes, first, found)
 
     def common_shape(self, shape: tuple[int, ...], first: int) -> tuple[int, ...] | None:
@@ -189,6 +192,7 @@ def _choose(index: np.ndarray, axis: int, where: np.ndarray, further: int, out: 
             out[axis, i] += further
 
 
+@traced
 @compiled
 def _lengthen(
     table: np.ndarray, index: np.ndarray, shapes: np.ndarray, first: int, out: np.ndarray

@@ -8,7 +8,9 @@ from functools import lru_cache
 import numpy as np
 
 from headrace.kernels.plan.compiled import compiled
-from headrace.tensors.gpu.batch import DeviceBatch, shape_row, shape_rows
+from headrace.tensors.gpu.batch import DeviceBatch, as_contiguous, shape_row, shape_rows
+from headrace.tensors.gpu.traced import traced
+from headrace.tensors.gpu.tracked import empty_beside
 
 FRAMES = np.dtype(
     [(name, np.int64) for name in ("outer", "inner", "row", "outers", "inners", "channels")]
@@ -54,7 +56,7 @@ def contiguous_frames(
     shapes: np.ndarray, itemsize: int, row: int, *, channels_last: bool
 ) -> np.ndarray:
     """`FRAMES` of contiguous samples of `shapes`, int64 ``(n, ndim)``; axis `row` has the rows."""
-    layout = np.empty(len(shapes), FRAMES)
+    layout = empty_beside(len(shapes), FRAMES, shapes)
     _lay_frames(shapes, _NO_STRIDES, itemsize, row, channels_last, layout)
     return layout
 
@@ -80,14 +82,15 @@ def strided_frames(
     shapes: np.ndarray, strides: np.ndarray, row: int, *, channels_last: bool
 ) -> np.ndarray:
     """The same of samples with these strides, in bytes."""
-    layout = np.empty(len(shapes), FRAMES)
-    _lay_frames(shapes, np.ascontiguousarray(strides), 0, row, channels_last, layout)
+    layout = empty_beside(len(shapes), FRAMES, shapes, strides)
+    _lay_frames(as_contiguous(shapes), as_contiguous(strides), 0, row, channels_last, layout)
     return layout
 
 
 _NO_STRIDES = np.empty((0, 0), np.int64)
 
 
+@traced
 @compiled
 def _lay_frames(
     shapes: np.ndarray,
@@ -140,9 +143,15 @@ def places_of(
 def contiguous_places(shapes: np.ndarray, row: int, *, channels_last: bool) -> np.ndarray:
     """`PLACES` of contiguous samples of `shapes`, int64 ``(n, ndim)``."""
     frames = contiguous_frames(shapes, 1, row, channels_last=channels_last)
-    places = np.zeros(len(shapes), PLACES)
+    places = empty_beside(len(shapes), PLACES, shapes)
+    _lay_places(places, frames)
+    return places
+
+
+@traced
+def _lay_places(places: np.ndarray, frames: np.ndarray) -> None:
     for name in ("outer", "inner", "row", "channels"):
         places[name] = frames[name]
     places["pixel"] = frames["channels"]
     places["channel"] = 1
-    return places
+    places["table"] = 0

@@ -17,6 +17,7 @@ from headrace.kernels.gpu.program import kernel
 from headrace.kernels.gpu.shared import record
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import traced
 
 if TYPE_CHECKING:
     from headrace.kernels.gpu.resample_axes import AxesSampling
@@ -101,6 +102,7 @@ def axes_taps(queue: Queue, axes: AxesSampling) -> Taps:
     return Taps(records, columns)
 
 
+@traced
 @compiled
 def _describe(
     axes: np.ndarray, antialias: bool, filters: np.ndarray, records: np.ndarray
@@ -148,6 +150,7 @@ def _describe(
     return end, longest
 
 
+@traced
 @compiled
 def _move(records: np.ndarray, by: np.uint64) -> None:
     """Add to all addresses."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.kernels.plan.compiled import compiled
-from headrace.tensors.gpu.traced import traced
+from headrace.tensors.gpu.traced import told, traced
 
 
 @traced
@@ -62,6 +62,7 @@ def lay_outputs(
     return alike
 
 
+@told
 @compiled
 def same_outside(shapes: np.ndarray, others: np.ndarray, begin: int, end: int) -> bool:
     """True if shapes differ along the axes from number `begin` to `end` only.

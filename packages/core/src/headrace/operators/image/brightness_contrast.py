@@ -142,10 +142,9 @@ class _Adjustment(SampleOperator):
     returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
-        table = plan_batch(self, c, data).table
-        assert isinstance(table, np.ndarray)
+        table: Any = plan_batch(self, c, data).table
         scale, offset, unchanged = table.T
-        if np.count_nonzero(unchanged) == len(unchanged):
+        if unchanged.all():
             return data
         term = _kernels.scale_and_shift(self._source, self._dtype)
         numbers = repeated(scale, c.size), repeated(offset, c.size)

@@ -85,7 +85,9 @@ class TracedNumber:
         """The number in this iteration, which the program must not go by."""
         return int(self._function(self._results.now))
 
-    def _derived(self, function: Callable[[int], int]) -> TracedNumber:
+    def _derived(self, function: Callable[[int], int], *others: Any) -> Any:
+        if any(isinstance(other, TracedNumber) for other in others):
+            return NotImplemented
         own = self._function
         return TracedNumber(self._results, lambda found: function(own(found)))
 
@@ -120,18 +122,18 @@ class TracedNumber:
         return not self < other
 
     def __neg__(self) -> TracedNumber:
-        return self._derived(lambda value: -value)
+        return self._derived(lambda value: -value)  # type: ignore[no-any-return]
 
     def __add__(self, other: int) -> TracedNumber:
-        return self._derived(lambda value: value + other)
+        return self._derived(lambda value: value + other, other)  # type: ignore[no-any-return]
 
     def __mul__(self, other: int) -> TracedNumber:
-        return self._derived(lambda value: value * other)
+        return self._derived(lambda value: value * other, other)  # type: ignore[no-any-return]
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __floordiv__(self, other: int) -> TracedNumber:
-        return self._derived(lambda value: value // other)
+        return self._derived(lambda value: value // other, other)  # type: ignore[no-any-return]
 
 
 class TracedWord(NamedTuple):

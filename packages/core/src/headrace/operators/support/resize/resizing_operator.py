@@ -24,7 +24,7 @@ from headrace.operators.support.resize.resized_image import ResizedImage
 from headrace.operators.support.resize.sample import SampleResampler
 from headrace.operators.support.schema import Spec
 from headrace.operators.support.video.lazy_clip import LazyClip
-from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch
+from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, as_contiguous
 
 if TYPE_CHECKING:
     from headrace.kernels.cpu.resample_taps import PlannedAxis
@@ -108,14 +108,13 @@ class ResizingOperator(SampleOperator):
         """Sampling of the axes of a batch's samples."""
         planned = plan_batch(self, c, data)
         if planned.device is None:
-            table = np.ascontiguousarray(planned.table[0].T)
+            table = as_contiguous(planned.table[0].T)
             antialias = self.resampling.antialias
             if table.shape[1] == 1:
                 planned.device = _resample_axes.AxesSampling.in_common(table, antialias, c.size)
             else:
                 planned.device = _resample_axes.AxesSampling(table, antialias)
-            copies = planned.table[1]
-            planned.device.are_copies = np.count_nonzero(copies) == len(copies)
+            planned.device.are_copies = bool(planned.table[1].all())
         axes: _resample_axes.AxesSampling = planned.device
         return axes
 

@@ -21,6 +21,7 @@ from headrace.tensors.gpu.batch import (
     uniform_shape,
 )
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.tracked import empty_beside
 
 if TYPE_CHECKING:
     from headrace.kernels.gpu.pointwise_terms import Term
@@ -55,7 +56,7 @@ class WarpedBatch(MappedBatch):
         if shape is not None:
             channels = channels[:1]
         count = max(len(windows.size), len(channels))
-        rows = np.empty((count, source.ndim), np.int64)
+        rows = empty_beside((count, source.ndim), np.int64, windows.size, channels)
         rows[:, :-1], rows[:, -1:] = windows.size, channels
         self._rows = self.shapes = rows
         self._uniform = uniform_shape(rows)
