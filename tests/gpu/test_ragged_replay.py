@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from headrace import fn, types
+from headrace import fn, pipeline_def, types
 from headrace.errors import HeadraceError
 from headrace.executor.gpu import replay, stage_replays
 from headrace.pipeline import Pipeline
@@ -112,28 +112,159 @@ IMAGES = {
         fn.crop(x, crop=(9, 24), crop_pos_x=_drawn(0, 1), crop_pos_y=_drawn(0, 1)),
         saturation=_drawn(0.5, 1.5),
     ),
+    "resized": lambda x: fn.crop_mirror_normalize(
+        fn.resize(x, size=(8, 7)), mirror=fn.random.coin_flip(), mean=[9.0], std=[2.0]
+    ),
+    "augmented": lambda x: fn.resize(
+        fn.gaussian_blur(
+            fn.brightness_contrast(
+                fn.rotate(x, angle=_drawn(-9, 9), keep_size=True), contrast=_drawn(0.5, 1.5)
+            ),
+            sigma=1.0,
+        ),
+        size=(8, 7),
+    ),
+    "ragged to the end": lambda x: fn.color_twist(
+        fn.rotate(x, angle=_drawn(-9, 9), keep_size=True), saturation=_drawn(0.5, 1.5)
+    ),
+    "two outputs": lambda x: (fn.rotate(x, angle=30.0, keep_size=True), fn.crop(x, crop=(9, 24))),
 }
+
+
+def _compare(define, feed, layout, replayed, monkeypatch, count=ITERATIONS - BEFORE):
+    """Outputs are those of the operators, `count` iterations of which were replayed."""
+    args = define, feed, layout
+    expected = _expected(monkeypatch, *args)
+    _same(_outputs(*args), expected)
+    assert replayed[replay.ALIKE] == count
+    monkeypatch.setenv("HEADRACE_CHECK", "1")
+    _same(_outputs(*args), expected)
 
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_images(name, replayed, monkeypatch):
     """Of other sizes in each iteration, with numbers that are drawn."""
-    args = IMAGES[name], _random_images(), "HWC"
-    expected = _expected(monkeypatch, *args)
-    _same(_outputs(*args), expected)
-    assert replayed == {replay.ALIKE: ITERATIONS - BEFORE}
-    monkeypatch.setenv("HEADRACE_CHECK", "1")
-    _same(_outputs(*args), expected)
+    _compare(IMAGES[name], _random_images(), "HWC", replayed, monkeypatch)
+    assert set(replayed) == {replay.ALIKE}
 
 
 def test_signals(replayed, monkeypatch):
     """Of other lengths in each iteration, times numbers that are on the host."""
-    args = _spectra, _random_signals(), ""
-    expected = _expected(monkeypatch, *args)
+    _compare(_spectra, _random_signals(), "", replayed, monkeypatch)
+    assert set(replayed) == {replay.ALIKE}
+
+
+@pytest.mark.parametrize("name", ["three", "resized", "augmented", "ragged to the end"])
+def test_batches_become_uniform(name, replayed, monkeypatch):
+    """Batches of one shape, in one piece or not, are another kind; ragged ones go on after them."""
+    ragged, uniform = [_random_images(9) for _ in range(2)], _images(*[[(30, 31, 3)] * SIZE] * 9)
+    feed = [*ragged[0], *uniform, *ragged[1]]
+    _compare(IMAGES[name], feed, "HWC", replayed, monkeypatch, 2 + 2 + 9)
+
+
+@pytest.mark.parametrize("name", ["three", "resized", "augmented", "ragged to the end"])
+def test_a_batch_that_is_much_larger(name, replayed, monkeypatch):
+    """Memory between operators grows with it, and serves smaller ones again."""
+    feed = _random_images()
+    feed[-4] = _images([(190, 200, 3), (30, 31, 3), (211, 190, 3)])[0]
+    feed[-2] = _images([(290, 300, 3), (311, 290, 3), (30, 31, 3)])[0]
+    _compare(IMAGES[name], feed, "HWC", replayed, monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["resized", "augmented", "ragged to the end"])
+@pytest.mark.parametrize("empty", [(0, 31, 3), (30, 0, 3), (0, 0, 3)])
+def test_empty_samples(name, empty, monkeypatch):
+    """They come when others have been recorded, and are what operators make of them."""
+    feed = _random_images()
+    feed[-3][1] = np.zeros(empty, np.uint8)
+    feed[-1] = [np.zeros(empty, np.uint8) for _ in range(SIZE)]
+    args = IMAGES[name], feed, "HWC"
+    try:
+        expected = _expected(monkeypatch, *args)
+    except HeadraceError as error:
+        with pytest.raises(type(error)):
+            _outputs(*args)
+        return
     _same(_outputs(*args), expected)
-    assert replayed == {replay.ALIKE: ITERATIONS - BEFORE}
     monkeypatch.setenv("HEADRACE_CHECK", "1")
     _same(_outputs(*args), expected)
+
+
+def test_channels_may_change(monkeypatch):
+    """Kernels of so many channels serve no others."""
+    feed = _random_images(20)
+    for batch in feed[10:15]:
+        batch[:] = [image[:, :, :1].copy() for image in batch]
+    for batch in feed[15:17]:
+        batch[0] = batch[0][:, :, :1].copy()
+
+    def define(x):
+        x = fn.rotate(x, angle=_drawn(-9, 9), keep_size=True)
+        return fn.gaussian_blur(x, sigma=1.0)
+
+    args = define, feed, "HWC"
+    expected = _expected(monkeypatch, *args)
+    _same(_outputs(*args), expected)
+    monkeypatch.setenv("HEADRACE_CHECK", "1")
+    _same(_outputs(*args), expected)
+
+
+def test_bad_samples_are_told_of(replayed):
+    """With operator and sample, as ever, and iterations after them are replayed."""
+    feed = _random_images(20)
+    feed[12][1] = feed[12][1][:5]
+    pipe = Pipeline(SIZE, 2, 0, seed=5, workers="threads", prefetch_queue_depth=1)
+    with pipe:
+        turn = iter(feed)
+        data = fn.external_source(source=lambda: next(turn), layout="HWC").gpu()
+        pipe.set_outputs(IMAGES["three"](data))
+    for _ in range(12):
+        pipe.run()
+    with pytest.raises(HeadraceError, match=r"crop(?s:.*)sample 1"):
+        pipe.run()
+    for _ in range(7):
+        pipe.run()
+    assert replayed == {replay.ALIKE: 12, replay.ANOTHER: 1}
+
+
+def test_branches(monkeypatch):
+    """Samples that take either branch are not replayed."""
+    feed = _random_images(16)
+
+    @pipeline_def(batch_size=SIZE, num_threads=2, device_id=0, seed=5, enable_conditionals=True)
+    def branching():
+        turn = iter(feed)
+        x = fn.external_source(source=lambda: next(turn), layout="HWC").gpu()
+        if fn.random.coin_flip(dtype=types.BOOL):
+            x = fn.rotate(x, angle=30.0, keep_size=True)
+        return fn.resize(x, size=(8, 7))
+
+    def outputs():
+        pipe = branching(workers="threads", prefetch_queue_depth=1)
+        return [[[np.array(y) for y in out.as_cpu()] for out in pipe.run()] for _ in feed]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stage_replays.StageReplays, "run", lambda *_: None)
+        expected = outputs()
+    _same(outputs(), expected)
+
+
+def test_a_wrong_replay_is_found_out(checked, monkeypatch):
+    """What compares replays with operators tells of one that takes shapes of another iteration."""
+    make = stage_replays.StageReplays._made
+
+    def spoiled(*args):
+        found = make(*args)
+        if found is not None and found._values.tracked:
+            values = found._values
+            found._values = values._replace(
+                tracked=[each._replace(shapes=each.shapes.copy()) for each in values.tracked]
+            )
+        return found
+
+    monkeypatch.setattr(stage_replays.StageReplays, "_made", spoiled)
+    with pytest.raises(RuntimeError, match="not what was foretold"):
+        _outputs(IMAGES["ragged to the end"], _random_images(), "HWC")
 
 
 CASES = [

@@ -306,14 +306,14 @@ class Replay:
                 return ANOTHER
 
         def planned_anew(number: int, call: PlanCall) -> PlanCall | None:
-            context = self._context(number, iteration, queue)
-            try:
-                planned = call.op.plan(context, *call.inputs)
-            except SAMPLE_ERRORS:
-                return None
+            planned = call.op.plan(self._context(number, iteration, queue), *call.inputs)
             return call._replace(shapes=planned.shapes, parts=parts_of(planned))
 
-        if not self._fill(planned_anew):
+        try:
+            is_filled = self._fill(planned_anew)
+        except SAMPLE_ERRORS:
+            return ANOTHER
+        if not is_filled:
             return ANOTHER
         return ALIKE if self.is_sure else UNSEEN
 
@@ -366,8 +366,8 @@ class Replay:
                 return False
         for filled in self._filled:
             filled.target[:] = filled.content
-        for place, number, launch in self._numbers:
-            value = self._words[place] = number.now
+        for word, number, launch in self._numbers:
+            value = self._words[word] = number.now
             if launch is not None and self._entries is not None:
                 row, axis = launch
                 self._commands[row, 1 + axis] = value

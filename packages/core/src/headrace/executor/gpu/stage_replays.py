@@ -32,8 +32,8 @@ from headrace.executor.gpu.replay import (
 from headrace.operators.support.planning import Samples, parts_of
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.recording import PlanCall, Recording, RecordingQueue, template_of
-from headrace.tensors.gpu.traced import raw_of, tracing
-from headrace.tensors.gpu.tracked import Tracked, UntrackedError
+from headrace.tensors.gpu.traced import UntrackedError, raw_of, tracing
+from headrace.tensors.gpu.tracked import Tracked
 
 if TYPE_CHECKING:
     from headrace.executor.gpu.replay import Found
@@ -96,7 +96,11 @@ class StageReplays:
                 return None
             if plan is UNSEEN or self._checks or not known.covers(inputs):
                 return self._unless_full(key, self._compared, known, iteration, queue, buffers)
-            return known.run(queue, buffers, len(self._fed))
+            try:
+                return known.run(queue, buffers, len(self._fed))
+            except MemoryError:  # operators keep no memory from one iteration to the next
+                self._known[key] = None
+                return None
         if known is None:
             if key in self._known or self._failures >= _MOST_FAILURES:
                 return None
@@ -298,7 +302,9 @@ class StageReplays:
             used.add(recording.tables[k].values)
         if not all(used.has_any(arrays) for arrays in origins.values()):
             return None
-        return PlannedValues(plans, roots, recording.tracked, recording.on_host, calls, tables, planned_anew)
+        return PlannedValues(
+            plans, roots, recording.tracked, recording.on_host, calls, tables, planned_anew
+        )
 
     def _compared(
         self,

@@ -45,7 +45,9 @@ def copy_strided(queue: Queue, source: StridedBatch, target: DeviceBatch) -> Non
         size = follow(axes.source, axes.target, extents, axes.itemsize)
         if size >= 0 and in_one_piece(source.owners, source.pointers):
             if size:
-                queue.runtime.copy(int(axes.target[0]), int(axes.source[0]), int(size), queue.stream)
+                queue.runtime.copy(
+                    int(axes.target[0]), int(axes.source[0]), int(size), queue.stream
+                )
             return
     if axes.has_runs and _are_long(extents, axes.itemsize):
         _copy_rows(queue, axes)

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 from numba.extending import typeof_impl
 
 from headrace.kernels.compilation import njit
-from headrace.tensors.gpu.traced import HasRaw
-from headrace.tensors.gpu.tracked import UntrackedError
+from headrace.tensors.gpu.traced import HasRaw, UntrackedError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

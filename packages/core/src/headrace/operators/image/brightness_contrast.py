@@ -142,8 +142,7 @@ class _Adjustment(SampleOperator):
     returns_lazy = (LazyBatch,)
 
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
-        table: Any = plan_batch(self, c, data).table
-        scale, offset, unchanged = table.T
+        scale, offset, unchanged = plan_batch(self, c, data).table.T  # type: ignore[union-attr]
         if unchanged.all():
             return data
         term = _kernels.scale_and_shift(self._source, self._dtype)

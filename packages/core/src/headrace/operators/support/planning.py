@@ -20,8 +20,8 @@ from headrace.errors import ArgumentValueError, HeadraceError, ShapeError, locat
 from headrace.kernels.cpu.philox_state import drawn_with
 from headrace.operators.support.schema import RANDOM_STATE
 from headrace.tensors.gpu.batch import as_contiguous, shape_row, shape_rows
-from headrace.tensors.gpu.traced import raw_of
-from headrace.tensors.gpu.tracked import Tracked, UntrackedError
+from headrace.tensors.gpu.traced import UntrackedError, raw_of
+from headrace.tensors.gpu.tracked import Tracked
 from headrace.tensors.rows import Rows
 
 if TYPE_CHECKING:
@@ -450,9 +450,8 @@ def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
     """
     queue = getattr(c, "queue", None)
     noted = 0 if queue is None else queue.arguments_noted
-    if queue is not None and queue.is_tracking:
-        if any(isinstance(getattr(batch, "shapes", None), Tracked) for batch in inputs):
-            return _plan_tracked(op, c, inputs, noted)
+    if queue is not None and queue.is_tracking and _are_tracked(inputs):
+        return _plan_tracked(op, c, inputs, noted)
     if op.plans_by_shape and len(inputs) == 1:
         batch = inputs[0]
 
@@ -467,6 +466,10 @@ def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
     return planned
 
 
+def _are_tracked(inputs: tuple[Any, ...]) -> bool:
+    return any(isinstance(getattr(batch, "shapes", None), Tracked) for batch in inputs)
+
+
 def _plan_tracked(op: Any, c: Any, inputs: tuple[Any, ...], noted: int) -> Planned:
     """Plan for a recording that is to be planned anew for other shapes: its arrays are tracked."""
     if any(hasattr(batch, "rows") for batch in inputs):
@@ -478,8 +481,9 @@ def _plan_tracked(op: Any, c: Any, inputs: tuple[Any, ...], noted: int) -> Plann
     if planned.values is not None or len(parts) < (1 if is_one else len(table)):
         raise UntrackedError(f"the plan of `{type(op).__name__}` is not of arrays alone")
     c.queue.note_tracked_plan(op, seen, planned.shapes, parts, noted)
-    kept = tuple(map(Tracked, parts))
-    return Planned(tuple(map(Tracked, planned.shapes)), kept[0] if is_one else kept)
+    kept: list[Any] = [Tracked(part) for part in parts]
+    shapes: list[Any] = [Tracked(each) for each in planned.shapes]
+    return Planned(tuple(shapes), kept[0] if is_one else tuple(kept))
 
 
 def parts_of(planned: Planned) -> tuple[np.ndarray, ...]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.tensors.gpu.traced import told, traced
-from headrace.tensors.gpu.tracked import Tracked, UntrackedError, empty_beside
+from headrace.tensors.gpu.traced import UntrackedError, told, traced
+from headrace.tensors.gpu.tracked import Tracked, empty_beside
 
 if TYPE_CHECKING:
     from headrace.tensors.gpu.queue import Queue
@@ -25,7 +25,8 @@ def as_shapes(shapes: Sequence[Any] | np.ndarray, count: int) -> np.ndarray:
     found: Any = shapes if isinstance(shapes, Tracked) else np.asarray(shapes, np.int64)
     if found.ndim == 1 or len(found) != count:
         found = np.broadcast_to(found, (count, found.shape[-1]))
-    return found
+    rows: np.ndarray = found
+    return rows
 
 
 def volumes(shapes: np.ndarray) -> np.ndarray:

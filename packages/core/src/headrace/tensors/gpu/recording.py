@@ -125,6 +125,7 @@ class RecordingQueue(Queue):
     def begin(self, inputs: Sequence[DeviceBatch]) -> None:
         """Begin a recording with these inputs; those that are not dense are tracked."""
         recording = self.recording = Recording()
+        self._ragged = None, 0, np.empty(0), 0  # replays write to the arrays of a recording
         self._seen: dict[int, DeviceBatch] = {}
         for number, batch in enumerate(inputs):
             if batch.is_dense:
@@ -133,9 +134,10 @@ class RecordingQueue(Queue):
                 continue
             own = TrackedInput(number, np.array(batch.pointers), np.array(batch.shapes, order="C"))
             recording.tracked.append(own)
-            arrays: Any = Tracked(own.pointers), Tracked(own.shapes)
+            pointers: Any = Tracked(own.pointers)
+            shapes: Any = Tracked(own.shapes)
             self._seen[id(batch)] = DeviceBatch(
-                batch.runtime, batch.owners, *arrays, batch.dtype
+                batch.runtime, batch.owners, pointers, shapes, batch.dtype
             )
         self.is_tracking = bool(self._seen)
 
@@ -226,9 +228,7 @@ class RecordingQueue(Queue):
         )
         if numbers:
             grid = tuple([g.now if isinstance(g, TracedNumber) else g for g in grid])  # type: ignore[assignment]
-            args = tuple(
-                [a.kind(a.number.now) if isinstance(a, TracedWord) else a for a in args]
-            )
+            args = tuple([a.kind(a.number.now) if isinstance(a, TracedWord) else a for a in args])
         super().launch(kernel, grid, block, *args, shared_bytes=shared_bytes)
         function = self._functions[kernel]
         record = LaunchRecord(function, grid, block, args, shared_bytes, numbers)
@@ -324,10 +324,10 @@ class Template(NamedTuple):
     """A recording without its addresses: equal for iterations that queue the same.
 
     `words`: the tables, one after the other, and the arguments of kernels, a word each, with the
-    blocks of launches; of addresses what lies between them and the begin of their block. `begins`: addresses of the
-    blocks. `positions`, `blocks`: which words are addresses, and in which block each lies: of the
-    recording; then tables. `table_offsets`: bytes in front of each table; and of all. `commands`:
-    what is launched and copied, without arguments.
+    blocks of launches; of addresses what lies between them and the begin of their block. `begins`:
+    addresses of the blocks. `positions`, `blocks`: which words are addresses, and in which block
+    each lies: of the recording; then tables. `table_offsets`: bytes in front of each table; and of
+    all. `commands`: what is launched and copied, without arguments.
     """
 
     words: np.ndarray

@@ -6,11 +6,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from operator import is_
+from operator import is_, itemgetter
 from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _tracing = threading.local()
+
+
+class UntrackedError(Exception):
+    """Something is done with a tracked array that cannot be done anew."""
 
 
 class TracedCall(NamedTuple):
@@ -45,15 +51,15 @@ class TracedResults:
         """The results as a program is to see them."""
         return tuple(
             [
-                TracedNumber(self, lambda found, k=k: found[k])
+                TracedNumber(self, itemgetter(k))
                 if type(value) is int
-                else self.read(lambda found, k=k: found[k])
+                else self.read(itemgetter(k))
                 for k, value in enumerate(self.now)
             ]
         )
 
     def read(self, function: Callable[[tuple[Any, ...]], Any]) -> Any:
-        """What a program reads of them, which is the same from here on."""
+        """Tell what a program reads of them, which is the same from here on."""
         value = function(self.now)
         self._checks.append((function, value))
         return value
@@ -74,9 +80,7 @@ class TracedNumber:
     __slots__ = ("_function", "_results")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(
-        self, results: TracedResults, function: Callable[[tuple[Any, ...]], int]
-    ) -> None:
+    def __init__(self, results: TracedResults, function: Callable[[tuple[Any, ...]], int]) -> None:
         self._results = results
         self._function = function
 
@@ -148,6 +152,12 @@ def raw_of(value: Any) -> Any:
     return value.raw if isinstance(value, HasRaw) else value
 
 
+def refuse_silence() -> None:
+    """Raise where NumPy does not warn as it would in a replay."""
+    if np.geterr() != getattr(_tracing, "warnings", np.geterr()):
+        raise UntrackedError("NumPy's warnings are turned off")
+
+
 def note_call(function: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
     """Note a call, if calls are noted."""
     noted = getattr(_tracing, "noted", None)
@@ -169,8 +179,15 @@ def traced(function: _Function) -> _Function:
         if noted is None:
             return function(*args)
         plain = tuple(map(raw_of, args))
+        if all(map(is_, plain, args)):
+            result = function(*args)
+            noted.append(TracedCall(function, args, result))
+            return result
+        before = [(each, each.tobytes()) for each in args if _is_open(each)]
         result = function(*plain)
-        if result is None or all(map(is_, plain, args)):
+        if any(each.tobytes() != content for each, content in before):
+            raise UntrackedError(f"`{function.__name__}` fills an array that is not tracked")
+        if result is None:
             noted.append(TracedCall(function, plain, result))
             return result
         results = TracedResults(result if isinstance(result, tuple) else (result,))
@@ -179,6 +196,11 @@ def traced(function: _Function) -> _Function:
         return numbers if isinstance(result, tuple) else numbers[0]
 
     return call  # type: ignore[return-value]
+
+
+def _is_open(value: Any) -> bool:
+    """True for an array whose elements a program may read: records are for kernels alone."""
+    return isinstance(value, np.ndarray) and value.flags.writeable and value.dtype.names is None
 
 
 def told(function: _Function) -> _Function:
@@ -199,7 +221,7 @@ def told(function: _Function) -> _Function:
 @contextmanager
 def tracing(noted: list[Any]) -> Iterator[None]:
     """Note the calls of this thread in a list."""
-    _tracing.noted = noted
+    _tracing.noted, _tracing.warnings = noted, np.geterr()
     try:
         yield
     finally:

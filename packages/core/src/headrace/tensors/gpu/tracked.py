@@ -15,16 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from headrace.tensors.gpu.traced import HasRaw, note_call, raw_of
+from headrace.tensors.gpu.traced import HasRaw, UntrackedError, note_call, raw_of, refuse_silence
 
 _OF_LAYOUT: frozenset[Any] = frozenset(
     {np.shape, np.ndim, np.size, np.result_type, np.may_share_memory, np.shares_memory}
 )
 """Functions of what does not change: shapes, types and places of arrays."""
-
-
-class UntrackedError(Exception):
-    """Something is done with a tracked array that cannot be done anew."""
 
 
 class Tracked(HasRaw, NDArrayOperatorsMixin):
@@ -148,9 +144,9 @@ for _name in (
     setattr(Tracked, _name, _method(_name))
 
 
-def empty_beside(shape: Any, dtype: Any, *arrays: Any) -> Any:
+def empty_beside(shape: Any, dtype: Any, *arrays: Any) -> np.ndarray:
     """An uninitialised array for what is made of `arrays`: tracked if one of them is."""
-    made = np.empty(shape, dtype)
+    made: Any = np.empty(shape, dtype)
     return Tracked(made) if any(isinstance(each, Tracked) for each in arrays) else made
 
 
@@ -183,7 +179,7 @@ def _arrays(value: Any) -> list[np.ndarray]:
 
 
 def _told(function: Callable[[Any], Any], array: Tracked) -> Any:
-    """What a program reads of an array: a replay is for iterations in which it is the same."""
+    """Tell what a program reads of an array: a replay is for iterations in which it is the same."""
     found = function(array.raw)
     note_call(function, (array.raw,), found)
     return found
@@ -192,6 +188,8 @@ def _told(function: Callable[[Any], Any], array: Tracked) -> Any:
 def _written(function: Any, args: Any, kwargs: dict[str, Any], target: Tracked) -> None:
     """Call what writes to a tracked array, and note it."""
     args, kwargs = _plain(tuple(args)), {name: _plain(value) for name, value in kwargs.items()}
+
+    refuse_silence()
 
     def again(*_: Any) -> None:
         function(*args, **kwargs)
@@ -203,6 +201,7 @@ def _written(function: Any, args: Any, kwargs: dict[str, Any], target: Tracked) 
 def _applied(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """A function of tracked arrays: a tracked array, or a value that the program reads."""
     args, kwargs = _plain(tuple(args)), {name: _plain(value) for name, value in kwargs.items()}
+    refuse_silence()
     found = function(*args, **kwargs)
     arrays = _arrays(args) + _arrays(tuple(kwargs.values()))
     if isinstance(found, (bool, int, float)):
