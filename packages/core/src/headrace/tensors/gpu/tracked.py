@@ -146,8 +146,9 @@ for _name in (
 
 def empty_beside(shape: Any, dtype: Any, *arrays: Any) -> np.ndarray:
     """An uninitialised array for what is made of `arrays`: tracked if one of them is."""
-    made: Any = np.empty(shape, dtype)
-    return Tracked(made) if any(isinstance(each, Tracked) for each in arrays) else made
+    made = np.empty(shape, dtype)
+    tracked: Any = Tracked(made)
+    return tracked if any(isinstance(each, Tracked) for each in arrays) else made
 
 
 def _as_tuple(key: Any) -> tuple[Any, ...]:
