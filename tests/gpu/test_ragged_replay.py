@@ -15,6 +15,7 @@ from headrace.pipeline import Pipeline
 from tests.cases.files import write_files
 from tests.cases.table import all_cases
 from tests.golden.running import as_array, member
+from tests.support.gpu.foreign import DLPackArray
 
 SIZE = 3
 ITERATIONS = 14
@@ -148,6 +149,36 @@ def test_images(name, replayed, monkeypatch):
     assert set(replayed) == {replay.ALIKE}
 
 
+@pytest.mark.parametrize("shapes", ["ragged", "uniform"])
+@pytest.mark.parametrize("name", ["three", "augmented"])
+def test_samples_that_lie_anywhere(name, shapes, gpu_runtime, replayed, monkeypatch):
+    """Each in memory of its own, of one shape or of several."""
+    images = _random_images()
+    if shapes == "uniform":
+        images = _images(*[[(30, 31, 3)] * SIZE] * ITERATIONS)
+
+    def outputs():
+        pipe = Pipeline(SIZE, 2, 0, seed=5, workers="threads", prefetch_queue_depth=1)
+        with pipe:
+            turn = iter(images)
+            data = fn.external_source(
+                source=lambda: [DLPackArray(gpu_runtime, image) for image in next(turn)],
+                layout="HWC",
+                device="gpu",
+                no_copy=True,
+            )
+            pipe.set_outputs(IMAGES[name](data))
+        return [[[np.array(x) for x in out.as_cpu()] for out in pipe.run()] for _ in images]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stage_replays.StageReplays, "run", lambda *_: None)
+        expected = outputs()
+    _same(outputs(), expected)
+    assert replayed == {replay.ALIKE: ITERATIONS - BEFORE}
+    monkeypatch.setenv("HEADRACE_CHECK", "1")
+    _same(outputs(), expected)
+
+
 def test_signals(replayed, monkeypatch):
     """Of other lengths in each iteration, times numbers that are on the host."""
     _compare(_spectra, _random_signals(), "", replayed, monkeypatch)
@@ -207,6 +238,21 @@ def test_channels_may_change(monkeypatch):
     _same(_outputs(*args), expected)
     monkeypatch.setenv("HEADRACE_CHECK", "1")
     _same(_outputs(*args), expected)
+
+
+def test_a_kind_that_does_not_come_back(replayed, monkeypatch):
+    """A replay of images with colours gives way where there are only gray ones from then on."""
+    feed = _random_images(40)
+    for batch in feed[10:]:
+        batch[:] = [image[:, :, :1].copy() for image in batch]
+
+    def define(x):
+        return fn.gaussian_blur(fn.rotate(x, angle=_drawn(-9, 9), keep_size=True), sigma=1.0)
+
+    args = define, feed, "HWC"
+    expected = _expected(monkeypatch, *args)
+    _same(_outputs(*args), expected)
+    assert replayed == {replay.ALIKE: 3 + 7, replay.ANOTHER: 16}
 
 
 def test_bad_samples_are_told_of(replayed):

@@ -162,6 +162,8 @@ class Replay:
         self._steady |= {id(part) for plan in values.plans.values() for part in plan.parts}
         """Arrays of numbers that have not changed yet: it is not known what follows from them."""
         self.is_sure = True
+        self.misses = 0
+        """Iterations in turn that it was not for."""
         fresh = sorted({each.block for each in leaving if each.block >= self._inputs})
         sizes: dict[int, Any] = dict(recording.sizes)
         self._fresh = [(k, sizes.get(k, recording.blocks[k].size_bytes)) for k in fresh]

@@ -48,6 +48,8 @@ _BEFORE = 3
 _RECORDED = 4
 """Iterations that are recorded: what the first uploads once, the others find there."""
 _MOST_KEYS = 3
+_MOST_MISSES = 16
+"""Iterations in turn that a replay is not for: then those that come now are recorded."""
 _MOST_FAILURES = 2
 
 
@@ -93,7 +95,11 @@ class StageReplays:
         if isinstance(known, Replay):
             plan = known.plan(iteration, queue, inputs)
             if plan is ANOTHER:
+                known.misses += 1
+                if known.misses == _MOST_MISSES:
+                    del self._known[key]
                 return None
+            known.misses = 0
             if plan is UNSEEN or self._checks or not known.covers(inputs):
                 return self._unless_full(key, self._compared, known, iteration, queue, buffers)
             try:

@@ -14,7 +14,7 @@ from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import (
     DeviceBatch,
     StridedBatch,
-    contiguous_strides,
+    are_contiguous,
     rows_in_common,
     shape_rows,
 )
@@ -90,8 +90,7 @@ def compute(
     shapes, strides = shape_rows(source), _NONE
     if isinstance(source, StridedBatch):
         shapes, strides = rows_in_common(source.shapes, source.strides)
-        expected = contiguous_strides(shapes, source.dtype.itemsize)
-        if ((strides == expected) | (shapes == 1)).all():
+        if are_contiguous(shapes, strides, source.dtype.itemsize):
             strides = _NONE
     blocks, each = _describe(
         places,

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from headrace.kernels.gpu.broadcast import merged_axes
-from headrace.tensors.gpu.batch import DeviceBatch, StridedBatch, contiguous_strides, volumes
+from headrace.tensors.gpu.batch import (
+    DeviceBatch,
+    StridedBatch,
+    are_contiguous,
+    contiguous_strides,
+    volumes,
+)
 
 if TYPE_CHECKING:
     from headrace.kernels.gpu.pointwise_text import Access
@@ -81,7 +87,7 @@ def _reading(
     located: list[int] = []
     for k, (of_source, strides) in enumerate(zip(theirs, given, strict=True)):
         volume = sizes if of_source is shapes else volumes(of_source)
-        if (volume == sizes).all() and (strides is None or _contiguous(of_source, strides)):
+        if (volume == sizes).all() and (strides is None or are_contiguous(of_source, strides, 1)):
             accesses[k] = None
         elif (volume != 1).any():
             located.append(k)
@@ -96,10 +102,6 @@ def _reading(
         found[k] = strides[:, varies]
     largest = max(int(sizes.max()), *(int(np.abs(s).max(initial=0)) for s in merged.strides))
     return SourceAddressing(tuple(accesses), merged.extents, tuple(found), largest > _LARGEST)
-
-
-def _contiguous(shapes: np.ndarray, strides: np.ndarray) -> bool:
-    return bool(((strides == contiguous_strides(shapes, 1)) | (shapes == 1)).all())
 
 
 def _aligned(shapes: np.ndarray, theirs: np.ndarray, given: np.ndarray | None) -> np.ndarray:

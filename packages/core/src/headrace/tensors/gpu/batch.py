@@ -61,10 +61,29 @@ def contiguous_strides(shapes: np.ndarray, itemsize: int) -> np.ndarray:
 
 @traced
 def _fill_strides(strides: np.ndarray, shapes: np.ndarray, itemsize: int) -> None:
-    step = np.full(len(shapes), itemsize, np.int64)
+    last = shapes.shape[1] - 1
+    if last >= 0:
+        strides[:, last] = itemsize
+    for axis in range(last - 1, -1, -1):
+        np.multiply(strides[:, axis + 1], shapes[:, axis + 1], out=strides[:, axis])
+
+
+@told
+def are_contiguous(shapes: np.ndarray, strides: np.ndarray, itemsize: int) -> bool:
+    """True if samples with these strides, in bytes, are C-contiguous."""
+    step: Any = itemsize
+    if len(shapes):  # the first sample tells most batches apart, at little cost
+        for extent, stride in zip(shapes[0, ::-1].tolist(), strides[0, ::-1].tolist(), strict=True):
+            if extent > 1 and stride != step:
+                return False
+            step *= extent
+    step = itemsize
     for axis in range(shapes.shape[1] - 1, -1, -1):
-        strides[:, axis] = step
-        step = step * shapes[:, axis]
+        extents = shapes[:, axis]
+        if not ((strides[:, axis] == step) | (extents <= 1)).all():
+            return False
+        step = step * extents
+    return True
 
 
 @told
@@ -163,15 +182,18 @@ def _columns(values: np.ndarray, order: list[int]) -> np.ndarray:
 @traced
 def _shift(out: np.ndarray, pointers: np.ndarray, steps: np.ndarray, strides: Any) -> None:
     """Fill `out` with addresses so many steps further, along one axis or several."""
-    offsets = steps * strides
-    if offsets.ndim > 1:
-        offsets = offsets.sum(axis=1)
+    if steps.ndim > 1:
+        offsets = np.einsum("ij,ij->i", steps, strides)  # a sum along a short axis takes longer
+    else:
+        offsets = steps * strides
     np.add(pointers.view(np.int64), offsets, out=out.view(np.int64))
 
 
 @traced
 def _follow(pointers: np.ndarray, step: int) -> bool:
     """True if neighbours are so many bytes apart."""
+    if len(pointers) > 1 and int(pointers[1]) - int(pointers[0]) != step:
+        return False
     return bool((np.diff(pointers.view(np.int64)) == step).all())
 
 
@@ -441,8 +463,7 @@ class StridedBatch(LazyBatch):
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in memory of their own, C-contiguous; shared if they are already."""
         shapes, strides = rows_in_common(self.shapes, self.strides)
-        expected = contiguous_strides(shapes, self.dtype.itemsize)
-        if ((strides == expected) | (shapes == 1)).all():
+        if are_contiguous(shapes, strides, self.dtype.itemsize):
             return DeviceBatch(self.runtime, self.owners, self.pointers, self.shapes, self.dtype)
         out = queue.empty(self.extents, self.dtype, len(self))
         queue.copy_strided(self, out)

@@ -14,6 +14,7 @@ from headrace.tensors.gpu.batch import (
     DeviceBatch,
     LazyBatch,
     StridedBatch,
+    are_contiguous,
     as_contiguous,
     contiguous_strides,
     same_shapes,
@@ -203,6 +204,5 @@ def _any_elements(rows: np.ndarray) -> bool:
 
 def _with_contiguous_end(queue: Queue, source: StridedBatch, axis: int) -> StridedBatch:
     """`source` with the elements of its axes from number `axis` on in one piece."""
-    expected = contiguous_strides(source.shapes[:, axis:], source.dtype.itemsize)
-    fits = (source.strides[:, axis:] == expected) | (source.shapes[:, axis:] <= 1)
-    return source if fits.all() else StridedBatch.of(source.materialise(queue))
+    fits = are_contiguous(source.shapes[:, axis:], source.strides[:, axis:], source.dtype.itemsize)
+    return source if fits else StridedBatch.of(source.materialise(queue))

@@ -22,6 +22,7 @@ from headrace.operators.support.schema import Arg
 from headrace.operators.support.windows.arguments import OutOfBounds, slices
 from headrace.operators.support.windows.partial_batch import partial_batch, strided_batch
 from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, shape_rows
+from headrace.tensors.gpu.traced import told
 from headrace.tensors.rows import Rows
 from headrace.tensors.strided_rows import StridedRows
 from headrace.types import DALIDataType, to_numpy_type
@@ -195,8 +196,9 @@ class Cutter:
         """
         (shapes,), (anchors, outside) = planned.shapes, planned.table
         extents = data.shapes if len(anchors) == len(data) else shape_rows(data)
-        if self._convert is None and not np.count_nonzero(outside):
-            if np.array_equal(shapes, extents):
+        leaves, is_whole = _what_is_seen(shapes, extents, outside)
+        if self._convert is None and not leaves:
+            if is_whole:
                 return data
             if isinstance(data, DeviceBatch) and data.ndim == 1:
                 return data.run(anchors[:, 0], shapes)
@@ -205,7 +207,7 @@ class Cutter:
             extents = data.shapes
             anchors, shapes = (np.broadcast_to(a, extents.shape) for a in (anchors, shapes))
             outside = np.broadcast_to(outside, len(data))
-        policy = self._bounds.policy if outside.any() else "constant"
+        policy = self._bounds.policy if leaves else "constant"
         if policy == "constant" and not isinstance(data, (DeviceBatch, StridedBatch)):
             first = np.clip(anchors, 0, extents)
             last = np.clip(anchors + shapes, first, extents)
@@ -219,7 +221,7 @@ class Cutter:
             anchors,
             out,
             policy=policy,
-            fill=self._fill if outside.any() else None,
+            fill=self._fill if leaves else None,
             fill_axis=self._channel_axis % max(data.ndim, 1),
         )
         return out
@@ -290,6 +292,18 @@ def compiled_mirror(
         (*data.view_words, *places, *words),
     )
     return out
+
+
+@told
+def _what_is_seen(
+    shapes: np.ndarray, extents: np.ndarray, outside: np.ndarray
+) -> tuple[bool, bool]:
+    """Tell whether some window leaves its sample, and whether windows are all of the samples."""
+    if outside.any():
+        return True, False
+    if len(shapes) and shapes[0].tolist() != extents[0].tolist():  # as for most batches
+        return False, False
+    return False, bool((shapes == extents).all())
 
 
 def _needed(
