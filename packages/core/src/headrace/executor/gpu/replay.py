@@ -173,7 +173,7 @@ class Replay:
         memory = queue._pool.take(max(self._table_bytes, 1), queue.stream)
         self._tables = memory.address
         self._kept: list[Any] = [memory]
-        self._memory = [
+        self._memory: list[Any] = [
             None if k in fresh else block.memory for k, block in enumerate(recording.blocks)
         ]
         """Memory that all iterations use, one after the other on the stream."""
