@@ -91,10 +91,10 @@ PAGES = (
     Page(
         "data",
         "Batches and tensors",
-        "What pipelines return, and what shows it.",
+        "What pipelines return, what shows it, and page-locked arrays for sources.",
         (
             ("headrace.backend", ("TensorListCPU", "TensorListGPU", "TensorCPU", "TensorGPU")),
-            ("headrace", ("show", "contact_sheet")),
+            ("headrace", ("show", "contact_sheet", "empty_pinned")),
         ),
     ),
     Page(
