@@ -99,7 +99,61 @@ def _normalisations(data):
     )
 
 
-CHAINS = [_crop, _padded_crop, _slices, _flips, _chain, _normalisations]
+def _drawn(low, high, **settings):
+    return fn.random.uniform(range=[low, high], **settings)
+
+
+def _adjustments(data):
+    mirrored = fn.flip(data, horizontal=fn.random.coin_flip())
+    return (
+        fn.brightness(data, brightness=_drawn(0.5, 1.5)),
+        fn.brightness(data, brightness=1.0),
+        fn.contrast(mirrored, contrast=_drawn(0.5, 1.5), dtype=types.FLOAT),
+        fn.brightness_contrast(data, brightness_shift=_drawn(-0.2, 0.2), contrast=1.3),
+        _normalised(fn.brightness(mirrored, brightness=_drawn(0.5, 1.5)), mirror=1),
+    )
+
+
+def _colors(data):
+    twisted = fn.color_twist(
+        data, hue=_drawn(-40, 40), saturation=_drawn(0.3, 2), brightness=_drawn(0.5, 1.5)
+    )
+    return (
+        twisted,
+        fn.hsv(fn.flip(data), saturation=1.5, dtype=types.FLOAT),
+        _normalised(fn.saturation(twisted, saturation=_drawn(0.0, 1.0))),
+    )
+
+
+def _canvases(data):
+    wide = fn.paste(
+        fn.flip(data), ratio=_drawn(1, 2), paste_x=_drawn(0, 1), fill_value=(10, 20, 300)
+    )
+    return wide, _normalised(fn.crop(wide, crop=(1, 20), **_at_random()))
+
+
+def _casts(data):
+    real = fn.cast(data, dtype=types.FLOAT)
+    return (
+        real,
+        fn.cast(fn.brightness(real, brightness=_drawn(-1.5, 1.5)), dtype=types.INT8),
+        fn.cast(fn.brightness(data, brightness=9.5, dtype=types.FLOAT), dtype=types.UINT8),
+        fn.cast(fn.crop(data, crop=(1, 9)), dtype=types.INT32),
+        fn.cast(fn.flip(data), dtype=types.UINT8),
+        fn.cast(_drawn(0, 99), dtype=types.INT64),
+    )
+
+
+def _labelled(data):
+    """Numbers of samples beside them that have no instructions."""
+    labels = fn.external_source(source=lambda: [np.int32([k]) for k in range(len(_EXTENTS))])
+    return _normalised(data), fn.cast(labels, dtype=types.INT64), fn.one_hot(labels, num_classes=9)
+
+
+CHAINS = [
+    *(_crop, _padded_crop, _slices, _flips, _chain, _normalisations),
+    *(_adjustments, _colors, _canvases, _casts, _labelled),
+]
 
 
 @pytest.mark.sweep

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headrace.executor.cpu.chunk_plans import plans_of
+from headrace.executor.cpu.compiled_program import CompiledProgram
 from headrace.operators.support.compiled_steps import (
-    CompiledStepContext,
-    CompiledSteps,
+    PlannedColumns,
     SampleColumns,
 )
-from headrace.operators.support.operator import BatchOperator, SampleOperator
+from headrace.operators.support.planning import Samples
 from headrace.tensors.rows import Rows
-from headrace.types import storage_dtype
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.arena import Arena
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from headrace.executor.cpu.chunk import Chunk
     from headrace.executor.cpu.program import Program
     from headrace.executor.cpu.step_marks import StepMarks
-    from headrace.executor.step import Step
-    from headrace.operators.support.planning import Samples
+    from headrace.operators.support.contexts import SampleContext
 
+_NO_SLOTS = np.empty((0, 5), np.int64)
 _LONGEST_REST = 64
 """Chunks that are left to the other way after several with samples that a plan has refused."""
 
@@ -37,24 +37,18 @@ class CompiledChunks:
     refuses are for the ordinary way, which also finds out what is wrong with them.
     """
 
-    def __init__(
-        self,
-        steps: CompiledSteps,
-        given: dict[int, SampleColumns],
-        leaving: list[tuple[int, SampleColumns]],
-        counts: list[tuple[Step, int]],
-        heads: list[Step],
-    ) -> None:
+    def __init__(self, program: CompiledProgram) -> None:
         from headrace.kernels.cpu import step_loops
 
         self._loops = step_loops
-        self._steps = steps
-        self._given = list(given.items())
-        self._leaving = leaving
-        self._counts = counts
-        """Number of instructions of each step."""
-        self.heads = heads
-        """Steps in front of these that take all samples of a chunk at once."""
+        self._steps = steps = program.steps
+        self._given = list(program.given.items())
+        self._leaving = program.leaving
+        self._made = program.made
+        self._counts = program.counts
+        self.heads = program.heads
+        self.decodes = any(step.op.cpu_light is not None for step in program.heads)
+        """True if some of these hand on lazy values otherwise."""
         table = np.zeros((len(steps.words), step_loops.PARTS), np.int64)
         for k, (plan, carry) in enumerate(zip(steps.plans, steps.carries, strict=True)):
             table[k, step_loops.PLAN] = 0 if plan is None else step_loops.address_of(plan)
@@ -66,71 +60,9 @@ class CompiledChunks:
 
     @classmethod
     def of(cls, program: Program) -> CompiledChunks | None:
-        """The steps of a program after those that read, and those that make arrays of what was
-        read; `None` if one has no instructions.
-        """
-        steps = CompiledSteps()
-        heads: list[Step] = []
-        given: dict[int, SampleColumns] = {}
-        known: dict[int, Any] = {}
-        leaving: list[tuple[int, SampleColumns]] = []
-        counts: list[tuple[Step, int]] = []
-
-        def columns(r: int) -> SampleColumns | None:
-            found = known.get(r)
-            if found is None:
-                spec = program.specs[r]
-                if spec.ndim is None:
-                    return None
-                found = known[r] = given[r] = steps.samples(storage_dtype(spec.dtype), spec.ndim)
-            return found
-
-        def contiguous(data: Any) -> Any:
-            is_view = isinstance(data, SampleColumns) and data.strides >= 0
-            return steps.copy(data, leaves=False) if is_view else data
-
-        for step in program.steps:
-            if step.is_reader:
-                continue
-            op = step.op
-            if not (counts or step.guard or step.branches) and light_function(step) is not None:
-                heads.append(step)
-                continue
-            plain = not (step.guard or step.branches or step.reduces or step.node.schema.random)
-            # An operator of batches may be derived from one of samples.
-            plain = plain and isinstance(op, SampleOperator) and not isinstance(op, BatchOperator)
-            if not plain or op.compiled is None:
-                return None
-            inputs = [columns(r) for r in step.inputs]
-            if not op.compiled_views:
-                inputs = [contiguous(each) for each in inputs]
-            found = {name: columns(r) for name, r, _ in step.tensor_args}
-            tensors = {name: each for name, each in found.items() if each is not None}
-            if None in inputs or len(tensors) < len(found):
-                return None
-            specs = [program.specs[r] for r in step.outputs]
-            if any(spec.ndim is None for spec in specs):
-                return None
-            dtypes = [storage_dtype(spec.dtype) for spec in specs]
-            rows = [program.leaving(r) for r in step.outputs]
-            leaves = [r is not None for r in rows]
-            context = CompiledStepContext(steps, tensors, specs, dtypes, leaves, step.read)
-            before = len(steps.words)
-            made = op.compiled(context, *inputs)
-            if made is not None and not isinstance(made, (SampleColumns, tuple)):
-                made = made if step.is_lazy else made.materialise(context)
-            if made is None:
-                return None
-            results = made if type(made) is tuple else (made,)
-            for r, row, result in zip(step.outputs, rows, results, strict=True):
-                if row is not None and result.address not in steps.unplaced:
-                    result = steps.copy(result, leaves=True)
-                known[r] = result
-                if row is not None:
-                    leaving.append((row, result))
-            counts.append((step, len(steps.words) - before))
-        fits = bool(counts) and steps.fits
-        return cls(steps, given, leaving, counts, heads) if fits else None
+        """The steps of a program after those that read; `None` if one has no instructions."""
+        made = CompiledProgram()
+        return cls(made) if made.takes(program) else None
 
     def rests(self) -> bool:
         """Return True if a chunk is left to the other way, as several before it were."""
@@ -151,6 +83,7 @@ class CompiledChunks:
         buffers: list[BatchBuffer | None],
         arena: Arena,
         marks: StepMarks | None,
+        contexts: Mapping[int, SampleContext],
     ) -> bool:
         """Carry the samples of a chunk through all steps; return False if they are left."""
         loops = self._loops
@@ -158,7 +91,7 @@ class CompiledChunks:
         columns = np.empty((self._steps.columns, count), np.int64)
         kept = [_describe(chunk.columns[r], own, columns) for r, own in self._given]
         described = all(memory is not None for memory in kept)
-        size = loops.plan_steps(self._instructions, columns, self._slots) if described else -1
+        size = self._planned(chunk, columns, contexts) if described else -1
         if size < 0:
             return self.leave()
         self._rest = 0
@@ -173,6 +106,33 @@ class CompiledChunks:
         else:
             self._carry_marked(chunk, columns, marks)
         return True
+
+    def _planned(
+        self, chunk: Chunk, columns: np.ndarray, contexts: Mapping[int, SampleContext]
+    ) -> int:
+        """Plan all samples; the bytes of scratch memory for one, or -1 if they are left."""
+        plan, instructions = self._loops.plan_steps, self._instructions
+        begin = 0
+        shown: list[int] = []
+        try:
+            for planned in self._steps.planned:
+                end = planned.instruction
+                if end > begin and plan(instructions[begin:end], columns, _NO_SLOTS) < 0:
+                    return -1
+                begin = end
+                step = planned.step
+                for r in step.inputs:
+                    own = self._made.get(r)
+                    if isinstance(own, SampleColumns) and chunk.columns[r] is None:
+                        extents = columns[own.extents : own.extents + own.ndim]
+                        chunk.columns[r] = Samples(shapes=np.ascontiguousarray(extents.T))
+                        shown.append(r)
+                if not _fill_in(planned, chunk, contexts[id(step)], columns):
+                    return -1
+            return plan(instructions[begin:], columns, self._slots)
+        finally:
+            for r in shown:
+                chunk.columns[r] = None
 
     def _take_rows(
         self, chunk: Chunk, columns: np.ndarray, buffers: list[BatchBuffer | None]
@@ -197,11 +157,25 @@ class CompiledChunks:
                 first += count
 
 
-def light_function(step: Step) -> Callable[..., Any] | None:
-    """The function of a step in front of compiled ones that takes all samples of a chunk."""
-    if step.parses:
-        return step.light_function
-    return step.op.cpu_light if isinstance(step.op, SampleOperator) else None
+def _fill_in(
+    planned: PlannedColumns, chunk: Chunk, context: SampleContext, columns: np.ndarray
+) -> bool:
+    """Have the plan of an operator fill in its columns; False where it cannot, for some sample."""
+    step = planned.step
+    context.indices, context.sources = chunk.indices, chunk.sources.get(step.origin)
+    plans = plans_of(step, context, chunk, None, is_strict=False)
+    if plans is None or plans.values is not None:
+        return False
+    for own, shapes in zip(planned.outputs, plans.shape_arrays, strict=True):
+        columns[own.extents : own.extents + own.ndim] = shapes.T
+    table = plans.planned.table
+    part = columns[planned.first : planned.first + planned.count]
+    at = 0
+    for each in map(np.asarray, (table,) if isinstance(table, np.ndarray) else table):
+        rows = each.reshape(len(each), -1).T
+        (part if each.dtype.kind != "f" else part.view(np.float64))[at : at + len(rows)] = rows
+        at += len(rows)
+    return at == planned.count
 
 
 def _describe(samples: Samples | None, own: SampleColumns, columns: np.ndarray) -> Any:

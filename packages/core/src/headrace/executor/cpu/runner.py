@@ -13,7 +13,8 @@ import numpy as np
 from headrace.executor.cpu.bound_step import BoundStep, converted, lazy_producers
 from headrace.executor.cpu.chunk import Chunk, Group, are_arrays, known, samples_of
 from headrace.executor.cpu.chunk_plans import keep_values, make_plans, plans_of
-from headrace.executor.cpu.compiled_chunk import CompiledChunks, light_function
+from headrace.executor.cpu.compiled_chunk import CompiledChunks
+from headrace.executor.cpu.compiled_program import light_function
 from headrace.executor.cpu.loading import load
 from headrace.executor.cpu.merging import join_ahead, merged
 from headrace.executor.guards import chosen, spread
@@ -93,6 +94,7 @@ class SampleRunner:
         self._readers = [(s, c) for s, c in steps if s.is_reader]
         self._operators = [(s, c) for s, c in steps if not s.is_reader]
         self._steps = steps
+        self._contexts = {id(s): c for s, c in steps}
         made = {r: (s, c) for s, c in steps for r in s.outputs}
         self._producers = {id(s): lazy_producers(s, made) for s, _ in self._operators}
         """For each step the contexts that its lazy input refers to."""
@@ -175,11 +177,11 @@ class SampleRunner:
     def _carry_compiled(self, compiled: CompiledChunks, chunk: Chunk) -> bool:
         """Carry samples through all steps by one compiled loop; return False if they are left."""
         heads = compiled.heads
-        if compiled.rests() or (heads and len(chunk.indices) < _FEWEST_DECODED):
+        if compiled.rests() or (compiled.decodes and len(chunk.indices) < _FEWEST_DECODED):
             return False
         for step, context in self._operators if heads else ():
             if step not in heads:
-                break
+                continue
             context.indices = chunk.indices
             context.sources = chunk.sources.get(step.origin)
             context.plans = None
@@ -190,11 +192,21 @@ class SampleRunner:
                     context.plans = None
                 if context.plans is None:
                     return compiled.leave()
+                if context.plans.values is not None:
+                    keep_values(step, context, context.plans.values, chunk, None)
+                    continue
+                if self._marks is not None:
+                    self._marks.whole(step, 0, chunk.indices[0])
             function = light_function(step)
-            assert function is not None
-            if not self._done_at_once(step, function, context, chunk):
+            is_large = step.chunked and not chunk.has_few_bytes()
+            if (
+                function is None
+                or is_large
+                or not self._done_at_once(step, function, context, chunk)
+            ):
                 return compiled.leave()
-        return compiled.carry(chunk, self._iteration.buffers, self._arena, self._marks)
+        buffers, contexts = self._iteration.buffers, self._contexts
+        return compiled.carry(chunk, buffers, self._arena, self._marks, contexts)
 
     def _note_sources(self, chunk: Chunk) -> None:
         """Record the files that samples of batches were read from."""

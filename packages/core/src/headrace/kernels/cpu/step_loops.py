@@ -67,6 +67,12 @@ def columns_at(address: int, count: int) -> np.ndarray:
 
 
 @njit(nogil=True)
+def real_columns_at(address: int, count: int) -> np.ndarray:
+    """The same as float64 numbers."""
+    return numba.carray(pointer(address), (_MOST, count), np.float64)
+
+
+@njit(nogil=True)
 def floats(address: int, count: int) -> np.ndarray:
     """Float32 numbers at an address."""
     return numba.carray(pointer(np.uint64(address)), count, np.float32)

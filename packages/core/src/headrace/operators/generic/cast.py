@@ -8,6 +8,7 @@ from headrace.errors import DataTypeError
 from headrace.kernels.cpu.cast import converter
 from headrace.kernels.gpu import cast as _gpu
 from headrace.operators.support.argument_types import DataTypeArg
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -63,6 +64,19 @@ class _Conversion(SampleOperator):
             return data
         out = c.empty(data.shape, self._target)
         self._convert(data, out)
+        return out
+
+    def compiled(self, c: CompiledStepContext, *inputs: SampleColumns) -> SampleColumns | None:
+        from headrace.kernels.cpu import pointwise_steps
+
+        data = inputs[0]
+        if self._convert is None:
+            return data
+        if not pointwise_steps.casts(self._source, self._target):
+            return None
+        out = c.out()
+        carry = pointwise_steps.casting(data.dtype, out.dtype)
+        c.steps.add(pointwise_steps.plan, carry, (*data.words, *out.words[:2]))
         return out
 
     takes = TAKEN

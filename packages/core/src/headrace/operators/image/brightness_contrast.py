@@ -10,6 +10,7 @@ from headrace.kernels.cpu.pointwise import ScaleAndShift
 from headrace.kernels.gpu import pointwise as _kernels
 from headrace.kernels.plan import adjustments as _adjustments
 from headrace.operators.support.argument_types import DataTypeArg, FloatArg
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.operator import (
     BatchContext,
     ChunkContext,
@@ -136,6 +137,15 @@ class _Adjustment(SampleOperator):
             return None
         out = c.out()
         self._adjust.rows(data.addresses, data.sizes, out.addresses, table)
+        return out
+
+    def compiled(self, c: CompiledStepContext, data: SampleColumns) -> SampleColumns:
+        from headrace.kernels.cpu import pointwise_steps
+
+        out = c.out()
+        numbers = c.planned(3, out)
+        carry = pointwise_steps.scaling(data.dtype, out.dtype)
+        c.steps.add(None, carry, (*data.words, *out.words[:2], numbers))
         return out
 
     takes = TAKEN

@@ -11,6 +11,7 @@ from headrace.kernels.cpu import color
 from headrace.kernels.gpu import color_steps as _color_steps
 from headrace.kernels.plan import color_matrices
 from headrace.operators.support.argument_types import DataTypeArg, FloatArg, ImageTypeArg
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.operator import (
     BatchContext,
     ChunkContext,
@@ -115,6 +116,17 @@ class _ColorTransform(SampleOperator):
             return None
         out = c.out()
         color.transform_rows(data, c.column(0), out)
+        return out
+
+    def compiled(self, c: CompiledStepContext, data: SampleColumns) -> SampleColumns | None:
+        from headrace.kernels.cpu import pointwise_steps
+
+        if not color.takes_rows(data.dtype, self._dtype):
+            return None
+        out = c.out()
+        numbers = c.planned(15, out)
+        carry = pointwise_steps.coloring(data.dtype, out.dtype)
+        c.steps.add(None, carry, (*data.words, *out.words[:2], numbers))
         return out
 
     takes = TAKEN

@@ -9,6 +9,7 @@ from headrace.kernels.gpu import window as _gpu
 from headrace.operators.boxes.bbox_paste import PASTE_ARGS
 from headrace.operators.support.argument_types import FloatArg, IntArg, IntListArg
 from headrace.operators.support.arguments import numbers_of
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -110,6 +111,17 @@ class Paste(SampleOperator):
         out[:y] = out[y + height :] = self._fill
         out[inside, :x] = out[inside, x + width :] = self._fill
         out[inside, x : x + width] = image
+        return out
+
+    compiled_views = True
+
+    def compiled(self, c: CompiledStepContext, images: SampleColumns) -> SampleColumns:
+        from headrace.kernels.cpu import paste_steps
+
+        out = c.out()
+        places = c.planned(3, out)
+        words = *images.view_words, *out.words[:2], places, self._fill
+        c.steps.add(None, paste_steps.carry, words)
         return out
 
     takes = (StridedBatch,)

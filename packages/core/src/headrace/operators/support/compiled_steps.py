@@ -47,6 +47,16 @@ class SampleColumns(NamedTuple):
         return self.address, self.extents, self.strides, self.ndim, self.dtype.itemsize
 
 
+class PlannedColumns(NamedTuple):
+    """Columns that the `plan` of an operator fills in, before an instruction with this number."""
+
+    instruction: int
+    step: Any
+    outputs: tuple[SampleColumns, ...]
+    first: int
+    count: int
+
+
 class WindowWords(NamedTuple):
     """Words that tell windows: see `headrace.kernels.cpu.window_steps`."""
 
@@ -65,6 +75,8 @@ class CompiledSteps:
         self.words: list[np.ndarray] = []
         self.slots: list[tuple[int, int, int, int]] = []
         """Scratch memory; see `headrace.kernels.cpu.step_loops`."""
+        self.planned: list[PlannedColumns] = []
+        """What plans of operators find out, in the order of instructions."""
         self.unplaced: set[int] = set()
         """Columns of addresses of outputs whose memory is that of a batch."""
         self.fits = True
@@ -137,12 +149,13 @@ class CompiledStepContext:
         specs: Sequence[Spec],
         dtypes: Sequence[np.dtype],
         leaves: Sequence[bool],
-        is_read: Sequence[bool],
+        step: Any,
     ) -> None:
         self.steps = steps
         self.tensors = tensors
         self.leaves = leaves
-        self.is_read = is_read
+        self.is_read = step.read
+        self._step = step
         self._specs = specs
         self._dtypes = dtypes
 
@@ -181,6 +194,15 @@ class CompiledStepContext:
         if code is None or found.ndim > 1 or (is_flag and found.dtype.kind == "f"):
             return None
         return found.address, found.extents if found.ndim else -1, code, 0.0
+
+    def planned(self, count: int, *outputs: SampleColumns) -> int:
+        """Number of the first of `count` columns with the table of the operator's `plan`, which
+        tells the extents of `outputs`, too: integers, or bits of float64 numbers.
+        """
+        first = self.steps.take(count)
+        place = len(self.steps.words)
+        self.steps.planned.append(PlannedColumns(place, self._step, outputs, first, count))
+        return first
 
     def temp(self, numbers: int, dtype: Any = np.float32) -> int:
         """Number of a column with the address of scratch memory for so many numbers."""
