@@ -192,6 +192,8 @@ def _describe(samples: Samples | None, own: SampleColumns, columns: np.ndarray) 
         return dense
     known = samples.rows
     rows = known if type(known) is Rows else Rows(list(known))
+    if rows.flat is None and not all([row.flags.c_contiguous for row in rows.rows]):
+        return None
     shapes = rows.shapes
     if shapes.shape[1] != own.ndim:
         return None

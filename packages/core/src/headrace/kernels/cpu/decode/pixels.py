@@ -46,6 +46,18 @@ class PixelFormat:
             return {1: "GRAY", 3: "RGB"}.get(channels, "NATIVE")
         return "RGB" if self.color == "YCbCr" else self.color
 
+    def is_plain(self, header: ImageHeader) -> bool:
+        """True if libjpeg-turbo or OpenCV makes these pixels of a JPEG or PNG file by itself."""
+        if header.codec == "jpeg":
+            return self.is_as_stored(header)
+        upright = header.orientation == UPRIGHT or not self.adjust_orientation
+        return (
+            header.codec == "png"
+            and upright
+            and header.dtype == self.dtype
+            and self.color != "YCbCr"
+        )
+
     def is_as_stored(self, header: ImageHeader) -> bool:
         """True if nvImageCodec makes these pixels of a JPEG file by itself."""
         return (
@@ -88,19 +100,24 @@ def decode_all(
     temp: Allocator,
 ) -> None:
     """Decode images, or regions of them, into the arrays `out`, HWC."""
-    plain = jpeg.decoder(fast_idct=wanted.fast_idct)
-    colors: dict[int, str] = {}
+    by_turbo = jpeg.decoder(fast_idct=wanted.fast_idct)
+    colors = {
+        id(header): wanted.stored_color(header.channels) if wanted.is_plain(header) else ""
+        for header in {id(header): header for header in headers}.values()
+    }
     """Of files that need nothing but to be decoded, by their headers, of which many share one."""
-    for header in {id(header): header for header in headers}.values():
-        as_stored = wanted.is_as_stored(header)
-        colors[id(header)] = wanted.stored_color(header.channels) if as_stored else ""
     with opencv_codecs.silence:
         for encoded, header, region, pixels in zip(data, headers, regions, out, strict=True):
             color = colors[id(header)]
+            found = None
             if color and region is None:
-                plain(encoded, color, pixels)
-            else:
-                np.copyto(pixels, decode(encoded, header, wanted, region, temp, temp))
+                if header.codec == "jpeg":
+                    by_turbo(encoded, color, pixels)
+                    continue
+                found = opencv_codecs.decode(encoded, header, color, None)
+            if found is None:
+                found = decode(encoded, header, wanted, region, temp, temp)
+            np.copyto(pixels, found)
 
 
 def _decode(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 from headrace.errors import BadSampleError
 from headrace.kernels.cpu.decode.exif import UPRIGHT, orientation_of
@@ -32,9 +33,13 @@ def read(data: memoryview) -> ImageHeader:
             f"The PNG header promises {height} x {width} pixels, more than {len(data)} bytes can "
             "hold: the file is cut off or damaged."
         )
-    return ImageHeader(
-        "png", height, width, _CHANNELS[color], U16 if bits == 16 else U8, _orientation(data)
-    )
+    return _header(height, width, _CHANNELS[color], bits == 16, _orientation(data))
+
+
+@lru_cache(maxsize=1024)
+def _header(height: int, width: int, channels: int, is_wide: bool, orientation: int) -> ImageHeader:
+    """The same object for files that are alike, as those of a data set are."""
+    return ImageHeader("png", height, width, channels, U16 if is_wide else U8, orientation)
 
 
 def _orientation(data: memoryview) -> int:
