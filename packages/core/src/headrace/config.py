@@ -134,7 +134,7 @@ CHECK = Switch(
     "0",
     ("0", "1"),
     "whether iterations on a GPU that could be queued as they were before are compared with what "
-    "their operators queue",
+    "their operators queue, and all memory that compiled steps of the CPU touch is checked",
 )
 AFFINITY_MASKS = ("HEADRACE_AFFINITY_MASK", "DALI_AFFINITY_MASK")
 """Lists of processors for worker threads, in order; the first that is set counts."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headrace.config import CHECK
 from headrace.executor.cpu.chunk_plans import plans_of
+from headrace.executor.cpu.compiled_checks import carry_checked
 from headrace.executor.cpu.compiled_program import CompiledProgram
 from headrace.operators.support.compiled_steps import (
     PlannedColumns,
@@ -41,6 +43,8 @@ class CompiledChunks:
         from headrace.kernels.cpu import step_loops
 
         self._loops = step_loops
+        self._program = program
+        self._checks = CHECK.value() == "1"
         self._steps = steps = program.steps
         self._given = list(program.given.items())
         self._leaving = program.leaving
@@ -101,11 +105,21 @@ class CompiledChunks:
         except (MemoryError, ValueError):  # which sample is too large, the other way finds out
             return False
         loops.place_slots(columns, self._slots, memory.__array_interface__["data"][0])
-        if marks is None:
+        if self._checks:
+            carry_checked(self._program, columns, memory, self._slots, self._carry_one(columns))
+        elif marks is None:
             loops.carry_steps(self._instructions, columns, 0, count)
         else:
             self._carry_marked(chunk, columns, marks)
         return True
+
+    def _carry_one(self, columns: np.ndarray) -> Callable[[int, int, int], None]:
+        """A function that carries a sample through some instructions."""
+
+        def carry(k: int, first: int, last: int) -> None:
+            self._loops.carry_steps(self._instructions[first:last], columns, k, k + 1)
+
+        return carry
 
     def _planned(
         self, chunk: Chunk, columns: np.ndarray, contexts: Mapping[int, SampleContext]
@@ -146,13 +160,13 @@ class CompiledChunks:
 
     def _carry_marked(self, chunk: Chunk, columns: np.ndarray, marks: StepMarks) -> None:
         """Carry samples through the steps with a mark after each."""
+        carry = self._carry_one(columns)
         marks.pixel_steps = [(step, None) for step, _ in self._counts]
         for k in range(len(chunk.indices)):
             marks.group(chunk.indices)
             first = 0
             for _, count in self._counts:
-                part = self._instructions[first : first + count]
-                self._loops.carry_steps(part, columns, k, k + 1)
+                carry(k, first, first + count)
                 marks.step((k,))
                 first += count
 
@@ -192,7 +206,7 @@ def _describe(samples: Samples | None, own: SampleColumns, columns: np.ndarray) 
         return dense
     known = samples.rows
     rows = known if type(known) is Rows else Rows(list(known))
-    if rows.flat is None and not all([row.flags.c_contiguous for row in rows.rows]):
+    if rows.flat is None and not all(row.flags.c_contiguous for row in rows.rows):
         return None
     shapes = rows.shapes
     if shapes.shape[1] != own.ndim:
