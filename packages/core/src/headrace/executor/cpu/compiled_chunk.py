@@ -51,7 +51,9 @@ class CompiledChunks:
         self._made = program.made
         self._counts = program.counts
         self.heads = program.heads
-        self.decodes = any(step.op.cpu_light is not None for step in program.heads)
+        self.decodes = any(
+            getattr(step.op, "cpu_light", None) is not None for step in program.heads
+        )
         """True if some of these hand on lazy values otherwise."""
         table = np.zeros((len(steps.words), step_loops.PARTS), np.int64)
         for k, (plan, carry) in enumerate(zip(steps.plans, steps.carries, strict=True)):
