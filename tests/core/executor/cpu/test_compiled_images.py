@@ -150,7 +150,18 @@ def _labelled(data):
     return _normalised(data), fn.cast(labels, dtype=types.INT64), fn.one_hot(labels, num_classes=9)
 
 
+def _planes(data):
+    planes = fn.transpose(fn.crop(data, crop=(1, 9)), perm=[2, 0, 1])
+    return planes, fn.copy(fn.transpose(data)), fn.flip(planes, vertical=1), fn.copy(data)
+
+
+def _expressions(data):
+    louder = data / 255.0 - _drawn(0.0, 1.0)
+    return louder, 2.0 * fn.flip(data) + fn.transpose(louder, perm=[0, 1, 2])
+
+
 CHAINS = [
+    *(_planes, _expressions),
     *(_crop, _padded_crop, _slices, _flips, _chain, _normalisations),
     *(_adjustments, _colors, _canvases, _casts, _labelled),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -36,6 +37,11 @@ class Copy(SampleOperator):
         out = c.empty(data.shape, data.dtype)
         np.copyto(out, data)
         return out
+
+    compiled_views = True
+
+    def compiled(self, c: CompiledStepContext, data: SampleColumns) -> SampleColumns:
+        return c.steps.copy(data, leaves=c.leaves[0])
 
     takes = (StridedBatch,)
 

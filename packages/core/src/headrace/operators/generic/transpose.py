@@ -7,6 +7,7 @@ import numpy as np
 from headrace.errors import ArgumentValueError, LayoutError
 from headrace.kernels.cpu.transpose import transpose_into
 from headrace.operators.support.argument_types import BoolArg, IntListArg, LayoutArg
+from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 from headrace.operators.support.operator import (
     BatchContext,
     SampleContext,
@@ -96,6 +97,18 @@ class Transpose(SampleOperator):
             return data.transpose(perm)
         out = c.out
         transpose_into(data, perm, out)
+        return out
+
+    compiled_views = True
+
+    def compiled(self, c: CompiledStepContext, data: SampleColumns) -> SampleColumns | None:
+        from headrace.kernels.cpu import view_steps
+
+        if data.ndim < 2:
+            return None
+        out = c.view(data)
+        words = *data.view_words, *out.words[:2], out.strides, *self._permutation(data.ndim)
+        c.steps.add(view_steps.plan_transposed, view_steps.carry_transposed, words)
         return out
 
     takes = (StridedBatch,)

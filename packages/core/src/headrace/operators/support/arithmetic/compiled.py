@@ -17,7 +17,9 @@ def compiled_expression(
 ) -> SampleColumns | None:
     """The instruction for an expression; `None` if it has other types, or other operations."""
     from headrace.kernels.cpu import arithmetic_steps as steps
+    from headrace.kernels.cpu import pointwise_steps
 
+    inputs = list(inputs)
     constants: list[float] = []
     operations: list[int] = []
     used: list[int] = []
@@ -27,15 +29,24 @@ def compiled_expression(
         if node.kind == "const":
             constants.append(float(np.float32(node.value)))
             return steps.CONSTANT + len(constants) - 1
-        if node.dtype != np.float32:
-            return None
         if node.kind == "input":
             number: int = node.value
-            if inputs[number].dtype != np.float32 or inputs[number].ndim not in (0, root.ndim):
+            given = inputs[number]
+            if given.ndim not in (0, root.ndim):
                 return None
+            if given.dtype != np.float32:
+                # Numbers that float32 holds become such in the first operation.
+                if not np.can_cast(given.dtype, np.float32):
+                    return None
+                wide = c.steps.place(np.dtype(np.float32), given.ndim, leaves=False)
+                carry = pointwise_steps.casting(given.dtype, wide.dtype)
+                c.steps.add(pointwise_steps.plan, carry, (*given.words, *wide.words[:2]))
+                inputs[number] = wide
             if number not in used:
                 used.append(number)
             return used.index(number)
+        if node.dtype != np.float32:
+            return None
         # What has no axes is worked out with other numbers.
         if node.is_scalar or node.kind not in steps.OPERATIONS:
             return None
