@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.executor.cpu import compiled_chunk
 from headrace.executor.cpu.compiled_chunk import CompiledChunks
 
 
@@ -11,6 +12,7 @@ from headrace.executor.cpu.compiled_chunk import CompiledChunks
 def carried(monkeypatch):
     """Chunks that were carried by the compiled loop, or were left: a list of answers."""
     found = []
+    monkeypatch.setattr(compiled_chunk, "_FEWEST_OF_ONE_STEP", 1)
     carry = CompiledChunks.carry
 
     def noted(self, *args):

@@ -53,6 +53,13 @@ class ShapeStatistics:
         """Bytes of the rows of a ragged batch that is uploaded, with a margin."""
 
 
+def arange(begin: int, step: int, count: int) -> np.ndarray:
+    """So many numbers, each by `step` larger than the one before, int64."""
+    if count == 1:
+        return np.array([begin], np.int64)
+    return np.arange(begin, begin + step * count, step) if step else np.full(count, begin)
+
+
 class BatchBuffer:
     """Rows for the samples of one edge.
 
@@ -251,6 +258,20 @@ class BatchBuffer:
         found = Rows.of_memory(dense.reshape(-1), begins, shapes)
         self.note_rows(indices)
         return found
+
+    def addresses_for(self, indices: Sequence[int], shapes: np.ndarray) -> np.ndarray:
+        """Addresses of the memory that `rows_for` gives, int64 ``(samples,)``."""
+        count = len(indices)
+        if not self._history.ragged and (count == 1 or not (shapes != shapes[0]).any()):
+            dense = self._dense_of(tuple(shapes[0].tolist()))
+            if dense is not None:
+                self.note_rows(indices)
+                pitch, first = dense.strides[0], indices[0]
+                begin = dense.__array_interface__["data"][0]
+                if indices[-1] - first == count - 1:
+                    return arange(begin + first * pitch, pitch, count)
+                return np.array(indices, np.int64) * pitch + begin
+        return self.rows_for(indices, shapes).addresses.view(np.int64)
 
     def adopt(self, values: np.ndarray) -> None:
         """Take `values`, the whole batch, as it is; the rows are its outermost elements."""

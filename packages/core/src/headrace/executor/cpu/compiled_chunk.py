@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.config import CHECK
+from headrace.executor.cpu.batch import arange
 from headrace.executor.cpu.chunk_plans import plans_of
 from headrace.executor.cpu.compiled_checks import carry_checked
 from headrace.executor.cpu.compiled_program import CompiledProgram
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
     from headrace.executor.cpu.step_marks import StepMarks
     from headrace.operators.support.contexts import SampleContext
 
+_NO_MEMORY = np.empty(0, np.uint8)
 _NO_SLOTS = np.empty((0, 5), np.int64)
+_FEWEST_OF_ONE_STEP, _FEWEST_DECODED = 12, 4
+"""To describe fewer samples as columns takes longer than what it saves, where there is one step;
+fewer small images are as quick to decode one after the other."""
 _LONGEST_REST = 64
 """Chunks that are left to the other way after several with samples that a plan has refused."""
 
@@ -70,8 +75,14 @@ class CompiledChunks:
         made = CompiledProgram()
         return cls(made) if made.takes(program) else None
 
-    def rests(self) -> bool:
-        """Return True if a chunk is left to the other way, as several before it were."""
+    def leaves(self, count: int) -> bool:
+        """Return True if a chunk of so many samples is left to the other way: it has little to do,
+        or several before it were.
+        """
+        if (len(self._counts) + len(self.heads) == 1 and count < _FEWEST_OF_ONE_STEP) or (
+            self.decodes and count < _FEWEST_DECODED
+        ):
+            return True
         if self._wait:
             self._wait -= 1
             return True
@@ -95,18 +106,23 @@ class CompiledChunks:
         loops = self._loops
         count = len(chunk.indices)
         columns = np.empty((self._steps.columns, count), np.int64)
-        kept = [_describe(chunk.columns[r], own, columns) for r, own in self._given]
-        described = all(memory is not None for memory in kept)
-        size = self._planned(chunk, columns, contexts) if described else -1
+        kept = []
+        for r, own in self._given:
+            memory = _describe(chunk.columns[r], own, columns)
+            if memory is None:
+                return self.leave()
+            kept.append(memory)
+        size = self._planned(chunk, columns, contexts)
         if size < 0:
             return self.leave()
         self._rest = 0
         try:
             self._take_rows(chunk, columns, buffers)
-            memory = arena.empty((size,), np.uint8)
+            memory = arena.empty((size,), np.uint8) if size else _NO_MEMORY
         except (MemoryError, ValueError):  # which sample is too large, the other way finds out
             return False
-        loops.place_slots(columns, self._slots, memory.__array_interface__["data"][0])
+        if size:
+            loops.place_slots(columns, self._slots, memory.__array_interface__["data"][0])
         if self._checks:
             carry_checked(self._program, columns, memory, self._slots, self._carry_one(columns))
         elif marks is None:
@@ -158,7 +174,7 @@ class CompiledChunks:
             buffer = buffers[r]
             assert buffer is not None
             shapes = np.ascontiguousarray(columns[own.extents : own.extents + own.ndim].T)
-            columns[own.address] = buffer.rows_for(chunk.indices, shapes).addresses.view(np.int64)
+            columns[own.address] = buffer.addresses_for(chunk.indices, shapes)
 
     def _carry_marked(self, chunk: Chunk, columns: np.ndarray, marks: StepMarks) -> None:
         """Carry samples through the steps with a mark after each."""
@@ -199,12 +215,20 @@ def _describe(samples: Samples | None, own: SampleColumns, columns: np.ndarray) 
     assert samples is not None
     dense = samples.dense
     if dense is not None:
-        if dense.ndim - 1 != own.ndim or not dense[0].flags.c_contiguous:
+        shape = dense.shape
+        if len(shape) - 1 != own.ndim:
+            return None
+        if not (dense.flags.c_contiguous or dense[0].flags.c_contiguous):
             return None
         begin, pitch = dense.__array_interface__["data"][0], dense.strides[0]
-        columns[own.address] = np.arange(len(dense)) * pitch + begin
+        if shape[0] == 1:
+            columns[own.address, 0] = begin
+            for axis in range(own.ndim):
+                columns[own.extents + axis, 0] = shape[1 + axis]
+            return dense
+        columns[own.address] = arange(begin, pitch, shape[0])
         for axis in range(own.ndim):
-            columns[own.extents + axis] = dense.shape[1 + axis]
+            columns[own.extents + axis] = shape[1 + axis]
         return dense
     known = samples.rows
     rows = known if type(known) is Rows else Rows(list(known))

@@ -49,9 +49,6 @@ _SMALL_SAMPLE_BYTES = 512 << 10
 _FEW_SAMPLES = 12
 """Samples of a chunk below which to describe them as columns costs more than it saves."""
 
-_FEWEST_DECODED = 4
-"""Small images that are decoded ahead of all else; less are as quick one after the other."""
-
 BoundSteps = list[tuple[BoundStep, list[list[Any]]]]
 """Steps, and for each of its outputs where samples of the chunk go."""
 
@@ -177,7 +174,7 @@ class SampleRunner:
     def _carry_compiled(self, compiled: CompiledChunks, chunk: Chunk) -> bool:
         """Carry samples through all steps by one compiled loop; return False if they are left."""
         heads = compiled.heads
-        if compiled.rests() or (compiled.decodes and len(chunk.indices) < _FEWEST_DECODED):
+        if compiled.leaves(len(chunk.indices)):
             return False
         for step, context in self._operators if heads else ():
             if step not in heads:
