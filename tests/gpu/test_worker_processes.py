@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
+import time
 
 import numpy as np
 import pytest
 
 from headrace import fn, pipeline_def, types
+from headrace.operators import Input, operator
 from headrace.tensors.gpu.pinned import is_pinned
 from tests.support.images import class_folders, picture
+from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
 
@@ -126,3 +130,45 @@ def test_what_is_only_read_is_left_to_threads(tmp_path):
 
     pipe = built(graph, "processes")
     assert "nothing but reading" in pipe.executor_statistics()["why_threads"]
+
+
+def test_a_batch_is_uploaded_while_the_next_one_is_in_progress(emulated_gpu, tmp_path, monkeypatch):
+    """The threads that wait for processes have no time for it, and nobody asks for a batch."""
+    monkeypatch.setattr("headrace.executor.cpu.tasks.chunk_size", lambda *_: 2)
+    folder, counter = str(tmp_path), itertools.count()
+
+    @operator("uploading_gated", inputs=Input())
+    def uploading_gated(xp, x):
+        """As it is, once there is a file of its number."""
+        while not os.path.exists(f"{folder}/{int(x[0])}"):
+            time.sleep(0.002)
+        return x
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=0, workers="processes")
+    def gated():
+        x = fn.external_source(lambda: np.full((4, 1), next(counter), np.int32))
+        return fn.uploading_gated(x).gpu()
+
+    uploads = []
+    copy = emulated_gpu.copy
+
+    def note(target, source, size_bytes, stream, **how):
+        if size_bytes == 16 and emulated_gpu.is_page_locked(source):
+            uploads.append(source)
+        copy(target, source, size_bytes, stream, **how)
+
+    monkeypatch.setattr(emulated_gpu, "copy", note)
+    pipe = gated()
+    for k in range(5):
+        (tmp_path / str(k)).touch()
+    pipe.schedule_run()
+    try:
+        for k in range(4):
+            (out,) = pipe.share_outputs()
+            np.testing.assert_array_equal(out.as_cpu().as_array(), np.full((4, 1), k))
+            pipe.release_outputs()
+            pipe.schedule_run()
+        wait_until(lambda: len(uploads) == 5)
+    finally:
+        for k in range(5, 9):
+            (tmp_path / str(k)).touch()

@@ -41,6 +41,9 @@ class Dispatcher:
         """True if `Monitor.dispatchers` contains this thread."""
         self._answered: deque[ChunkRun] = deque()
         """Pending chunks that were answered, or that have no process."""
+        self._looks_at, worker.looks_at = worker.looks_at, frozenset()
+        """The streams that the thread looks at when it waits for nothing; until then, the streams'
+        own threads are woken."""
         self._enter(first)
 
     def go_on(self) -> Continuation | None:
@@ -70,6 +73,8 @@ class Dispatcher:
         while pending and self._tasks.calls_functions:
             runs.append(pending[0])
             self._receive(pending[0])
+        if not pending:
+            self._worker.looks_at = self._looks_at
         for run in runs:
             self._tasks.end(run, pending[0] if pending else None)
         return self.go_on if pending else None
