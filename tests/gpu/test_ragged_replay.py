@@ -128,6 +128,18 @@ IMAGES = {
     "ragged to the end": lambda x: fn.color_twist(
         fn.rotate(x, angle=_drawn(-9, 9), keep_size=True), saturation=_drawn(0.5, 1.5)
     ),
+    "pointwise": lambda x: fn.cast(
+        fn.brightness_contrast(x, brightness=_drawn(0.5, 1.5)) * 0.5, dtype=types.UINT8
+    ),
+    "windows": lambda x: fn.crop_mirror_normalize(
+        fn.resize(x, resize_shorter=32), crop=(28, 29), mean=[9.0, 3.0, 1.0], std=[2.0]
+    ),
+    "normalized": lambda x: fn.crop_mirror_normalize(
+        x, crop=(9, 24), mirror=fn.random.coin_flip(), mean=[9.0, 3.0, 1.0], std=[2.0]
+    ),
+    "normalized whole": lambda x: fn.crop_mirror_normalize(
+        x, mean=[9.0], std=[2.0], output_layout="HWC"
+    ),
     "two outputs": lambda x: (fn.rotate(x, angle=30.0, keep_size=True), fn.crop(x, crop=(9, 24))),
 }
 
@@ -182,6 +194,18 @@ def test_samples_that_lie_anywhere(name, shapes, gpu_runtime, replayed, monkeypa
 def test_signals(replayed, monkeypatch):
     """Of other lengths in each iteration, times numbers that are on the host."""
     _compare(_spectra, _random_signals(), "", replayed, monkeypatch)
+    assert set(replayed) == {replay.ALIKE}
+
+
+def test_whole_signals(replayed, monkeypatch):
+    """Spectra of whole signals have as many columns as these are long."""
+
+    def define(x):
+        x = fn.preemphasis_filter(x) * _drawn(0.5, 1.5).gpu()
+        x = fn.spectrogram(x, nfft=32, window_length=32, window_step=16)
+        return fn.to_decibels(fn.mel_filter_bank(x, sample_rate=16000.0, nfilter=8))
+
+    _compare(define, _random_signals(), "", replayed, monkeypatch)
     assert set(replayed) == {replay.ALIKE}
 
 

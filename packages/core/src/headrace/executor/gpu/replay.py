@@ -20,7 +20,7 @@ import numpy as np
 
 from headrace.kernels.gpu.replay_loop import COMMAND_WORDS, place, submit
 from headrace.operators.support.batch_context import BatchContext
-from headrace.operators.support.planning import SAMPLE_ERRORS, Samples, parts_of
+from headrace.operators.support.planning import SAMPLE_ERRORS, Samples, constants_of, parts_of
 from headrace.tensors.gpu.batch import DeviceBatch, note_use
 from headrace.tensors.gpu.driver import INVALID_CONTEXT, CudaError
 from headrace.tensors.gpu.queue import scalars_of
@@ -311,7 +311,10 @@ class Replay:
 
         def planned_anew(number: int, call: PlanCall) -> PlanCall | None:
             planned = call.op.plan(self._context(number, iteration, queue), *call.inputs)
-            return call._replace(shapes=planned.shapes, parts=parts_of(planned))
+            constants = constants_of(planned)
+            if constants is None:
+                return None
+            return PlanCall(call.op, call.inputs, planned.shapes, parts_of(planned), constants)
 
         try:
             is_filled = self._fill(planned_anew)
@@ -507,6 +510,8 @@ class Replay:
 def _taken_over(mine: PlanCall, found: PlanCall) -> bool:
     """Write what was planned anew to the arrays of a plan; return whether it is of their kind."""
     if len(mine.parts) != len(found.parts) or len(mine.shapes) != len(found.shapes):
+        return False
+    if mine.constants != found.constants:
         return False
     pairs = zip(mine.shapes + mine.parts, found.shapes + found.parts, strict=True)
     return all(

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headrace.kernels.gpu.program import kernel
-from headrace.kernels.gpu.records import THREADS, launch_evenly
+from headrace.kernels.gpu.records import THREADS, fill_fields, launch_evenly
 from headrace.kernels.gpu.shared import constant, record
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import traced
 
 if TYPE_CHECKING:
     from headrace.kernels.cpu.decibels import DecibelScale
@@ -52,11 +53,16 @@ def to_decibels(
     if not sizes.any():
         return
     samples = np.zeros(len(data), _SAMPLE)
-    samples["source"], samples["out"], samples["size"] = data.pointers, out.pointers, sizes
-    most = -(-int(sizes.max()) // (THREADS * _EACH))
+    fill_fields(samples[["source", "out", "size"]], data.pointers, out.pointers, sizes)
+    most = -(-_most(sizes) // (THREADS * _EACH))
     if largest is not None:
         samples["largest"] = largest
     elif scale.reference == 0:
         samples["largest"] = zeros(queue, len(data))
         launch_evenly(queue, kernel("decibels.cu", "largest"), samples, most)
     launch_evenly(queue, kernel("decibels.cu", "decibels"), samples, most, *scale)
+
+
+@traced
+def _most(sizes: np.ndarray) -> int:
+    return int(sizes.max())

@@ -43,7 +43,7 @@ def compute(
     `faults`: address of an int32 for each `Fault` of the term, if it has any.
     """
     rows = shape_rows(out)
-    sizes = np.empty(len(rows), np.int64)
+    sizes = empty_beside(len(rows), np.int64, rows)
     if not len(out) or not element_counts(rows, sizes):
         return
     shape = out.uniform_shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.kernels.gpu.program import kernel
-from headrace.kernels.gpu.records import THREADS, launch_records, quotient_up
+from headrace.kernels.gpu.records import THREADS, fill_fields, launch_records, quotient_up
 from headrace.kernels.gpu.shared import constant, record
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.queue import Queue
@@ -28,9 +28,9 @@ def preemphasize(
     `coefficients`: float32 ``(samples,)``.
     """
     records = np.empty(len(out), _SIGNAL)
-    records["coefficient"] = coefficients
-    records["source"], records["out"] = source.pointers, out.pointers
-    records["size"] = sizes = source.sizes()
+    sizes = source.sizes()
+    filled = records[["coefficient", "source", "out", "size"]]
+    fill_fields(filled, coefficients, source.pointers, out.pointers, sizes)
     wide = np.dtype(np.float64 if source.dtype == np.float64 else np.float32)
     launch_records(
         queue,

@@ -37,11 +37,19 @@ def launch_records(
     samples, and the number of blocks of a sample if it is the same for all (otherwise 0).
     `records`: one a sample; the first field, ``first_block``, is filled in here.
     """
+    total, each = _share_out(records, blocks)
+    launch_counted(queue, kernel, records, total, each, *args, shared_bytes=shared_bytes)
+
+
+@traced
+def _share_out(records: np.ndarray, blocks: np.ndarray) -> tuple[int, int]:
+    """Fill ``first_block``; the number of blocks, and that of each sample, as of
+    `launch_counted`.
+    """
     ends = np.cumsum(blocks)
     records["first_block"] = ends - blocks
     total = int(ends[-1]) if len(ends) else 0
-    uniform = int(blocks[0]) if total and (blocks == blocks[0]).all() else 0
-    launch_counted(queue, kernel, records, total, uniform, *args, shared_bytes=shared_bytes)
+    return total, int(blocks[0]) if total and (blocks == blocks[0]).all() else 0
 
 
 def launch_counted(

@@ -127,17 +127,26 @@ def places_of(
     `strides`: int64 ``(n, ndim)``, in the order of the axes that are read; the last may be a
     column. `channels`, `table`: as of `PLACES`: one for each row of `strides`, or a number.
     """
-    places = np.zeros(len(strides), PLACES)
-    if row > 1:
-        places["outer"] = strides[:, row - 2]
-    if row > 0:
-        places["inner"] = strides[:, row - 1]
+    places = empty_beside(len(strides), PLACES, strides)
+    _place_strides(places, strides, row, channels, table)
+    return places
+
+
+@traced
+def _place_strides(
+    places: np.ndarray,
+    strides: np.ndarray,
+    row: int,
+    channels: np.ndarray | int,
+    table: np.ndarray | int,
+) -> None:
+    places["outer"] = strides[:, row - 2] if row > 1 else 0
+    places["inner"] = strides[:, row - 1] if row > 0 else 0
     places["row"] = strides[:, row]
     places["pixel"] = strides[:, row + 1]
     places["channel"] = strides[:, -1] if row + 2 < strides.shape[1] else 1
     places["channels"] = channels
     places["table"] = table
-    return places
 
 
 def contiguous_places(shapes: np.ndarray, row: int, *, channels_last: bool) -> np.ndarray:

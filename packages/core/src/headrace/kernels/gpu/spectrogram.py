@@ -11,10 +11,11 @@ import numpy as np
 from headrace.kernels.cpu.decibels import NO_DECIBELS
 from headrace.kernels.gpu.device_constant import DeviceConstant
 from headrace.kernels.gpu.program import kernel
-from headrace.kernels.gpu.records import THREADS
+from headrace.kernels.gpu.records import THREADS, fill_fields
 from headrace.kernels.gpu.shared import enumeration, record
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import traced
 
 if TYPE_CHECKING:
     from headrace.kernels.cpu.bands import Bands
@@ -188,38 +189,50 @@ def write_spectrograms(
         queue, bands, scale, time_first=time_first, note_largest=largest is not None
     )
     samples = np.zeros(len(signals), _SAMPLE)
-    samples["source"], samples["out"] = signals.pointers, out.pointers
     shape = signals.uniform_shape
-    samples["size"] = signals.sizes() if shape is None else math.prod(shape)
-    samples["frames"] = frame_counts
+    sizes = signals.sizes() if shape is None else math.prod(shape)
+    names, columns = ["source", "out", "size", "frames"], [signals.pointers, out.pointers]
+    columns += [sizes, frame_counts]
     if largest is not None:
-        samples["largest"] = largest
-    most = int(frame_counts.max())
+        names.append("largest")
+        columns.append(largest)
+    fill_fields(samples[names], *columns)
+    most = _most(frame_counts)
     lanes = _lanes(plan.size, most * len(samples))
     if lanes:
         shared = 2 * plan.size * (lanes + 1 if lanes > 1 else 1) * 4
-        _launch(queue, samples, settings, lanes, shared)
+        _launch(queue, samples, settings, lanes, shared, most)
         return
-    for part in _parts(samples["frames"] * (2 * plan.size * 4)):
-        group = samples[part]
-        needed = group["frames"] * (2 * plan.size * 4)
+    each = np.broadcast_to(frame_counts, len(samples)) * (2 * plan.size * 4)
+    for part in _parts(each):
+        group, needed = samples[part], each[part]
         begins = np.cumsum(needed) - needed
         first = queue.scratch(int(needed.sum()))
         group["scratch"] = (first + begins).astype(np.uint64)
-        _launch(queue, group, settings, 1, 0)
+        _launch(queue, group, settings, 1, 0, int(group["frames"].max()))
+
+
+@traced
+def _most(frame_counts: np.ndarray) -> int:
+    return int(frame_counts.max())
 
 
 def _launch(
-    queue: Queue, samples: np.ndarray, settings: np.uint64, lanes: int, shared: int
+    queue: Queue,
+    samples: np.ndarray,
+    settings: np.uint64,
+    lanes: int,
+    shared: int,
+    most: int,
 ) -> None:
-    blocks = int((-(-samples["frames"] // lanes)).max())
+    blocks = -(-most // lanes)
     queue.launch(
         kernel("spectrogram.cu", "spectrogram", lanes, bool(shared)),
         (blocks * len(samples), 1, 1),
         (THREADS, 1, 1),
         queue.upload(samples),
         settings,
-        np.uint32(blocks),
+        queue.word(np.uint32, blocks),
         shared_bytes=shared,
     )
 

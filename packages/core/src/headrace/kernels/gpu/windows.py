@@ -6,6 +6,7 @@ import numpy as np
 
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.traced import told, traced
+from headrace.tensors.gpu.tracked import empty_beside
 
 
 @traced
@@ -21,18 +22,24 @@ def element_counts(shapes: np.ndarray, counts: np.ndarray) -> int:
     return most
 
 
-@compiled
 def strides_of(shapes: np.ndarray, itemsize: int) -> np.ndarray:
     """Strides in bytes, ``(samples, ndim)``, of C-contiguous samples of `shapes`."""
-    strides = np.empty_like(shapes)
+    strides = empty_beside(shapes.shape, np.int64, shapes)
+    _lay_strides(strides, shapes, itemsize)
+    return strides
+
+
+@traced
+@compiled
+def _lay_strides(strides: np.ndarray, shapes: np.ndarray, itemsize: int) -> None:
     for i in range(len(shapes)):
         step = itemsize
         for axis in range(shapes.shape[1] - 1, -1, -1):
             strides[i, axis] = step
             step *= shapes[i, axis]
-    return strides
 
 
+@traced
 @compiled
 def lay_outputs(
     shapes: np.ndarray,

@@ -476,14 +476,28 @@ def _plan_tracked(op: Any, c: Any, inputs: tuple[Any, ...], noted: int) -> Plann
         raise UntrackedError(f"`{type(op).__name__}` plans with samples on the host")
     seen = tuple([Samples(shapes=raw_of(as_contiguous(batch.shapes))) for batch in inputs])
     planned = _plan_batch(op, c, *seen)
-    parts, table = parts_of(planned), planned.table
-    is_one = isinstance(table, np.ndarray)
-    if planned.values is not None or len(parts) < (1 if is_one else len(table)):
-        raise UntrackedError(f"the plan of `{type(op).__name__}` is not of arrays alone")
-    c.queue.note_tracked_plan(op, seen, planned.shapes, parts, noted)
-    kept: list[Any] = [Tracked(part) for part in parts]
+    constants = constants_of(planned)
+    if planned.values is not None or constants is None:
+        raise UntrackedError(f"the plan of `{type(op).__name__}` is not of arrays and numbers")
+    c.queue.note_tracked_plan(op, seen, planned.shapes, parts_of(planned), constants, noted)
     shapes: list[Any] = [Tracked(each) for each in planned.shapes]
-    return Planned(tuple(shapes), kept[0] if is_one else tuple(kept))
+    if isinstance(planned.table, np.ndarray):
+        table: Any = Tracked(planned.table)
+    else:
+        table = tuple([Tracked(p) if isinstance(p, np.ndarray) else p for p in planned.table])
+    return Planned(tuple(shapes), table)
+
+
+def constants_of(planned: Planned) -> tuple[Any, ...] | None:
+    """All of a plan's table but arrays, to be compared; `None` where it is not of numbers alone."""
+    table = planned.table
+    parts = () if isinstance(table, np.ndarray) else table
+    found = tuple([tuple(p) for p in parts if not isinstance(p, np.ndarray)])
+    try:
+        hash(found)  # no arrays within
+    except TypeError:
+        return None
+    return found
 
 
 def parts_of(planned: Planned) -> tuple[np.ndarray, ...]:

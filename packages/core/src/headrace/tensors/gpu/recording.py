@@ -90,6 +90,8 @@ class PlanCall(NamedTuple):
     """As `plan` takes them; their shapes are those arrays that are written to anew."""
     shapes: tuple[np.ndarray, ...]
     parts: tuple[np.ndarray, ...]
+    constants: tuple[Any, ...]
+    """What else is in the plan, the same in all iterations."""
 
 
 @dataclass(slots=True)
@@ -251,10 +253,11 @@ class RecordingQueue(Queue):
         inputs: tuple[Any, ...],
         shapes: tuple[np.ndarray, ...],
         parts: tuple[np.ndarray, ...],
+        constants: tuple[Any, ...],
         noted: int,
     ) -> None:
         """Note what an operator has planned for tracked inputs, to be planned anew."""
-        self.recording.calls.append(PlanCall(op, inputs, shapes, parts))
+        self.recording.calls.append(PlanCall(op, inputs, shapes, parts, constants))
         del self.recording.arguments[noted:]
 
     def argument(self, context: Any, name: str, values: np.ndarray) -> np.ndarray:

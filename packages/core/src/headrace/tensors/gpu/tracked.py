@@ -139,7 +139,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 for _name in (
     *("all", "any", "argmax", "argmin", "cumsum", "max", "min", "prod", "ravel", "repeat"),
-    *("reshape", "sum", "transpose"),
+    *("reshape", "sum", "take", "transpose"),
 ):
     setattr(Tracked, _name, _method(_name))
 

@@ -9,6 +9,7 @@ import numpy as np
 from headrace.kernels.gpu import spectrogram as _kernels
 from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, same_shapes
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.tracked import empty_beside
 
 if TYPE_CHECKING:
     from headrace.kernels.cpu.decibels import DecibelScale
@@ -54,8 +55,9 @@ class SpectrumBatch(LazyBatch):
             self._uniform = (count, rows) if time_first else (rows, count)
             self.shapes = same_shapes(self._uniform, len(signals))
         else:
-            self.shapes = np.full((len(frame_counts), 2), rows, np.int64)
-            self.shapes[:, 0 if time_first else 1] = frame_counts
+            self.shapes = empty_beside((len(frame_counts), 2), np.int64, frame_counts)
+            time = 0 if time_first else 1
+            self.shapes[:, time], self.shapes[:, 1 - time] = frame_counts, rows
         self.dtype = np.dtype(np.float32)
 
     @property
