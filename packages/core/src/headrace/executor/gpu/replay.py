@@ -20,7 +20,13 @@ import numpy as np
 
 from headrace.kernels.gpu.replay_loop import COMMAND_WORDS, place, submit
 from headrace.operators.support.batch_context import BatchContext
-from headrace.operators.support.planning import SAMPLE_ERRORS, Samples, constants_of, parts_of
+from headrace.operators.support.planning import (
+    SAMPLE_ERRORS,
+    Planned,
+    Samples,
+    constants_of,
+    parts_of,
+)
 from headrace.tensors.gpu.batch import DeviceBatch, note_use
 from headrace.tensors.gpu.driver import INVALID_CONTEXT, CudaError
 from headrace.tensors.gpu.queue import scalars_of
@@ -310,7 +316,7 @@ class Replay:
                 return ANOTHER
 
         def planned_anew(number: int, call: PlanCall) -> PlanCall | None:
-            planned = call.op.plan(self._context(number, iteration, queue), *call.inputs)
+            planned = _planned_anew(call, self._context(number, iteration, queue))
             constants = constants_of(planned)
             if constants is None:
                 return None
@@ -505,6 +511,21 @@ class Replay:
             )
             grid: Any = tuple(words[places.stop : places.stop + 3].tolist())
             command.function(grid, command.block, args, command.shared_bytes, stream)
+
+
+def _planned_anew(call: PlanCall, context: BatchContext) -> Planned:
+    """The plan of an operator for the shapes that its inputs have now, maybe not for the first
+    time.
+    """
+    op, inputs = call.op, call.inputs
+    if not op.plans_by_shape or len(inputs) > 1:
+        return op.plan(context, *inputs)  # type: ignore[no-any-return]
+    shapes = inputs[0].shapes
+
+    def made() -> Planned:
+        return op.plan(context, Samples(shapes=shapes.copy()))  # type: ignore[no-any-return]
+
+    return op.batch_plans.of_shapes(shapes, made)  # type: ignore[no-any-return]
 
 
 def _taken_over(mine: PlanCall, found: PlanCall) -> bool:

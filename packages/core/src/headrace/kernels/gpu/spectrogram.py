@@ -191,8 +191,8 @@ def write_spectrograms(
     samples = np.zeros(len(signals), _SAMPLE)
     shape = signals.uniform_shape
     sizes = signals.sizes() if shape is None else math.prod(shape)
-    names, columns = ["source", "out", "size", "frames"], [signals.pointers, out.pointers]
-    columns += [sizes, frame_counts]
+    names = ["source", "out", "size", "frames"]
+    columns: list[Any] = [signals.pointers, out.pointers, sizes, frame_counts]
     if largest is not None:
         names.append("largest")
         columns.append(largest)

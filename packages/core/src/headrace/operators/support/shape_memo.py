@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from headrace.tensors.gpu.batch import LazyBatch
 from headrace.tensors.gpu.tracked import Tracked
 
@@ -31,6 +33,13 @@ class ShapeMemo(Generic[T]):
             return make()
         shape = batch.uniform_shape
         key = (len(batch), shape) if shape is not None else (batch.ndim, batch.shapes.tobytes())
+        return self._of(key, make)
+
+    def of_shapes(self, shapes: np.ndarray, make: Callable[[], T]) -> T:
+        """The same for shapes that differ, int64 ``(samples, ndim)``."""
+        return self._of((shapes.shape[1], shapes.tobytes()), make)
+
+    def _of(self, key: Any, make: Callable[[], T]) -> T:
         found = self._found.get(key)
         if found is None:
             found = make()

@@ -91,7 +91,7 @@ class PlanCall(NamedTuple):
     shapes: tuple[np.ndarray, ...]
     parts: tuple[np.ndarray, ...]
     constants: tuple[Any, ...]
-    """What else is in the plan, the same in all iterations."""
+    """All else in the plan, which is the same in all iterations."""
 
 
 @dataclass(slots=True)

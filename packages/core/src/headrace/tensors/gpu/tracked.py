@@ -112,13 +112,23 @@ class Tracked(HasRaw, NDArrayOperatorsMixin):
         """The bytes, likewise."""
         return _told(np.ndarray.tobytes, self)  # type: ignore[no-any-return]
 
+    def all(self, axis: Any = None) -> Any:
+        """Tell whether all elements are true; along an axis, an array that is tracked."""
+        return _applied(np.ndarray.all, (self, axis), {}) if axis is not None else _told(_all, self)
+
+    def any(self, axis: Any = None) -> Any:
+        """Tell whether any is, likewise."""
+        return _applied(np.ndarray.any, (self, axis), {}) if axis is not None else _told(_any, self)
+
     def view(self, dtype: Any) -> Tracked:
         """The memory as elements of another type."""
         return Tracked(self.raw.view(dtype))
 
     def copy(self) -> Tracked:
         """A copy, C-contiguous."""
-        return _applied(np.copy, (self,), {"order": "C"})  # type: ignore[no-any-return]
+        made = Tracked(np.empty(self.shape, self.dtype))
+        _written(np.copyto, (made, self), {}, made)
+        return made
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Tracked:
         """The elements, converted."""
@@ -138,7 +148,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 for _name in (
-    *("all", "any", "argmax", "argmin", "cumsum", "max", "min", "prod", "ravel", "repeat"),
+    *("argmax", "argmin", "cumsum", "max", "min", "prod", "ravel", "repeat"),
     *("reshape", "sum", "take", "transpose"),
 ):
     setattr(Tracked, _name, _method(_name))
@@ -149,6 +159,14 @@ def empty_beside(shape: Any, dtype: Any, *arrays: Any) -> np.ndarray:
     made = np.empty(shape, dtype)
     tracked: Any = Tracked(made)
     return tracked if any(isinstance(each, Tracked) for each in arrays) else made
+
+
+def _all(array: np.ndarray) -> bool:
+    return bool(array.all())
+
+
+def _any(array: np.ndarray) -> bool:
+    return bool(array.any())
 
 
 def _as_tuple(key: Any) -> tuple[Any, ...]:
