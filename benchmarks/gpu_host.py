@@ -49,6 +49,8 @@ from headrace.tensors.gpu.runtime import install_runtime
 
 EXTENT = (375, 500, 3)
 _ROUNDS = 7
+_RAGGED_BATCHES = 40
+"""Batches after which shapes come again: more than operators remember, as in a data set."""
 
 
 class Taker(_DaliBaseIterator):
@@ -151,7 +153,7 @@ def _batches(kind: str, runtime: IdleRuntime, count: int) -> list[Any]:
         return [IdleArray(runtime.allocate(size), (count, *EXTENT), dtype) for _ in range(2)]
     rng = np.random.default_rng(0)
     found = []
-    for _ in range(2):
+    for _ in range(_RAGGED_BATCHES):
         shapes = [(*(int(e * rng.uniform(0.6, 1.0)) for e in EXTENT[:2]), 3) for _ in range(count)]
         found.append([IdleArray(runtime.allocate(int(np.prod(s))), s, dtype) for s in shapes])
     return found

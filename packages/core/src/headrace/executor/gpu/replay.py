@@ -368,14 +368,16 @@ class Replay:
         """Fill the tables, by the calls that did when they were recorded."""
         plans = iter(self._values.numbers)
         for call in self._values.calls:
-            if isinstance(call, PlanCall):
+            if type(call) is PlanCall:
                 found = planned(next(plans), call)
                 if found is None or not _taken_over(call, found):
                     return False
-            elif isinstance(call.result, TracedResults):
-                if not call.result.admit(call.function(*call.args)):
+                continue
+            function, args, result = call
+            if type(result) is TracedResults:
+                if not result.admit(function(*args)):
                     return False
-            elif call.function(*call.args) != call.result:
+            elif function(*args) != result:
                 return False
         for filled in self._filled:
             filled.target[:] = filled.content

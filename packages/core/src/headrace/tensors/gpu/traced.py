@@ -40,11 +40,13 @@ class TracedResults:
     the next iteration, as long as the program has not read which it is.
     """
 
-    __slots__ = ("_checks", "now")
+    __slots__ = ("_checks", "_does", "now")
 
     def __init__(self, now: tuple[Any, ...]) -> None:
         self.now = now
         """Those of the last call."""
+        self._does = True
+        """True if these do for what was read."""
         self._checks: list[tuple[Callable[[tuple[Any, ...]], Any], Any]] = []
 
     def numbers(self) -> tuple[Any, ...]:
@@ -66,8 +68,12 @@ class TracedResults:
 
     def admit(self, found: Any) -> bool:
         """Take the results of another call; return whether they do for what was read."""
-        self.now = found if isinstance(found, tuple) else (found,)
-        return all(function(self.now) == value for function, value in self._checks)
+        now = found if type(found) is tuple else (found,)
+        if now == self.now:
+            return self._does
+        self.now = now
+        self._does = all(function(now) == value for function, value in self._checks)
+        return self._does
 
 
 class TracedNumber:
