@@ -368,7 +368,7 @@ class Replay:
         """Fill the tables, by the calls that did when they were recorded."""
         plans = iter(self._values.numbers)
         for call in self._values.calls:
-            if type(call) is PlanCall:
+            if isinstance(call, PlanCall):
                 found = planned(next(plans), call)
                 if found is None or not _taken_over(call, found):
                     return False
