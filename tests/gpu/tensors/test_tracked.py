@@ -119,7 +119,7 @@ LEAKS = {
     "asarray": np.asarray,
     "plain target": lambda x: np.empty((2, 2)).__setitem__(slice(None), x),
     "plain out": lambda x: np.add(x, 1, out=np.empty((2, 2), np.int64)),
-    "plain filled": lambda x: _filled(np.empty((2, 2), np.int64), x),
+    "plain filled": lambda x: _filled(np.full((2, 2), -1), x),
     "compiled": _untraced,
     "several results": np.nonzero,
     "silenced": _silenced,
