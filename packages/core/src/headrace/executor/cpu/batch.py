@@ -270,7 +270,8 @@ class BatchBuffer:
                 begin = dense.__array_interface__["data"][0]
                 if indices[-1] - first == count - 1:
                     return arange(begin + first * pitch, pitch, count)
-                return np.array(indices, np.int64) * pitch + begin
+                found: np.ndarray = np.array(indices, np.int64) * pitch + begin
+                return found
         return self.rows_for(indices, shapes).addresses.view(np.int64)
 
     def adopt(self, values: np.ndarray) -> None:

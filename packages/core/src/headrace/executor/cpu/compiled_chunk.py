@@ -161,7 +161,8 @@ class CompiledChunks:
                         shown.append(r)
                 if not _fill_in(planned, chunk, contexts[id(step)], columns):
                     return -1
-            return plan(instructions[begin:], columns, self._slots)
+            size: int = plan(instructions[begin:], columns, self._slots)
+            return size
         finally:
             for r in shown:
                 chunk.columns[r] = None
@@ -201,13 +202,13 @@ def _fill_in(
     for own, shapes in zip(planned.outputs, plans.shape_arrays, strict=True):
         columns[own.extents : own.extents + own.ndim] = shapes.T
     table = plans.planned.table
-    part = columns[planned.first : planned.first + planned.count]
+    part = columns[planned.first : planned.first + planned.columns]
     at = 0
     for each in map(np.asarray, (table,) if isinstance(table, np.ndarray) else table):
         rows = each.reshape(len(each), -1).T
         (part if each.dtype.kind != "f" else part.view(np.float64))[at : at + len(rows)] = rows
         at += len(rows)
-    return at == planned.count
+    return at == planned.columns
 
 
 def _describe(samples: Samples | None, own: SampleColumns, columns: np.ndarray) -> Any:

@@ -93,7 +93,7 @@ def _coordinate(
     values = np.uint64(columns[address, k])
     if kind == 2 or kind == 4:
         return True, 0, np.float64(floats(values, given)[place])
-    return True, np.int64(numba.carray(pointer(values), given, np.int32)[place]), 0.0
+    return True, int(numba.carray(pointer(values), given, np.int32)[place]), 0.0
 
 
 def plan_slice(words_address: int, table: int, count: int, _: int) -> int:

@@ -54,7 +54,7 @@ class PlannedColumns(NamedTuple):
     step: Any
     outputs: tuple[SampleColumns, ...]
     first: int
-    count: int
+    columns: int
 
 
 class WindowWords(NamedTuple):
@@ -76,7 +76,7 @@ class CompiledSteps:
         self.slots: list[tuple[int, int, int, int]] = []
         """Scratch memory; see `headrace.kernels.cpu.step_loops`."""
         self.planned: list[PlannedColumns] = []
-        """What plans of operators find out, in the order of instructions."""
+        """Tables of plans of operators, in the order of instructions."""
         self.unplaced: set[int] = set()
         """Columns of addresses of outputs whose memory is that of a batch."""
         self.fits = True

@@ -217,7 +217,7 @@ class SliceWindow:
             return None
         axes = self.axes(None, ndim)
         words: list[Word] = []
-        constants: list[list[Word]] = []
+        constants: list[list[list[Word]]] = []
         for name, kind, constant in (
             (self.start, _windows.BEGINS[self.start], self.constant_start),
             (self.end, _windows.ENDS[self.end], self.constant_end),
