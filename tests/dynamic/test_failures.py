@@ -147,3 +147,10 @@ def test_lines_of_the_library_are_not_shown_where_a_value_is_printed():
         with pytest.raises(HeadraceError) as caught:
             call()
         assert {entry.path for entry in caught.traceback} == {Path(__file__)}
+
+
+def test_a_way_out_is_one_of_this_mode():
+    data = ndd.tensor(np.ones((4, 4, 3), np.bool_), layout="HWC")
+    with pytest.raises(TypeError, match=r"Use `ndd\.cast` to convert it") as error:
+        ndd.resize(data, size=(2, 2)).evaluate()
+    assert "`fn." not in str(error.value)

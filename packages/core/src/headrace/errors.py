@@ -331,6 +331,8 @@ def located(error: BaseException, where: ErrorLocation) -> OperatorError:
         message = ""
     if not message or not issubclass(cls, type(error)):
         message = f"{type(error).__name__}: {message}".removesuffix(": ")
+    if isinstance(error, HeadraceError) and where.operator.startswith("ndd."):
+        message = message.replace("`fn.", "`ndd.")  # as the program calls it
     wrapped = cls(f"{message}\n  {where.describe()}")
     wrapped.where = where
     wrapped.__cause__ = error
