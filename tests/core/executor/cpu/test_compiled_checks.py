@@ -59,7 +59,7 @@ def mutated(monkeypatch, function, place, value):
 
 def test_a_wrong_stride_is_found(monkeypatch):
     """Elements that are said to have a thousand bytes."""
-    mutated(monkeypatch, window_steps.carry, 4, 1000)
+    mutated(monkeypatch, window_steps.carry_view, 4, 1000)
     with pytest.raises(AssertionError, match="What `crop` made is at"):
         run()
 

@@ -68,8 +68,6 @@ from headrace.tensors.rows import Rows
 from headrace.tensors.strided_rows import StridedRows
 from headrace.types import DALIDataType, to_numpy_type
 
-_LIGHT_ELEMENTS = 12 << 10
-"""Elements of an image below which the interpreter's way to it is more than its pixels."""
 _IN_TYPES = data_types("UINT8 INT16 UINT16 INT32 FLOAT FLOAT16")
 _OUT_TYPES = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8, DALIDataType.INT8)
 
@@ -251,36 +249,9 @@ class CropMirrorNormalize(SampleOperator):
                 normalization=(means, factors),
                 planar=not self._pixels_out,
             )
-            known = self._kernels.takes(data[0].dtype, self._dtype)
-            if known and len(left) == len(data) and self._are_light(out):
-                self._write_light(c, data, out)
-                return out
         for k in left:
             c.attempt(k, self._write, data[k], out[k])
         return out
-
-    def _are_light(self, out: Rows) -> bool:
-        """Return True if images have so few pixels that all of a group may be decoded first."""
-        return len(out) > 1 and int(out.sizes.max()) <= _LIGHT_ELEMENTS
-
-    def _write_light(self, c: ChunkContext, data: list[Any], out: Rows) -> None:
-        """Decode the windows of all images, and normalise them in one call."""
-        anchors, shapes, _, numbers = c.table
-
-        def window(_: SampleContext, k: int) -> Any:
-            (y, x, _), (height, width, _) = anchors[k], shapes[k]
-            image = data[k]
-            if isinstance(image, np.ndarray):
-                return image[y : y + height, x : x + width]
-            return image.region(y, x, y + height, x + width)
-
-        found = [c.attempt(k, window, k) for k in range(len(data))]
-        good = [k for k, pixels in enumerate(found) if pixels is not None]
-        if not good:
-            return
-        views = StridedRows.of(Rows([np.ascontiguousarray(found[k]) for k in good]))
-        assert views is not None
-        self._normalize_views(c, views, out.addresses[good], numbers[0], good)
 
     def _normalize_views(
         self,
@@ -288,12 +259,9 @@ class CropMirrorNormalize(SampleOperator):
         views: StridedRows,
         targets: np.ndarray,
         numbers: Any,
-        places: Sequence[int] | None = None,
     ) -> None:
         """Mirror and normalise images to contiguous memory at these addresses."""
         mirrored = c.flags("mirror")
-        if places is not None:
-            mirrored = mirrored[places]
         if mirrored.any():
             views = views.mirrored(1, mirrored)
         channels = int(views.shapes[0, -1])

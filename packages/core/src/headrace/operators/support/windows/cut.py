@@ -272,7 +272,7 @@ def compiled_window(
     places = *out.words[:2], out.strides, c.steps.take(data.ndim)
     c.steps.add(
         plan,
-        window_steps.carry,
+        window_steps.carry if leaves or fill is not None else window_steps.carry_view,
         (*data.view_words, *places, fill is not None, leaves, fill or 0, *window.words),
     )
     return out
