@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from headrace.errors import HeadraceError
 from headrace.operators.support.compiled_steps import (
     CompiledStepContext,
     CompiledSteps,
@@ -79,7 +80,10 @@ class CompiledProgram:
         rows = [program.leaving(r) for r in step.outputs]
         leaves = [r is not None for r in rows]
         context = CompiledStepContext(self.steps, tensors, specs, dtypes, leaves, step)
-        found = op.compiled(context, *inputs)
+        try:
+            found = op.compiled(context, *inputs)
+        except HeadraceError:  # the other way says what is wrong, and where
+            return False
         if found is not None and not isinstance(found, (SampleColumns, tuple)):
             found = found if step.is_lazy else found.materialise(context)
         if found is None:
