@@ -161,7 +161,7 @@ class Memory:
         """
         found = self._in_use(address)
         if found is None:
-            for freed in self._freed:
+            for freed in self._freed.copy():  # a finalizer may free more meanwhile
                 if freed.address <= address < freed.address + freed.size_bytes:
                     raise KernelError(f"{address:#x} is in {freed.kind} memory that has been freed")
         return found
@@ -190,7 +190,7 @@ class Memory:
         for piece in tuple(self._pieces.values()):
             if piece.base in self._bases:
                 self._check_guards(piece)
-        for piece in tuple(self._freed):
+        for piece in self._freed.copy():
             if piece.base in self._bases:
                 self._check_freed(piece)
 
