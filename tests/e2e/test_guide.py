@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import headrace
-from headrace import fn
+from headrace import Pipeline, fn
 from tests.e2e.support import one_file_a_class
 from tests.e2e.test_documents import programs
 from tests.support.speech import CLIPS, FOLDER
@@ -118,10 +118,26 @@ def test_parts_of_an_iterable(run):
     assert list(names["Files"]([2, 3])) == [0, 0, 1, 1, 2]
 
 
+def test_page_locked_source(run, monkeypatch):
+    """The page's source, with memory as it is without a GPU."""
+
+    class Simulation:
+        def render(self, out):
+            out[...] = 3
+
+    monkeypatch.setenv("HEADRACE_GPU", "never")
+    rest = {"simulation": Simulation(), "headrace": headrace, "fn": fn}
+    with Pipeline(256, 1, None):
+        names = run("external-source.md", 2, **rest)
+    with pytest.warns(UserWarning, match="empty_pinned"):
+        batch = names["source"]()
+    assert (batch.shape, batch.dtype, float(batch.mean())) == ((256, 3, 224, 224), np.float32, 3.0)
+
+
 def test_dataset_source(run):
     dataset = [(np.full((9, 9, 3), number, np.uint8), number) for number in range(130)]
     granted = {"dataset": dataset, "world_size": 1, "rank": 0}
-    names = run("external-source.md", 2, pipeline_def=headrace.pipeline_def, fn=fn, **granted)
+    names = run("external-source.md", 3, pipeline_def=headrace.pipeline_def, fn=fn, **granted)
     images, labels = names["training"](py_num_workers=1).run()
     assert images.shape() == [(224, 224, 3)] * 64
     assert [int(images.at(k)[0, 0, 0]) for k in range(64)] == labels.as_array().ravel().tolist()

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from headrace import fn, pipeline_def
-from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.executor.gpu.tasks import GpuTasks
 from headrace.operators.support.schema import Spec
 from headrace.tensors.gpu.device import get_device

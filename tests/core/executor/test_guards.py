@@ -376,7 +376,7 @@ def test_the_last_step_of_a_branch_writes_to_the_merged_batch():
     out = made.run()[0].as_array()
     step = out.strides[0]
     places = {out.ctypes.data + k * step for k in range(SIZE)}
-    assert set(rows[:3]) <= places
+    assert len(places.intersection(rows)) == 3  # rows of batches that are made ahead are elsewhere
 
 
 @pytest.mark.in_threads

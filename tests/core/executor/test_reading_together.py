@@ -8,7 +8,8 @@ import pytest
 from headrace import Pipeline, fn
 from headrace.errors import OperatorError
 from headrace.executor.cpu import loading
-from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.operators.support.schema import Spec
 from headrace.types import DALIDataType
 

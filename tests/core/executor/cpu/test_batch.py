@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from headrace import fn, pipeline_def, types
-from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.operators import Spec
 from headrace.tensors.pool import HostPool
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.kernels.gpu.staging import copy_by_threads
 
 if TYPE_CHECKING:

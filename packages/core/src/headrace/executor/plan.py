@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headrace.errors import MisusedArgumentError, OperatorError, SuspectDataWarning, located
-from headrace.executor.cpu.batch import ShapeStatistics
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.graph.cached import CACHES
 from headrace.graph.data_node import DataNode
 from headrace.graph.guards import Term

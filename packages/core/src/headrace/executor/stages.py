@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.batch import BatchBuffer
 from headrace.executor.cpu.batch_step import planned_program, run_batch_step
 from headrace.executor.cpu.profile_labels import batch_labels, whole_labels
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.executor.guards import members
 from headrace.executor.output_memory import in_pool
 from headrace.executor.plan import fed_registers

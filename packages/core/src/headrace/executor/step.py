@@ -72,6 +72,11 @@ class Step:
     branch_origins: tuple[int, ...] = ()
     """The same for each of `branches`."""
 
+    @property
+    def needs_plan(self) -> bool:
+        """True if `function` works with what the operator has planned."""
+        return self.planner is not None and self.planner.is_needed
+
 
 class StepMaker:
     """Makes steps of nodes, in order, and finds the types of what they produce."""

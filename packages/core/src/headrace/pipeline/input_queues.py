@@ -15,7 +15,8 @@ from headrace.errors import (
     created_at,
     did_you_mean,
 )
-from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.executor.gpu.batch import GpuBatch
 from headrace.executor.memory import Pieces, Sizes
 from headrace.graph.data_node import DataNode

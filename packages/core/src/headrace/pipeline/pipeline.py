@@ -186,14 +186,6 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
     def __str__(self) -> str:
         return pipeline_text(self)
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        """Refuse to be pickled or copied: two objects would take turns at one engine."""
-        raise ArgumentTypeError(
-            "A pipeline cannot be pickled or copied: its threads, memory and place in the data "
-            "belong to one object of one process. Call the function that defines it once more, or "
-            "take what `serialize` returns to `Pipeline.deserialize`."
-        )
-
     def _repr_html_(self) -> str:
         return pipeline_html(self)
 

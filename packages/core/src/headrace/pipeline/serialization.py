@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from headrace.errors import UsageError
+from headrace.errors import ArgumentTypeError, UsageError
 from headrace.graph import scope
 from headrace.graph.serialization import copied, described, rebuild
 from headrace.graph.user_line import stack_level
@@ -37,6 +37,14 @@ class Serialization:
         define_graph: Callable[[], Any]
         build: Callable[[], None]
         _begin_definition: Callable[[], None]
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse to be pickled or copied: two objects would take turns at one engine."""
+        raise ArgumentTypeError(
+            "A pipeline cannot be pickled or copied: its threads, memory and place in the data "
+            "belong to one object of one process. Call the function that defines it once more, or "
+            "take what `serialize` returns to `Pipeline.deserialize`."
+        )
 
     def serialize(
         self,

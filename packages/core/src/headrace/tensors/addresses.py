@@ -24,3 +24,20 @@ def addresses_of(arrays: Sequence[np.ndarray]) -> np.ndarray:
     except (TypeError, ValueError, BufferError):  # read-only, with gaps, or without elements
         found = [array.__array_interface__["data"][0] for array in arrays]
     return np.array(found, np.uint64)
+
+
+def neighbours(begin: int, pitch: int, count: int) -> np.ndarray:
+    """So many addresses, each by `pitch` larger than the one before, int64."""
+    if count == 1:
+        return np.array([begin], np.int64)
+    return np.arange(begin, begin + pitch * count, pitch) if pitch else np.full(count, begin)
+
+
+def addresses_in(values: np.ndarray, indices: Sequence[int]) -> np.ndarray:
+    """Addresses of elements of `values` along its outermost axis, int64."""
+    begin, pitch = values.__array_interface__["data"][0], values.strides[0]
+    first, count = indices[0], len(indices)
+    if indices[-1] - first == count - 1:
+        return neighbours(begin + first * pitch, pitch, count)
+    found: np.ndarray = np.array(indices, np.int64) * pitch + begin
+    return found

@@ -12,10 +12,12 @@ import numpy as np
 
 from headrace.errors import DataTypeError, ShapeError
 from headrace.executor.cpu.packed_rows import PackedRows, PackedSegment
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.executor.source_names import SourceNames, some_of
 from headrace.kernels.cpu import copy_rows, strided
 from headrace.operators.support.planning import SMALL_ELEMENTS
 from headrace.operators.support.schema import Spec
+from headrace.tensors.addresses import addresses_in
 from headrace.tensors.gpu.runtime import Event
 from headrace.tensors.pool import HOST_POOL, HostPool
 from headrace.tensors.rows import Rows, pack_rows
@@ -38,26 +40,6 @@ _UNDECIDED = (-1,)
 _OUTSIDE, _INSIDE, _SHARED, _PACKED = range(4)
 """Storage of a row: own memory, memory of the whole batch, memory of another batch, or a
 segment."""
-
-
-class ShapeStatistics:
-    """Shapes seen on one edge in earlier iterations."""
-
-    __slots__ = ("bytes", "ragged", "shape")
-
-    def __init__(self) -> None:
-        self.ragged = False
-        self.shape: tuple[int, ...] | None = None
-        """The shape that all rows of the last batch had."""
-        self.bytes = 0
-        """Bytes of the rows of a ragged batch that is uploaded, with a margin."""
-
-
-def arange(begin: int, step: int, count: int) -> np.ndarray:
-    """So many numbers, each by `step` larger than the one before, int64."""
-    if count == 1:
-        return np.array([begin], np.int64)
-    return np.arange(begin, begin + step * count, step) if step else np.full(count, begin)
 
 
 class BatchBuffer:
@@ -241,10 +223,7 @@ class BatchBuffer:
 
     def rows_for(self, indices: Sequence[int], shapes: np.ndarray) -> Rows:
         """Memory for several samples, of shapes ``(samples, ndim)``."""
-        shape = tuple(shapes[0].tolist())
-        dense = None
-        if not self._history.ragged and not (shapes != shapes[0]).any():
-            dense = self._dense_of(shape)
+        dense = self._dense_for(shapes)
         if dense is None:
             found = pack_rows(shapes, self._dtype, self._pool.empty)
             assert found.flat is not None
@@ -254,25 +233,24 @@ class BatchBuffer:
             )
             self._note(indices, _PACKED, found)
             return found
-        begins = np.array(indices, np.int64) * math.prod(shape)
+        begins = np.array(indices, np.int64) * math.prod(dense.shape[1:])
         found = Rows.of_memory(dense.reshape(-1), begins, shapes)
         self.note_rows(indices)
         return found
 
     def addresses_for(self, indices: Sequence[int], shapes: np.ndarray) -> np.ndarray:
         """Addresses of the memory that `rows_for` gives, int64 ``(samples,)``."""
-        count = len(indices)
-        if not self._history.ragged and (count == 1 or not (shapes != shapes[0]).any()):
-            dense = self._dense_of(tuple(shapes[0].tolist()))
-            if dense is not None:
-                self.note_rows(indices)
-                pitch, first = dense.strides[0], indices[0]
-                begin = dense.__array_interface__["data"][0]
-                if indices[-1] - first == count - 1:
-                    return arange(begin + first * pitch, pitch, count)
-                found: np.ndarray = np.array(indices, np.int64) * pitch + begin
-                return found
-        return self.rows_for(indices, shapes).addresses.view(np.int64)
+        dense = self._dense_for(shapes)
+        if dense is None:
+            return self.rows_for(indices, shapes).addresses.view(np.int64)
+        self.note_rows(indices)
+        return addresses_in(dense, indices)
+
+    def _dense_for(self, shapes: np.ndarray) -> np.ndarray | None:
+        """The memory of the whole batch, if samples of these shapes have their places there."""
+        if self._history.ragged or (len(shapes) > 1 and (shapes != shapes[0]).any()):
+            return None
+        return self._dense_of(tuple(shapes[0].tolist()))
 
     def adopt(self, values: np.ndarray) -> None:
         """Take `values`, the whole batch, as it is; the rows are its outermost elements."""

@@ -10,7 +10,8 @@ import numpy as np
 
 from headrace.errors import OperatorError, located
 from headrace.executor.cpu.arena import Arena
-from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.executor.guards import chosen, members, spread
 from headrace.operators.support.planning import (
     SAMPLE_ERRORS,

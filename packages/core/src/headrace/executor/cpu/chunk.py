@@ -225,3 +225,14 @@ def are_arrays(samples: Any) -> bool:
 def known(rows: Any) -> Samples:
     """Return the known data of the samples of a group: for lazy ones their shapes alone."""
     return Samples(shapes=rows.shapes) if isinstance(rows, LazyValue) else Samples(rows)
+
+
+def rows_of(samples: Samples | None) -> Any:
+    """Samples as `Rows`, if they are arrays; `None` if they are not there."""
+    if samples is None or not samples.are_there:
+        return None
+    dense = samples.dense
+    if dense is not None:
+        return Rows.of_array(np.ascontiguousarray(dense))
+    rows = samples.rows
+    return Rows(rows) if isinstance(rows, list) and are_arrays(rows) else rows

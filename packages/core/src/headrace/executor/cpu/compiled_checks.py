@@ -98,6 +98,8 @@ def carry_checked(
 
 def _check_slots(columns: np.ndarray, scratch: np.ndarray, slots: np.ndarray) -> None:
     """Check that pieces of scratch memory lie side by side, each long enough for all samples."""
+    if not scratch.nbytes:
+        return  # no sample has anything there
     start = scratch.__array_interface__["data"][0]
     before = start
     for address, extents, axes, size, *_ in slots.tolist():

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.config import CHECK
-from headrace.executor.cpu.batch import arange
 from headrace.executor.cpu.chunk_plans import plans_of
 from headrace.executor.cpu.compiled_checks import carry_checked
 from headrace.executor.cpu.compiled_program import CompiledProgram
@@ -17,6 +16,7 @@ from headrace.operators.support.compiled_steps import (
     SampleColumns,
 )
 from headrace.operators.support.planning import Samples
+from headrace.tensors.addresses import neighbours
 from headrace.tensors.rows import Rows
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _describe(samples: Samples | None, own: SampleColumns, columns: np.ndarray) 
             for axis in range(own.ndim):
                 columns[own.extents + axis, 0] = shape[1 + axis]
             return dense
-        columns[own.address] = arange(begin, pitch, shape[0])
+        columns[own.address] = neighbours(begin, pitch, shape[0])
         for axis in range(own.ndim):
             columns[own.extents + axis] = shape[1 + axis]
         return dense

@@ -8,10 +8,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from headrace.executor.cpu.bound_step import BoundStep, converted, lazy_producers
-from headrace.executor.cpu.chunk import Chunk, Group, are_arrays, known, samples_of
+from headrace.executor.cpu.chunk import Chunk, Group, are_arrays, known, rows_of, samples_of
 from headrace.executor.cpu.chunk_plans import keep_values, make_plans, plans_of
 from headrace.executor.cpu.compiled_chunk import CompiledChunks
 from headrace.executor.cpu.compiled_program import light_function
@@ -273,7 +271,7 @@ class SampleRunner:
         if marks is not None:
             marks.pixel_steps = left
         one_by_one = self._is_plain and not self._is_light
-        if one_by_one and not any(c.plans is None and _needs_plan(s) for s, c in left):
+        if one_by_one and not any(c.plans is None and s.needs_plan for s, c in left):
             self._take_each(left, positions, chunk)
             return
         arena = self._arena
@@ -295,7 +293,7 @@ class SampleRunner:
         where each is to be done alone, which says what is wrong.
         """
         known = [chunk.columns[r] for r in step.inputs]
-        inputs: list[Any] = [_rows_of(c) for c in known]
+        inputs: list[Any] = [rows_of(c) for c in known]
         if not all(isinstance(i, Rows) for i in inputs):
             return False
         group = Group(chunk.columns, range(len(chunk.indices)), {})
@@ -448,7 +446,7 @@ class SampleRunner:
         places = positions if context.plans is None else context.plans.places(positions)
         own = False
         try:
-            if _needs_plan(step) and context.plans is None:
+            if step.needs_plan and context.plans is None:
                 own = True
                 indices = chunk.indices_at(positions)
                 sources = context.sources
@@ -598,18 +596,3 @@ class SampleRunner:
         return BoundStep(
             step, context, producers, inputs, values, origin, materialise_views=materialise
         )
-
-
-def _rows_of(samples: Samples | None) -> Any:
-    """Samples as `Rows`, if they are arrays; `None` if they are not there."""
-    if samples is None or not samples.are_there:
-        return None
-    dense = samples.dense
-    if dense is not None:
-        return Rows.of_array(np.ascontiguousarray(dense))
-    rows = samples.rows
-    return Rows(rows) if isinstance(rows, list) and are_arrays(rows) else rows
-
-
-def _needs_plan(step: Step) -> bool:
-    return step.planner is not None and step.planner.is_needed

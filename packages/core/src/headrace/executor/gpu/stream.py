@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import headrace.kernels.gpu.strided_copy  # noqa: F401 - tells queues how to copy through strides
-from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.executor.gpu.batch import GpuBatch
 from headrace.kernels.gpu.transfer import HostCopy
 from headrace.operators.support.runtime_typed_batch import RuntimeTypedBatch

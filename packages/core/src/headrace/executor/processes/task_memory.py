@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.executor.processes.messages import ABSENT, EMPTY, IN_PLACE, Column
 from headrace.tensors.buffer_sizes import ALIGNMENT_BYTES
 from headrace.tensors.pool import HostPool, no_memory

@@ -13,9 +13,10 @@ import numpy as np
 
 from headrace.errors import HeadraceError
 from headrace.executor.cpu.arena import Arena
-from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.batch import BatchBuffer
 from headrace.executor.cpu.program import Program
 from headrace.executor.cpu.runner import SampleRunner
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.executor.cpu.step_marks import StepMarks
 from headrace.executor.guards import Choices
 from headrace.executor.packed_error import PackedError

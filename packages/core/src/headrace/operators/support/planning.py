@@ -450,7 +450,8 @@ def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
     """
     queue = getattr(c, "queue", None)
     noted = 0 if queue is None else queue.arguments_noted
-    if queue is not None and queue.is_tracking and _are_tracked(inputs):
+    is_tracking = queue is not None and queue.is_tracking
+    if is_tracking and any(isinstance(getattr(b, "shapes", None), Tracked) for b in inputs):
         return _plan_tracked(op, c, inputs, noted)
     if op.plans_by_shape and len(inputs) == 1:
         batch = inputs[0]
@@ -464,10 +465,6 @@ def plan_batch(op: Any, c: Any, *inputs: Any) -> Planned:
     if queue is not None:
         queue.note_plan(op, planned, inputs, noted)
     return planned
-
-
-def _are_tracked(inputs: tuple[Any, ...]) -> bool:
-    return any(isinstance(getattr(batch, "shapes", None), Tracked) for batch in inputs)
 
 
 def _plan_tracked(op: Any, c: Any, inputs: tuple[Any, ...], noted: int) -> Planned:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from headrace.executor.cpu.batch import BatchBuffer, ShapeStatistics
+from headrace.executor.cpu.batch import BatchBuffer
+from headrace.executor.cpu.shape_statistics import ShapeStatistics
 from headrace.operators.support.schema import Spec
 from headrace.plugin.ray.store_memory import borrowed
 

@@ -36,7 +36,7 @@ def compiled_expression(
                 return None
             if given.dtype != np.float32:
                 # Numbers that float32 holds become such in the first operation.
-                if not np.can_cast(given.dtype, np.float32):
+                if not pointwise_steps.casts(given.dtype, np.dtype(np.float32)):
                     return None
                 wide = c.steps.place(np.dtype(np.float32), given.ndim, leaves=False)
                 carry = pointwise_steps.casting(given.dtype, wide.dtype)
