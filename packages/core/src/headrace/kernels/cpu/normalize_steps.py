@@ -14,15 +14,6 @@ from headrace.kernels.cpu.normalize_loops import normalize_sample
 from headrace.kernels.cpu.step_loops import columns_at, floats, reals_at, volume, words_at
 
 
-def plan(words_address: int, table: int, count: int, _: int) -> int:
-    """Find the shapes of outputs: those of the samples."""
-    words, columns = words_at(words_address), columns_at(table, count)
-    for axis in range(words[2]):
-        for k in range(count):
-            columns[words[4] + axis, k] = columns[words[1] + axis, k]
-    return 0
-
-
 def carry(words_address: int, table: int, count: int, k: int) -> int:
     """Normalise one sample."""
     words, reals = words_at(words_address), reals_at(words_address)

@@ -27,15 +27,6 @@ _BY_FLOAT32 = tuple(map(np.dtype, (np.uint8, np.int8, np.uint16, np.int16, np.fl
 """Types whose numbers float32 holds."""
 
 
-def plan(words_address: int, table: int, count: int, _: int) -> int:
-    """Find the extents of outputs: those of the samples."""
-    words, columns = words_at(words_address), columns_at(table, count)
-    for axis in range(words[2]):
-        for k in range(count):
-            columns[words[4] + axis, k] = columns[words[1] + axis, k]
-    return 0
-
-
 @locked_cache
 def scaling(source: np.dtype, out: np.dtype) -> Carry:
     """The function that multiplies with a number and adds one, for elements of these types."""

@@ -100,6 +100,19 @@ def volume(columns: np.ndarray, extents: int, axes: int, k: int) -> int:
     return found
 
 
+def plan_alike(words_address: int, table: int, count: int, _: int) -> int:
+    """The plan of an instruction whose outputs have the extents of its samples.
+
+    Its first words are `SampleColumns.words` of these, and the columns of the output's address and
+    of its first extent.
+    """
+    words, columns = words_at(words_address), columns_at(table, count)
+    for axis in range(words[2]):
+        for k in range(count):
+            columns[words[4] + axis, k] = columns[words[1] + axis, k]
+    return 0
+
+
 @njit(nogil=True)
 def plan_steps(instructions: np.ndarray, columns: np.ndarray, slots: np.ndarray) -> int:
     """Plan all samples; return the bytes of scratch memory, or -1 if a step does not take them.

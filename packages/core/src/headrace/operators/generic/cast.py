@@ -67,7 +67,7 @@ class _Conversion(SampleOperator):
         return out
 
     def compiled(self, c: CompiledStepContext, *inputs: SampleColumns) -> SampleColumns | None:
-        from headrace.kernels.cpu import pointwise_steps
+        from headrace.kernels.cpu import pointwise_steps, step_loops
 
         data = inputs[0]
         if self._convert is None:
@@ -76,7 +76,7 @@ class _Conversion(SampleOperator):
             return None
         out = c.out()
         carry = pointwise_steps.casting(data.dtype, out.dtype)
-        c.steps.add(pointwise_steps.plan, carry, (*data.words, *out.words[:2]))
+        c.steps.add(step_loops.plan_alike, carry, (*data.words, *out.words[:2]))
         return out
 
     takes = TAKEN

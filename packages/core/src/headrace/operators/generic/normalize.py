@@ -225,10 +225,12 @@ class Normalize(SampleOperator):
         if not self._in_one_go or data.dtype != np.float32 or behind - first != len(axes):
             return None
         from headrace.kernels.cpu import normalize_steps as steps
+        from headrace.kernels.cpu import step_loops
 
         args, out = self.args, c.out()
         moments = args.ddof, float(args.epsilon), float(args.scale), float(args.shift)
-        c.steps.add(steps.plan, steps.carry, (*data.words, *out.words, first, behind, *moments))
+        words = *data.words, *out.words, first, behind, *moments
+        c.steps.add(step_loops.plan_alike, steps.carry, words)
         return out
 
     def _normalize(

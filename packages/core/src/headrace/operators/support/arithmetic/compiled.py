@@ -17,7 +17,7 @@ def compiled_expression(
 ) -> SampleColumns | None:
     """The instruction for an expression; `None` if it has other types, or other operations."""
     from headrace.kernels.cpu import arithmetic_steps as steps
-    from headrace.kernels.cpu import pointwise_steps
+    from headrace.kernels.cpu import pointwise_steps, step_loops
 
     inputs = list(inputs)
     constants: list[float] = []
@@ -40,7 +40,7 @@ def compiled_expression(
                     return None
                 wide = c.steps.place(np.dtype(np.float32), given.ndim, leaves=False)
                 carry = pointwise_steps.casting(given.dtype, wide.dtype)
-                c.steps.add(pointwise_steps.plan, carry, (*given.words, *wide.words[:2]))
+                c.steps.add(step_loops.plan_alike, carry, (*given.words, *wide.words[:2]))
                 inputs[number] = wide
             if number not in used:
                 used.append(number)
