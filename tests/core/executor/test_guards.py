@@ -350,6 +350,7 @@ def test_branches_of_branches_are_joined_by_one_step(monkeypatch, pixels, bad):
     assert len({id(step) for step in joining}) == 1
 
 
+@pytest.mark.in_threads  # a process would note places of its own
 def test_the_last_step_of_a_branch_writes_to_the_merged_batch():
     rows = []
 
