@@ -168,6 +168,8 @@ REST = {
     "resized_crop": {"left": 1, "height": 3, "width": 3, "size": [4, 4]},
     "erase": {"j": 1, "h": 2, "w": 2, "v": torch.zeros(1)},
 }
+AT_THE_IMAGE = {"Resize", "RandomResizedCrop", "Grayscale"}
+"""Transforms for whose arguments torchvision looks when it has an image, ours and DALI's before."""
 VALUES = ["a", None, torch.tensor(1.2), np.float64(1.2), np.float32(0.3), 3, -0.5, [1.0], (3, 5)]
 
 
@@ -195,6 +197,9 @@ def test_transforms_refuse_what_torchvision_s_refuse():
         for name, cases in WRONG.items():
             for arguments in cases:
                 pair = [outcome(getattr(lib, name), *arguments) for lib in (ours, theirs)]
+                early = name in AT_THE_IMAGE and isinstance(pair[0], type)
+                if early and not isinstance(pair[1], type):
+                    pair[1] = outcome(pair[1], pil_images()["pil RGB"])
                 if any(isinstance(made, type) for made in pair):
                     found += [f"{name}{arguments}: {each}" for each in apart(pair)]
                     refused += 1

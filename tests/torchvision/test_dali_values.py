@@ -121,3 +121,36 @@ def test_values_are_checked():
         functional.resize(image, [4, 4], "box", values="dali")
     with pytest.raises(TypeError, match="values"):
         ours.RandomInvert(values="dali")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_arguments_that_no_image_goes_with_are_refused_at_once(theirs):
+    """As DALI does, whose errors are of the class `ValueError`; torchvision waits for an image."""
+    wrong = [
+        ("Resize", {"size": 10, "max_size": 5}),
+        ("Resize", {"size": [10], "max_size": 5}),
+        ("Resize", {"size": [10, 10], "max_size": 50}),
+        ("Resize", {"size": None, "max_size": -1}),
+        ("Resize", {"size": 10, "interpolation": "foo"}),
+        ("Resize", {"size": 10, "interpolation": 9}),
+        ("RandomResizedCrop", {"size": 10, "interpolation": "foo"}),
+        ("Grayscale", {"num_output_channels": 2}),
+    ]
+    for size in (0, -3, (3, 0), [3.0, 4.0], "a"):
+        wrong.append(("Resize", {"size": size}))
+        if size != "a":
+            wrong.append(("RandomResizedCrop", {"size": size}))
+    for name, arguments in wrong:
+        for library in (dali, ours):
+            with pytest.raises(ValueError, match=r"\w"):
+                getattr(library, name)(**arguments)
+    image = PIL.Image.fromarray(IMAGE)
+    for size, max_size in ((10, 5), (0, None), ([3.0, 4.0], None)):
+        with pytest.raises(ValueError, match="size` is"):
+            functional.resize(image, size, max_size=max_size, values="dali")
+    with pytest.raises(ValueError, match="it can be 1 or 3"):
+        functional.rgb_to_grayscale(image, 2, values="dali")
+    for size, max_size in ((30, 35), ([30], 31), (None, 35), (35, 35), ([35], 35), (35, 200)):
+        wanted = dali.Compose([dali.Resize(size, max_size=max_size)], batch_size=1, num_threads=1)
+        got = functional.resize(image, size, max_size=max_size, values="dali")
+        assert furthest(got, wanted(image)) <= 1

@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from headrace.experimental.torchvision import _conversion
 from headrace.experimental.torchvision import _kernels as _kernels  # fills the table
+from headrace.experimental.torchvision._checks import CHECKS
 from headrace.experimental.torchvision._dispatch import (
     attempt,
     check_values,
@@ -294,6 +295,8 @@ def _class_of(theirs: type) -> type:
             if "op_list" in kwargs:  # DALI's name
                 kwargs["transforms"] = kwargs.pop("op_list")
             super(ours, self).__init__(*args[:count], **kwargs)
+            if name in CHECKS:
+                CHECKS[name](self)
             for n, value in {**rest, **found}.items():
                 if value != extra[n]:
                     setattr(self, f"_{n}", value)

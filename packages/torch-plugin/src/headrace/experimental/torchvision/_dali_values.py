@@ -16,6 +16,7 @@ import torch
 from headrace import types
 from headrace.errors import ArgumentValueError
 from headrace.experimental import dynamic
+from headrace.experimental.torchvision._checks import check_channels, check_size
 from headrace.experimental.torchvision._inputs import kind_of, tv_tensors
 from headrace.experimental.torchvision._resize import check_interpolation, resized_size
 
@@ -77,7 +78,13 @@ def resize(
     antialias: bool | None = True,
 ) -> Any:
     """Resize images."""
-    made = [float(n) for n in resized_size(_size(image), size=size, max_size=max_size)]
+    check_size(size, max_size)
+    if max_size is not None and np.isin(max_size, size):  # which torchvision refuses
+        edges = resized_size(_size(image), size=size)
+        edges = [min(n, int(max_size * n / max(edges))) for n in edges]
+    else:
+        edges = resized_size(_size(image), size=size, max_size=max_size)
+    made = [float(n) for n in edges]
     kind, wide = _interpolation(interpolation), bool(antialias)
     return _by_image(
         image, lambda x: dynamic.resize(x, size=made, interp_type=kind, antialias=wide)
@@ -106,6 +113,7 @@ def resized_crop(
 
 def rgb_to_grayscale(image: Any, num_output_channels: int = 1) -> Any:
     """Grey of colours."""
+    check_channels(num_output_channels)
     count = num_output_channels
 
     def run(x: Any) -> Any:
