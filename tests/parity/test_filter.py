@@ -124,6 +124,8 @@ def test_the_former_name():
         ("", (6, 7, 2, 2), (3, 3), {}),
         ("W", (7,), (3,), {}),
         ("HCW", (3, 3, 3), (3, 3), {}),
+        ("HFWC", (3, 2, 3, 3), (3, 3), {}),
+        ("HWF", (3, 3, 2), (3, 3), {}),
     ],
 )
 def test_wrong_arguments(layout, shape, window, given):

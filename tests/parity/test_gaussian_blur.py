@@ -190,6 +190,11 @@ def test_argument_errors(arguments, match):
         ("FC", (3, 2)),
         ("ABDE", (2, 3, 4, 5)),
         ("", (3, 5, 6, 3)),
+        ("HFWC", (5, 2, 6, 3)),
+        ("HFW", (5, 2, 6)),
+        ("HWCF", (5, 6, 3, 2)),
+        ("DFHWC", (3, 2, 5, 6, 3)),
+        ("FFHW", (2, 2, 5, 6)),
     ],
 )
 def test_layout_errors(layout, shape):

@@ -115,6 +115,8 @@ def test_errors():
                 ("DHCW", "only channel-first or channel-last layouts"),
                 ("FWXYZC", "too many dimensions, found: 4 data axes"),
                 ("FCHCW", "only channel-first or channel-last layouts"),
+                ("HFWC", "layout should begin with"),
+                ("HFW", "layout should begin with"),
                 ("FCCHW", "more the one occurrence of 'f' or 'c'"),
                 ("CF", "no spatial axes found"),
             )

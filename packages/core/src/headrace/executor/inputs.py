@@ -39,6 +39,8 @@ def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
 
 def _with_layout(schema: OpSchema, declared: Input, position: int, spec: Spec) -> Spec:
     layouts = declared.layouts
+    if declared.frames_lead:
+        _check_frames_lead(declared, position, spec.layout)
     if not layouts or spec.ndim is None:
         return spec
     if not spec.layout:
@@ -62,6 +64,15 @@ def _with_layout(schema: OpSchema, declared: Input, position: int, spec: Spec) -
             "axes, `fn.reshape(..., layout=...)` renames them."
         )
     return spec
+
+
+def _check_frames_lead(declared: Input, position: int, layout: str) -> None:
+    rest = layout.lstrip("FC")
+    if "F" in rest or layout.count("F") > 1:
+        raise LayoutError(
+            f"For sequences, layout should begin with 'F' or 'C' and have one 'F', got: "
+            f'"{layout}" for input {position} (`{declared.name}`). `fn.transpose` moves axes.'
+        )
 
 
 def check_argument(arg: Arg, spec: Spec) -> None:

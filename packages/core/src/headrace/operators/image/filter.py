@@ -44,6 +44,7 @@ _MODES = ("same", "valid")
             "data",
             "Images, volumes or sequences of them, with channels (C) first, last or not at all.",
             dtypes=_TYPES,
+            frames_lead=True,
         ),
         Input(
             "filter",

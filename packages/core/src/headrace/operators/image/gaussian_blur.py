@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         "Data with one to three axes to blur along: all but channels (C, first or last) and "
         "frames (F). Without a layout, every axis.",
         dtypes=(*INTEGERS, *FLOATS),
+        frames_lead=True,
     ),
     args=(
         Arg(

@@ -37,6 +37,7 @@ _LONGEST = 31
         "Data with one to three axes to differentiate along: all but channels (C, first or last) "
         "and frames (F). Without a layout, every axis.",
         dtypes=(*INTEGERS, *FLOATS),
+        frames_lead=True,
     ),
     args=(
         Arg(

@@ -116,11 +116,6 @@ def data_axes(layout: str, ndim: int, fewest: int = 1) -> tuple[int, int]:
             f'Only channel-first or channel-last layouts are supported, got: "{layout}". '
             "`fn.transpose` moves axes."
         )
-    if "F" in axes:
-        raise LayoutError(
-            f"For sequences, layout should begin with 'F' or 'C', got: \"{layout}\". "
-            "`fn.transpose` moves axes."
-        )
     if len(set(layout[:first])) < first:
         raise LayoutError(
             f"Found more the one occurrence of 'F' or 'C' axes in layout: \"{layout}\"."

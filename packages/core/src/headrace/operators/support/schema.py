@@ -126,6 +126,8 @@ class Input:
     CPU want all data on the CPU.
     """
     optional: bool = False
+    frames_lead: bool = False
+    """True if, where any layout will do, frames come before all axes but channels."""
 
     def __post_init__(self) -> None:
         if isinstance(self.layouts, str):  # its letters would be the layouts
