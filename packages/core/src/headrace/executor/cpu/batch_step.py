@@ -79,7 +79,7 @@ class HostBatchContext(PlanContext):
         self._iteration = iteration
         self._tolerant = tolerant
         self._buffers = buffers
-        self._arena = Arena()
+        self._arena: Arena | None = None
         self._pool = pool
 
     def own(self, position: int) -> list[np.ndarray]:
@@ -122,6 +122,8 @@ class HostBatchContext(PlanContext):
 
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory that lives until the operator returns."""
+        if self._arena is None:
+            self._arena = Arena()
         return self._arena.empty(shape, dtype)
 
     def whole(self, position: int) -> np.ndarray | None:
@@ -183,6 +185,13 @@ def run_batch_step(
         elif not late:
             given = _given_rows(step, program, iteration, places)
             for buffer, samples in zip(buffers, results, strict=True):
+                if isinstance(samples, np.ndarray):
+                    buffer.check(samples.shape[1:], samples.dtype)
+                    if len(places) == iteration.size and pool.is_ordinary:
+                        buffer.adopt(samples)
+                    else:
+                        buffer.put_rows(places, samples)
+                    continue
                 for index, value in zip(places, samples, strict=True):
                     if given.pop(id(value), None) is None:
                         buffer.put(index, value)

@@ -317,18 +317,18 @@ def bernoulli(out: np.ndarray, threshold: int, place: DrawState) -> None:
 
 
 @njit(nogil=True)
-def below(out: np.ndarray, bounds: np.ndarray, place: DrawState) -> None:
+def below(out: np.ndarray, bounds: np.ndarray, samples: np.ndarray, place: DrawState) -> None:
     """Fill int64 (samples, elements): each from 0 ... bound - 1, one element after the other.
 
-    `bounds` are uint64 of the same shape, at most 2**32. Where the bound is 1, no word is taken.
+    `bounds` are int64 of the same shape, at most 2**32. Where the bound is 1, no word is taken.
+    `samples`, int64: which samples.
     """
-    first_sample, key, sequence, offset, phase = place
-    samples, count = out.shape
-    for s in range(samples):
-        stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
+    _, key, sequence, offset, phase = place
+    for s in range(len(samples)):
+        stream = sequence + np.uint64(samples[s]) * SAMPLE_STRIDE
         number = phase
-        for e in range(count):
-            bound = bounds[s, e]
+        for e in range(out.shape[1]):
+            bound = np.uint64(bounds[s, e])
             out[s, e] = 0
             if bound >= _TWO:
                 out[s, e], number = integer_below(bound, key, stream, offset, number)
@@ -368,3 +368,28 @@ def index(out: np.ndarray, choices: np.uint64, packed: bool, place: DrawState) -
                 if (product & _LOW) < rejected:
                     own = number + np.uint64(i) * ELEMENT_STRIDE + _ONE
                     out[s, start + i], _ = integer_below(choices, key, stream, offset, own)
+
+
+@njit(nogil=True)
+def permutation(out: np.ndarray, place: DrawState) -> None:
+    """Fill int64 `out` with a permutation of its places, by the words of the first sample.
+
+    The rules are those of ``std::shuffle``: see `headrace.operators.readers.standard_shuffle`.
+    """
+    first_sample, key, sequence, offset, phase = place
+    stream, number, size = sequence + first_sample * SAMPLE_STRIDE, phase, len(out)
+    in_pairs = size < 1 << 16
+    for k in range(size):
+        out[k] = k
+    k = 1
+    while k < size:
+        if in_pairs and (size - k) % 2 == 0:  # one word is enough for two swaps
+            second = np.uint64(k + 2)
+            drawn, number = integer_below(second * np.uint64(k + 1), key, stream, offset, number)
+            first, after = divmod(drawn, np.int64(k + 2))
+            out[k], out[first] = out[first], out[k]
+            k += 1
+        else:
+            after, number = integer_below(np.uint64(k + 1), key, stream, offset, number)
+        out[k], out[after] = out[after], out[k]
+        k += 1

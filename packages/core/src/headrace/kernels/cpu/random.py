@@ -7,13 +7,13 @@ modules import at start-up; the compiled kernels are loaded on the first draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from headrace.kernels.cpu import philox_beta, philox_draws, small_draws
-from headrace.kernels.cpu.philox_state import DrawSeed, words_of
+from headrace.kernels.cpu.philox_state import DrawSeed
 
 _FEW = 4096
 
@@ -123,37 +123,22 @@ def fill_index(
     _kernels(out).index(out, np.uint64(count), packed, place)
 
 
-def sample_words(
-    seed: DrawSeed, iteration: int, sample: int, count: int, offset: int = 0
+def fill_permutation(out: np.ndarray, seed: DrawSeed, iteration: int) -> None:
+    """Fill a C-contiguous int64 array with a permutation of its places."""
+    _kernels(out).permutation(out, _place(seed, iteration, 0))
+
+
+def draw_below(
+    bounds: np.ndarray, seed: DrawSeed, iteration: int, samples: Sequence[int]
 ) -> np.ndarray:
-    """The `count` words, as uint64, of a sample's stream after the first `offset` ones."""
-    state = seed.at(iteration)
-    stream = (state.sequence + sample * int(philox_draws.SAMPLE_STRIDE)) & (1 << 64) - 1
-    state = state._replace(sequence=stream).advanced(offset)
-    drawn = words_of(state._replace(phase=0), count // 4 + 2)
-    return np.array(drawn[state.phase : state.phase + count], np.uint64)
-
-
-def words_from(seed: DrawSeed, iteration: int) -> Callable[[int], np.ndarray]:
-    """Make a function that gives the next words of the first sample of an iteration."""
-    taken = 0
-
-    def words(count: int) -> np.ndarray:
-        nonlocal taken
-        taken += count
-        return sample_words(seed, iteration, 0, count, taken - count)
-
-    return words
-
-
-def draw_below(bounds: np.ndarray, seed: DrawSeed, iteration: int, first_sample: int) -> np.ndarray:
-    """Integers from 0 to each of `bounds` (samples, elements), which are not among them.
+    """Integers of `samples` from 0 to each of `bounds` (samples, elements), not among them.
 
     The numbers are DALI's; those of an element follow those of the one before it.
     """
     out = np.empty(bounds.shape, np.int64)
-    limits = np.ascontiguousarray(bounds, np.uint64)
-    philox_draws.below(out, limits, _place(seed, iteration, first_sample))
+    place = _place(seed, iteration, 0)
+    limits = np.ascontiguousarray(bounds, np.int64)
+    _kernels(out).below(out, limits, np.array(samples, np.int64), place)
     return out
 
 

@@ -19,4 +19,6 @@ def _holding_gil(kernel: Any) -> Any:
 uniform = _holding_gil(philox_draws.uniform)
 index = _holding_gil(philox_draws.index)
 bernoulli = _holding_gil(philox_draws.bernoulli)
+below = _holding_gil(philox_draws.below)
 normal = _holding_gil(philox_draws.normal)
+permutation = _holding_gil(philox_draws.permutation)

@@ -9,8 +9,7 @@ import numpy as np
 
 from headrace.errors import ArgumentValueError, OutOfRangeError, ShapeError
 from headrace.kernels.cpu import sample_orders
-from headrace.kernels.cpu.random import draw_below, words_from
-from headrace.operators.readers.standard_shuffle import shuffle_words
+from headrace.kernels.cpu.random import draw_below, fill_permutation
 from headrace.operators.support.argument_types import BoolArg, IntListArg
 from headrace.operators.support.operator import BatchContext, BatchOperator, operator
 from headrace.operators.support.planning import PlanContext
@@ -119,24 +118,20 @@ class BatchPermutation(BatchOperator):
     def infer(self) -> Spec:
         return Spec(DALIDataType.INT32, 0)
 
-    def cpu(self, c: Any) -> list[np.ndarray]:
-        drawn = self._drawn(c.size, c.seed, c.iteration)
-        return [drawn[k, ...] for k in range(c.size)]
-
-    def _drawn(self, size: int, seed: Any, iteration: int) -> np.ndarray:
+    def cpu(self, c: Any) -> np.ndarray:
         """Numbers of samples: a permutation without fixed points is of a single cycle."""
+        size, distinct = c.size, self.args.no_fixed_points
         if size == 1:
             return np.zeros(1, np.int32)
-        own, distinct = np.arange(size, dtype=np.int32), self.args.no_fixed_points
+        if not (self.args.allow_repetitions or distinct):
+            order = np.empty(size, np.int64)
+            fill_permutation(order, c.seed, c.iteration)
+            return order.astype(np.int32)
+        order = np.arange(size)
         if self.args.allow_repetitions:
-            bounds = np.full((1, size), size - distinct)
-            found: np.ndarray = draw_below(bounds, seed, iteration, 0)[0].astype(np.int32)
-            found[found >= own] += distinct
-            return found
-        order = own.astype(np.int64)
-        if distinct:
-            steps = draw_below(np.arange(size - 1, 0, -1)[None], seed, iteration, 0)[0]
-            sample_orders.swap_in_turn(order, 0, (steps + own[1:]).astype(np.int64))
-        else:
-            shuffle_words(order, words_from(seed, iteration))
+            found = draw_below(np.full((1, size), size - distinct), c.seed, c.iteration, [0])[0]
+            found[found >= order] += distinct
+            return found.astype(np.int32)
+        steps = draw_below(np.arange(size - 1, 0, -1)[None], c.seed, c.iteration, [0])[0]
+        sample_orders.swap_in_turn(order, 0, steps + order[1:])
         return order.astype(np.int32)

@@ -75,9 +75,8 @@ class ROIRandomCrop(SampleOperator):
             end = self._each(c, "roi_end", axes)
         else:
             end = start + self._each(c, "roi_shape", axes)
-        # Equal extents leave one place only.
-        low = np.where(end - start > crop, start, end - crop)
-        high = np.where(end - start > crop, end - crop, start)
+        room = end - start - crop
+        low, steps = start + np.minimum(room, 0), np.abs(room)
         shapes = None
         if data is not None:
             if data.ndim < axes:
@@ -101,13 +100,10 @@ class ROIRandomCrop(SampleOperator):
                     f"ROI can't be out of bounds. It is from {start[k, d]} to {end[k, d]} along "
                     f"axis {d}, and the input's extent is {shapes[k, d]}."
                 )
-            low, high = np.maximum(low, 0), np.minimum(high, shapes - crop)
-        counts = high - low + 1
-        steps = [
-            draw_below(counts[k : k + 1], c.seed, c.iteration, index)
-            for k, index in enumerate(c.indices)
-        ]
-        return Planned(values=low + np.concatenate(steps))
+            high = np.minimum(low + steps, shapes - crop)
+            low = np.maximum(low, 0)
+            steps = high - low
+        return Planned(values=low + draw_below(steps + 1, c.seed, c.iteration, c.indices))
 
     def _each(self, c: PlanContext, name: str, axes: int) -> np.ndarray:
         """An argument with a number for each axis, int64 ``(samples, axes)``."""
@@ -117,13 +113,12 @@ class ROIRandomCrop(SampleOperator):
                 f"`{name}` has {found.shape[1]} values, and `crop_shape` {axes}: give one for each "
                 "axis, or one for all."
             )
-        return np.broadcast_to(found, (c.size, axes))
+        return found if found.shape[1] == axes else np.broadcast_to(found, (c.size, axes))
 
 
 def _check_extents(what: str, name: str, extents: np.ndarray) -> None:
-    wrong = np.argwhere(extents < 0)
-    if len(wrong):
-        k, d = wrong[0]
+    if extents.min(initial=0) < 0:
+        k, d = np.argwhere(extents < 0)[0]
         raise ArgumentValueError(
             f"{what} can't be negative. `{name}` is {extents[k, d]} along axis {d}."
         )

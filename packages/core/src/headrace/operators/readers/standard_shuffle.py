@@ -44,11 +44,6 @@ def shuffle_64(order: np.ndarray, seed: int) -> None:
     _shuffle(order, _MersenneTwister64(seed & _WORD_64).words, 64)
 
 
-def shuffle_words(order: np.ndarray, words: _Words) -> None:
-    """Shuffle `order` in place like ``std::shuffle`` with a generator of 32-bit words."""
-    _shuffle(order, words, 32)
-
-
 def _shuffle(order: np.ndarray, words: _Words, bits: int) -> None:
     size = len(order)
     if size < 2:

@@ -80,7 +80,7 @@ class RandomMaskPixel(SampleOperator):
                 bounds = (len(places),)
         extents = np.array([bounds])
         taken = np.where(extents == 1, 1 << 32, extents)  # an extent of 1 takes a word, too
-        (drawn,) = draw_below(taken, c.seed, c.iteration, c.index) % extents
+        (drawn,) = draw_below(taken, c.seed, c.iteration, [c.index]) % extents
         out = c.empty((mask.ndim,), np.int64)
         out[:] = np.unravel_index(places[drawn[0]], mask.shape) if len(places) else drawn
         return out

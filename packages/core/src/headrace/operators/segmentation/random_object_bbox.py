@@ -219,7 +219,7 @@ class RandomObjectBBox(SampleOperator):
 def _drawn(c: SampleContext, words: int, bound: int) -> np.ndarray:
     """The first words of a sample, and the number below `bound` that follows them."""
     bounds = np.array([[*[1 << 32] * words, bound]])
-    return draw_below(bounds, c.seed, c.iteration, c.index)[0]  # type: ignore[no-any-return]
+    return draw_below(bounds, c.seed, c.iteration, [c.index])[0]  # type: ignore[no-any-return]
 
 
 def _unit(c: SampleContext, words: int) -> float:

@@ -376,10 +376,11 @@ class PlanContext:
             constant = getattr(self.args, name)
             if constant is None:
                 return None
-            value = np.asarray(constant, dtype)
-            if self.size == 1:
-                return value[np.newaxis]
-            return np.broadcast_to(value, (self.size, *value.shape))
+            value = np.array(constant, dtype, order="C")
+            shape, strides = (self.size, *value.shape), (0, *value.strides)
+            same = np.ndarray(shape, value.dtype, value, 0, strides)  # half of np.broadcast_to
+            same.setflags(write=False)
+            return same
         whole: np.ndarray | None = getattr(found[0], "dense", None)
         if whole is not None:
             return whole.astype(dtype, copy=False)
