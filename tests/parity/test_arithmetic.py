@@ -341,3 +341,27 @@ def test_errors_layouts(left, right):
 )
 def test_errors_constants(text):
     assert_both_raise(graph_of(text, "x"), IMAGES)
+
+
+def test_numbers_of_numpy_on_the_left_are_python_s():
+    numbers = [np.int64(3), np.uint8(3), np.float64(2.5), np.array(2), np.array(2.5, np.float16)]
+    operations = [
+        lambda a, x: a + x,
+        lambda a, x: a - x,
+        lambda a, x: a * x,
+        lambda a, x: a / (x + 1),
+        lambda a, x: a // (x + 1),
+    ]
+    assert_parity(lambda lib, x: tuple(f(n, x) for n in numbers for f in operations), IMAGES)
+
+
+def test_truth_values_of_numpy():
+    def graph(lib, x):
+        made = []
+        for value in (np.array(True), np.array(False), np.bool_(True), np.array([True])):
+            made += [x + value, x < value, x == value, lib.math.max(x, value)]
+            if np.ndim(value) == 0:  # on the left, DALI takes no array
+                made += [value * x, value & x, value | (x > 5)]
+        return tuple(made)
+
+    assert_parity(graph, IMAGES)

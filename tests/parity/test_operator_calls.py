@@ -8,6 +8,8 @@ import pytest
 from tests.parity.outcomes import Table, assert_differs, assert_same
 
 BATCH = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+ENUM_NUMBERS = (9, np.array(1), np.array([1]), np.float32(1), np.float64(1), np.int64(1), 1.0)
+FLAG_NUMBERS = (np.float32(1), np.array(1.0), np.array([0]), 0.0, 1.0, 2, np.bool_(False))
 
 
 def feed(lib, **keywords):
@@ -87,6 +89,15 @@ calls(
     list_for_a_scalar=graph(lambda lib, x: lib.fn.flip(x[:, :, lib.newaxis], horizontal=[1])),
     array_for_a_scalar=graph(
         lambda lib, x: lib.fn.flip(x[:, :, lib.newaxis], horizontal=np.array(1))
+    ),
+    arrays_and_numbers_for_enums=graph(
+        lambda lib, x: (
+            tuple(lib.fn.cast(x, dtype=v) for v in ENUM_NUMBERS)
+            + tuple(lib.fn.resize(x, size=3, interp_type=v) for v in ENUM_NUMBERS[1:])
+        )
+    ),
+    numbers_for_flags=graph(
+        lambda lib, x: tuple(lib.fn.reductions.sum(x, axes=0, keep_dims=v) for v in FLAG_NUMBERS)
     ),
     constant_for_a_scalar=graph(
         lambda lib, x: lib.fn.flip(x[:, :, lib.newaxis], horizontal=lib.types.Constant(1))

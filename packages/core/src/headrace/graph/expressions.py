@@ -78,7 +78,7 @@ def constant_operand(operation: Operation, value: Any) -> tuple[str, Any, DALIDa
         return "const", value.value, value.dtype
     if isinstance(value, (bool, np.bool_)):
         return "const", bool(value), DALIDataType.BOOL
-    if isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind in "iuf":
+    if isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind in "biuf":
         return "const", value.item(), to_dali_type(value.dtype)
     if isinstance(value, numbers.Integral):
         if not -_INT32_BOUND <= int(value) < _INT32_BOUND:

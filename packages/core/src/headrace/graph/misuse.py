@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from headrace.errors import HeadraceError
 from headrace.operators.support.arithmetic.operations import OPERATIONS
 from headrace.operators.support.registry import listed
@@ -69,6 +71,8 @@ def array_arithmetic(name: str, left: Any, right: Any, node: type) -> Any:
     if isinstance(left, node):
         return forward(left, right)
     method = getattr(right, reflected, None)  # a few operators have no node on the right
+    if np.ndim(left) == 0:  # Python's number, as in DALI, where NumPy hands the node that
+        left = left.item()
     return NotImplemented if method is None else method(left)
 
 

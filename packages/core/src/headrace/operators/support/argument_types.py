@@ -13,7 +13,7 @@ import numpy as np
 
 from headrace.errors import ArgumentTypeError, ArgumentValueError
 from headrace.kernels.cpu.philox_state import SEED_WORDS
-from headrace.types import DALIImageType, DALIInterpType, as_data_type
+from headrace.types import DALIDataType, DALIImageType, DALIInterpType, as_data_type
 from headrace.types.arrays import to_numpy
 from headrace.types.constant import constant_array
 from headrace.types.enums import DALIEnum, of_dali
@@ -71,7 +71,7 @@ def _float(value: Any) -> float:
 
 def _bool(value: Any) -> bool:
     value = _unwrap(value)
-    if isinstance(value, (numbers.Integral, np.bool_)):
+    if isinstance(value, (numbers.Real, np.bool_)):
         return bool(value)
     raise _not(value, "a boolean")
 
@@ -101,15 +101,29 @@ def _vector(item: Callable[[Any], Any], expected: str) -> Callable[[Any], tuple[
     return convert
 
 
+def _whole(value: Any) -> int | None:
+    """The number that stands for a member of an enumeration, if `value` is one."""
+    value = _unwrap(value)
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and value == int(value):
+        return int(value)
+    return None
+
+
+def _data_type(value: Any) -> DALIDataType:
+    number = _whole(value)
+    return as_data_type(value if number is None or isinstance(value, DALIEnum) else number)
+
+
 def _enum(cls: type[DALIEnum], expected: str) -> Callable[[Any], Any]:
     members = cls.__members__
 
     def convert(value: Any) -> Any:
         if isinstance(value, cls):
             return value
-        if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        number = _whole(value)
+        if number is not None:
             try:
-                return cls(int(value))
+                return cls(number)
             except ValueError:
                 raise ArgumentValueError(f"{value!r} is not a {expected}") from None
         of_another = of_dali(cls, value)
@@ -208,11 +222,11 @@ PathListArg = ArgType(
     "str | PathLike[str] | Sequence[str | PathLike[str]]",
     _vector(_str, "strings"),
 )
-DataTypeArg = ArgType("DALIDataType", "DataTypeLike", as_data_type)
+DataTypeArg = ArgType("DALIDataType", "DataTypeLike", _data_type)
 DataTypeListArg = ArgType(
     "list of DALIDataType",
     "DataTypeLike | Sequence[DataTypeLike]",
-    lambda given: tuple(map(as_data_type, given if isinstance(given, (list, tuple)) else (given,))),
+    lambda given: tuple(map(_data_type, given if isinstance(given, (list, tuple)) else (given,))),
 )
 """An element type, of the library or of any framework; see `types.as_data_type`."""
 ImageTypeArg = ArgType(
