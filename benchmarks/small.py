@@ -124,6 +124,50 @@ def _cropped(lib: Any, _root: str, batch_size: int) -> tuple[Any, ...]:
     return (_normalised(lib, images),)
 
 
+def _rotated(lib: Any, _root: str, batch_size: int) -> tuple[Any, ...]:
+    """Turn by a drawn angle, normalise."""
+    angle = lib.fn.random.uniform(range=[-15.0, 15.0])
+    images = lib.fn.rotate(_fed(lib, 32, batch_size), angle=angle, keep_size=True, fill_value=0)
+    return (_normalised(lib, images, mirror=lib.fn.random.coin_flip()),)
+
+
+def _resized(lib: Any, _root: str, batch_size: int) -> tuple[Any, ...]:
+    """Enlarge 32x32 to 40x40, cut 32x32 at random, mirror at random, normalise."""
+    fn = lib.fn
+    images = fn.resize(_fed(lib, 32, batch_size), size=(40, 40))
+    x, y = fn.random.uniform(range=[0.0, 1.0]), fn.random.uniform(range=[0.0, 1.0])
+    window = {"crop": (32, 32), "crop_pos_x": x, "crop_pos_y": y}
+    return (_normalised(lib, images, mirror=fn.random.coin_flip(), **window),)
+
+
+def _random_resized(lib: Any, _root: str, batch_size: int) -> tuple[Any, ...]:
+    """A random window of 32x32, resized to 32x32, mirror at random, normalise."""
+    images = lib.fn.random_resized_crop(_fed(lib, 32, batch_size), size=(32, 32))
+    return (_normalised(lib, images, mirror=lib.fn.random.coin_flip()),)
+
+
+def _erased(lib: Any, _root: str, batch_size: int) -> tuple[Any, ...]:
+    """Erase 8x8 at random, mirror at random, normalise."""
+    fn = lib.fn
+    anchor = fn.random.uniform(range=[0.0, 24.0], shape=2)
+    images = fn.erase(_fed(lib, 32, batch_size), anchor=anchor, shape=[8.0, 8.0], axes=(0, 1))
+    return (_normalised(lib, images, mirror=fn.random.coin_flip()),)
+
+
+def _standardised(lib: Any, _root: str, batch_size: int) -> tuple[Any, ...]:
+    """Mirror at random, normalise by each image's own mean and deviation."""
+    fn = lib.fn
+    images = fn.flip(_fed(lib, 32, batch_size), horizontal=fn.random.coin_flip())
+    return (fn.normalize(images, axes=(0, 1)),)
+
+
+def _blurred(lib: Any, _root: str, batch_size: int) -> tuple[Any, ...]:
+    """Blur by a drawn width, mirror at random, normalise."""
+    fn = lib.fn
+    images = fn.gaussian_blur(_fed(lib, 32, batch_size), sigma=fn.random.uniform(range=[0.5, 1.5]))
+    return (_normalised(lib, images, mirror=fn.random.coin_flip()),)
+
+
 def _handed_on(lib: Any, _root: str, batch_size: int) -> tuple[Any, ...]:
     """Hand data on as it is."""
     return (lib.fn.copy(_fed(lib, 64, batch_size)),)
@@ -158,6 +202,12 @@ CASES: dict[str, Case] = {
             ("cifar", _cifar),
             ("cifar by slice", _cifar_by_slice),
             ("crop of 32x32", _cropped),
+            ("rotate 32x32", _rotated),
+            ("resize 32x32", _resized),
+            ("random_resized_crop 32x32", _random_resized),
+            ("erase 32x32", _erased),
+            ("normalize 32x32", _standardised),
+            ("gaussian_blur 32x32", _blurred),
         )
     },
     **{

@@ -160,7 +160,41 @@ def _expressions(data):
     return louder, 2.0 * fn.flip(data) + fn.transpose(louder, perm=[0, 1, 2])
 
 
+def _resized(data):
+    window = {"crop": (18, 20), **_at_random()}
+    coin = fn.random.coin_flip()
+    wide = fn.resize(data, size=(24, 31), interp_type=types.INTERP_CUBIC)
+    real = fn.resize(data, size=(40, 40), dtype=types.FLOAT, antialias=False)
+    return (
+        fn.resize(data, resize_x=17, interp_type=types.INTERP_NN),
+        fn.resize(data, size=(9, 50), mode="not_larger", interp_type=types.INTERP_LANCZOS3),
+        _normalised(wide, mirror=coin, **window),
+        _normalised(real, dtype=types.UINT8, mirror=coin, output_layout="HWC", **window),
+        _normalised(fn.resize(data, size=[-30, 25]), dtype=types.FLOAT16, mirror=1),
+        fn.crop(fn.resize(fn.flip(data), size=(30, 30)), crop=(10, 12), **_at_random()),
+        fn.resize(
+            *(data,),
+            size=fn.random.uniform(range=[5.0, 60.0], shape=2),
+            roi_start=[0.9, 0.1],
+            roi_end=[0.2, 0.8],
+            roi_relative=True,
+            interp_type=types.INTERP_GAUSSIAN,
+        ),
+    )
+
+
+def _resized_at_random(data):
+    windows = fn.random_resized_crop(data, size=(19, 23), random_area=[0.2, 1.0])
+    plain = fn.random_resized_crop(data, size=16, interp_type=types.INTERP_NN, seed=3)
+    return (
+        _normalised(windows, mirror=fn.random.coin_flip()),
+        plain,
+        fn.brightness(fn.random_resized_crop(data, size=[8, 9]), brightness=_drawn(0.5, 1.5)),
+    )
+
+
 CHAINS = [
+    *(_resized, _resized_at_random),
     *(_planes, _expressions),
     *(_crop, _padded_crop, _slices, _flips, _chain, _normalisations),
     *(_adjustments, _colors, _canvases, _casts, _labelled),
@@ -228,6 +262,15 @@ def test_other_layouts(layout, shape, carried, monkeypatch):
 
 
 BAD = {
+    "an image without pixels": lambda data: fn.random_resized_crop(
+        fn.slice(data, start=0, end=0, axes=(0,)), size=(4, 4)
+    ),
+    "a size that is none": lambda data: fn.resize(
+        data, resize_x=fn.random.uniform(range=[1e10, 2e10])
+    ),
+    "a window leaves a resized image": lambda data: _normalised(
+        fn.resize(data, size=(20, 20)), crop=(21, 5)
+    ),
     "a window leaves an image": lambda data: _normalised(fn.crop(data, crop=(20, 18))),
     "a position is none": lambda data: fn.crop(
         data, crop=(1, 3), crop_pos_x=fn.random.uniform(range=[1.5, 2.0])
@@ -262,9 +305,11 @@ def test_a_window_beyond_an_image_is_replaced_alone(carried, monkeypatch):
 
 
 UNKNOWN = {
-    "types that are converted": lambda data: fn.crop(data, crop=(1, 9), dtype=types.FLOAT),
-    "fill values by channel": lambda data: fn.crop(
-        data, crop=(50, 50), out_of_bounds_policy="pad", fill_values=[1, 2, 3]
+    "resized images that are mirrored": lambda data: fn.resize_crop_mirror(
+        data, size=(30, 25), crop=(20, 21), mirror=1
+    ),
+    "extents beside resized images": lambda data: tuple(
+        fn.resize(data, size=(9, 9), save_attrs=True)
     ),
     "extents by sample": lambda data: fn.crop(
         data, crop_h=1, crop_w=fn.random.uniform(range=[3.0, 9.0])
@@ -283,6 +328,33 @@ def test_programs_without_instructions(case, carried, monkeypatch):
     assert not carried
     without(monkeypatch)
     assert_equal_bits(found, outputs_of(UNKNOWN[case], samples)[1])
+
+
+def test_images_of_many_bytes_are_resized_the_other_way(carried, monkeypatch):
+    """Their taps are remembered, and threads share the work of one."""
+    extents = [(200, 150), (160, 170)]
+    samples = images(extents=extents)
+    _, found = outputs_of(_resized_at_random, samples)
+    assert not any(carried)
+    without(monkeypatch)
+    assert_equal_bits(found, outputs_of(_resized_at_random, samples)[1])
+
+
+@pytest.mark.parametrize(
+    ("channels", "dtype"), [(1, np.uint8), (4, np.uint8), (5, np.uint8), (3, np.float32)]
+)
+def test_channels_of_resized_images(channels, dtype, carried, monkeypatch):
+    set_chunks("8:8", monkeypatch.setattr)
+    samples = images(dtype, channels)
+
+    def define(data):
+        resized = fn.resize(data, size=(20, 21))
+        return resized, _normalised(fn.random_resized_crop(data, size=9), mean=3.0, std=2.0)
+
+    _, found = outputs_of(define, samples)
+    assert any(carried) == (dtype == np.uint8 and channels < 5)
+    without(monkeypatch)
+    assert_equal_bits(found, outputs_of(define, samples)[1])
 
 
 def test_windows_whose_edges_are_repeated_are_left(carried, monkeypatch):

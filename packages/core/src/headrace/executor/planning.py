@@ -107,6 +107,16 @@ class SamplePlans:
             ]
         )
 
+    def distinct_table(self) -> Sequence[np.ndarray]:
+        """Columns of the table, with one row where all samples are known to have the same."""
+        rows, table = self._rows, None
+        if self._planned is None and rows is not None and len(set(map(id, rows))) == 1:
+            dtype = self._table_dtype
+            table = self.table_of((0,)) if dtype is None else np.array(rows[:1], dtype)
+        if table is None:
+            table = self.planned.table
+        return [np.asarray(each) for each in ((table,) if isinstance(table, np.ndarray) else table)]
+
     def records_of(self, places: Sequence[int]) -> np.ndarray:
         """Rows of a table that is one array, for the samples at these places."""
         table = self.planned.table

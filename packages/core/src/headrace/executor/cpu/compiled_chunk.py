@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,14 +61,19 @@ class CompiledChunks:
             getattr(step.op, "cpu_light", None) is not None for step in program.heads
         )
         """True if some of these hand on lazy values otherwise."""
-        table = np.zeros((len(steps.words), step_loops.PARTS), np.int64)
-        for k, (plan, carry) in enumerate(zip(steps.plans, steps.carries, strict=True)):
-            table[k, step_loops.PLAN] = 0 if plan is None else step_loops.address_of(plan)
-            table[k, step_loops.CARRY] = step_loops.address_of(carry)
-            table[k, step_loops.WORDS] = steps.words[k].ctypes.data
-        self._instructions = table
         self._slots = np.array(steps.slots, np.int64).reshape(-1, step_loops.SLOT_PARTS)
         self._rest = self._wait = 0
+
+    @cached_property
+    def _instructions(self) -> np.ndarray:
+        """The table of instructions, compiled once samples come that are for them."""
+        steps, loops = self._steps, self._loops
+        table = np.zeros((len(steps.words), loops.PARTS), np.int64)
+        for k, (plan, carry) in enumerate(zip(steps.plans, steps.carries, strict=True)):
+            table[k, loops.PLAN] = 0 if plan is None else loops.address_of(plan)
+            table[k, loops.CARRY] = loops.address_of(carry)
+            table[k, loops.WORDS] = steps.words[k].ctypes.data
+        return table
 
     @classmethod
     def of(cls, program: Program) -> CompiledChunks | None:
@@ -105,6 +111,8 @@ class CompiledChunks:
         """Carry the samples of a chunk through all steps; return False if they are left."""
         loops = self._loops
         count = len(chunk.indices)
+        if self._steps.are_small and not chunk.has_few_bytes():
+            return self.leave()
         columns = np.empty((self._steps.columns, count), np.int64)
         kept = []
         for r, own in self._given:
@@ -201,10 +209,11 @@ def _fill_in(
         return False
     for own, shapes in zip(planned.outputs, plans.shape_arrays, strict=True):
         columns[own.extents : own.extents + own.ndim] = shapes.T
-    table = plans.planned.table
     part = columns[planned.first : planned.first + planned.columns]
     at = 0
-    for each in map(np.asarray, (table,) if isinstance(table, np.ndarray) else table):
+    for each in plans.distinct_table():
+        if each.dtype.names is not None:
+            each = np.stack([each[name] for name in each.dtype.names], axis=-1, dtype=np.float64)
         rows = each.reshape(len(each), -1).T
         (part if each.dtype.kind != "f" else part.view(np.float64))[at : at + len(rows)] = rows
         at += len(rows)

@@ -65,7 +65,7 @@ class CompiledProgram:
         op = step.op
         # An operator of batches may be derived from one of samples.
         is_plain = isinstance(op, SampleOperator) and not isinstance(op, BatchOperator)
-        if not is_plain or op.compiled is None or step.node.schema.random:
+        if not is_plain or op.compiled is None:
             return False
         before = len(self.steps.words)
         inputs = [self._columns(r, program) for r in step.inputs]
@@ -85,7 +85,7 @@ class CompiledProgram:
         except HeadraceError:  # the other way says what is wrong, and where
             return False
         if found is not None and not isinstance(found, (SampleColumns, tuple)):
-            found = found if step.is_lazy else found.materialise(context)
+            found = found if _is_handed_on(found, step, program) else found.materialise(context)
         if found is None:
             return False
         results = found if type(found) is tuple else (found,)
@@ -111,6 +111,14 @@ class CompiledProgram:
     def _contiguous(self, data: Any) -> Any:
         is_view = isinstance(data, SampleColumns) and data.strides >= 0
         return self.steps.copy(data, leaves=False) if is_view else data
+
+
+def _is_handed_on(found: Any, step: Step, program: Program) -> bool:
+    """Return True if the instructions of the only reader of a step take what it has returned."""
+    if not step.is_lazy:
+        return False
+    reader = next(s for s in program.steps if step.outputs[0] in s.inputs)
+    return isinstance(found, reader.op.compiled_takes)
 
 
 def light_function(step: Step) -> Callable[..., Any] | None:

@@ -66,7 +66,7 @@ _NEAREST, _GAUSSIAN = int(Filter.NEAREST), int(Filter.GAUSSIAN)
 _ALIGNMENT = 64
 
 
-class _Finish(NamedTuple):
+class Finish(NamedTuple):
     """Conversion of resampled numbers to the output."""
 
     planar: bool
@@ -81,6 +81,16 @@ class _Finish(NamedTuple):
     """... and then rounding to whole ones between `out_low` and `out_high`."""
     out_low: float
     out_high: float
+
+    @classmethod
+    def of(
+        cls, dtype: np.dtype, rounds_to: np.dtype | None, *, normalizes: bool, planar: bool
+    ) -> Finish:
+        """The conversion to elements of type `dtype`."""
+        low, high = (0.0, 0.0) if rounds_to is None else LIMITS[rounds_to]
+        limits = LIMITS.get(dtype) if normalizes else None
+        rounds, rounds_out = rounds_to is not None, limits is not None
+        return cls(planar, rounds, low, high, normalizes, rounds_out, *(limits or (0.0, 0.0)))
 
 
 @njit(nogil=True)
@@ -146,18 +156,22 @@ def _aligned(size: int) -> int:
 
 
 @njit(nogil=True)
-def _sizes(
-    image: Any, channels: int, antialias: bool, radii: tuple[Any, ...]
+def scratch_sizes(
+    rows: Any,
+    columns: Any,
+    channels: int,
+    decodes: bool,
+    antialias: bool,
+    radii: tuple[Any, ...],
 ) -> tuple[int, int, int, int, int, int]:
     """Scratch memory that an image takes, bytes: for the taps of rows (where they begin, weights)
     and of columns, for pixels that are decoded, and for what is resampled.
     """
-    rows, columns = image.rows, image.columns
     row_taps = _taps_of(rows, antialias, radii)
     column_taps = _taps_of(columns, antialias, radii)
     needed = _most_needed(columns, column_taps)
     pixels = 0
-    if image.bytes:
+    if decodes:
         pixels = _most_needed(rows, row_taps) * max(needed, LEAST_COLUMNS) * channels
     width = -(-columns.length // LANES) * LANES
     floats = SQUARES + LANES * (needed * channels + LANES + (width + LANES) * channels)
@@ -178,7 +192,10 @@ def _scratch_bytes(
     """Scratch memory that each of these images finds enough of."""
     most = 0
     for k in range(images.size):
-        a, b, c, d, e, f = _sizes(images[k], channels, antialias, radii)
+        image = images[k]
+        a, b, c, d, e, f = scratch_sizes(
+            image.rows, image.columns, channels, image.bytes != 0, antialias, radii
+        )
         most = max(most, a + b + c + d + e + f)
     return most
 
@@ -187,6 +204,96 @@ def _scratch_bytes(
 def _ends(data: np.ndarray) -> bool:
     """True if a JPEG file ends with its end marker."""
     return data.size > 1 and data[data.size - 2] == 0xFF and data[data.size - 1] == 0xD9  # type: ignore[no-any-return]
+
+
+@njit(nogil=True)
+def taps_of_image(
+    at: np.uint64,
+    sizes: tuple[int, int, int, int, int, int],
+    rows: Any,
+    columns: Any,
+    mirror: bool,
+    antialias: bool,
+    tables: tuple[Any, ...],
+    radii: tuple[Any, ...],
+) -> tuple[Any, ...]:
+    """Taps of an image, in scratch memory at an address: where this is left, where rows begin and
+    their weights, the same of columns; and first and last pixels of the source that they need.
+    """
+    height, width = rows.length, columns.length
+    row_taps = _taps_of(rows, antialias, radii)
+    column_taps = _taps_of(columns, antialias, radii)
+    row_first = numba.carray(pointer(at), (height,), np.int64)
+    at += np.uint64(sizes[0])
+    row_weights = numba.carray(pointer(at), (height, row_taps), np.float32)
+    at += np.uint64(sizes[1])
+    column_first = numba.carray(pointer(at), (width,), np.int64)
+    at += np.uint64(sizes[2])
+    column_weights = numba.carray(pointer(at), (width, column_taps), np.float32)
+    at += np.uint64(sizes[3])
+    top, bottom = _fill_taps(
+        rows, row_taps, True, False, antialias, tables, radii, row_first, row_weights
+    )
+    left, right = _fill_taps(
+        columns,
+        column_taps,
+        False,
+        mirror,
+        antialias,
+        tables,
+        radii,
+        column_first,
+        column_weights,
+    )
+    edges = top, bottom, left, right
+    return at, row_first, row_weights, column_first, column_weights, edges
+
+
+@njit(nogil=True)
+def write_image(
+    address: np.uint64,
+    shape: tuple[int, int, int],
+    top: int,
+    left: int,
+    row_first: np.ndarray,
+    row_weights: np.ndarray,
+    column_first: np.ndarray,
+    column_weights: np.ndarray,
+    finish: Any,
+    means: np.ndarray,
+    factors: np.ndarray,
+    target: np.uint64,
+    like: np.ndarray,
+    scratch: np.ndarray,
+) -> None:
+    """Resample the uint8 pixels at `address`, (H, W, C), to elements like those of `like`."""
+    height, width, channels = row_first.size, column_first.size, shape[2]
+    source = numba.carray(pointer(address), shape, np.uint8)
+    if finish.planar:
+        planes = numba.carray(pointer(target), (channels, height, width), like.dtype)
+        out = channels_last(planes)
+    else:
+        out = numba.carray(pointer(target), (height, width, channels), like.dtype)[:, :, ::1]
+    resample(
+        source[:, :, ::1],
+        top,
+        left,
+        row_first,
+        row_weights,
+        column_first,
+        column_weights,
+        finish.rounds,
+        np.float32(finish.low),
+        np.float32(finish.high),
+        finish.normalizes,
+        means,
+        factors,
+        finish.rounds_out,
+        np.float32(finish.out_low),
+        np.float32(finish.out_high),
+        out,
+        scratch,
+    )
 
 
 @njit(nogil=True)
@@ -213,35 +320,20 @@ def _resample_images(
             break
         image = images[k]
         rows, columns = image.rows, image.columns
-        height, width = rows.length, columns.length
-        row_taps = _taps_of(rows, antialias, radii)
-        column_taps = _taps_of(columns, antialias, radii)
-        a, b, c, d, e, f = _sizes(image, channels, antialias, radii)
-        at = np.uint64(scratch.ctypes.data)
-        row_first = numba.carray(pointer(at), (height,), np.int64)
-        at += np.uint64(a)
-        row_weights = numba.carray(pointer(at), (height, row_taps), np.float32)
-        at += np.uint64(b)
-        column_first = numba.carray(pointer(at), (width,), np.int64)
-        at += np.uint64(c)
-        column_weights = numba.carray(pointer(at), (width, column_taps), np.float32)
-        at += np.uint64(d)
-        top, bottom = _fill_taps(
-            rows, row_taps, True, False, antialias, tables, radii, row_first, row_weights
-        )
-        left, right = _fill_taps(
+        sizes = scratch_sizes(rows, columns, channels, image.bytes != 0, antialias, radii)
+        e, f = sizes[4], sizes[5]
+        at, row_first, row_weights, column_first, column_weights, edges = taps_of_image(
+            np.uint64(scratch.ctypes.data),
+            sizes,
+            rows,
             columns,
-            column_taps,
-            False,
             image.mirror,
             antialias,
             tables,
             radii,
-            column_first,
-            column_weights,
         )
-        needed = right - left
-        if needed > _most_needed(columns, column_taps):
+        top, bottom, left, right = edges
+        if right - left > _most_needed(columns, column_weights.shape[1]):
             continue  # there is not enough scratch memory
         address = image.data
         shape = (image.height, image.width, channels)
@@ -268,38 +360,27 @@ def _resample_images(
             top, left = y0 - image.top, x0 - image.left
         else:
             top, left = -image.top, -image.left
-        source = numba.carray(pointer(address), shape, np.uint8)
-        if finish.planar:
-            planes = numba.carray(pointer(image.out), (channels, height, width), like.dtype)
-            out = channels_last(planes)
-        else:
-            out = numba.carray(pointer(image.out), (height, width, channels), like.dtype)[:, :, ::1]
-        floats = numba.carray(pointer(at), (f // 4,), np.float32)
-        resample(
-            source[:, :, ::1],
+        write_image(
+            address,
+            shape,
             top,
             left,
             row_first,
             row_weights,
             column_first,
             column_weights,
-            finish.rounds,
-            np.float32(finish.low),
-            np.float32(finish.high),
-            finish.normalizes,
+            finish,
             means,
             factors,
-            finish.rounds_out,
-            np.float32(finish.out_low),
-            np.float32(finish.out_high),
-            out,
-            floats,
+            image.out,
+            like,
+            numba.carray(pointer(at), (f // 4,), np.float32),
         )
         good[k] = True
 
 
 @cache
-def _filters() -> tuple[tuple[np.ndarray, ...], tuple[Any, ...]]:
+def filters() -> tuple[tuple[np.ndarray, ...], tuple[Any, ...]]:
     """Tables of the filters but the first, and their radii."""
     tables, radii = zip(*map(filter_table, _FILTERS), strict=True)
     return tables, radii
@@ -333,19 +414,9 @@ def resampling_loop(
     `images`: `IMAGE` ``(images,)``. `dtype`: type of the results: float32, uint8, int8, or float16
     where there is hardware for it. `planar`: true if these are CHW, and not HWC.
     """
-    low, high = (0.0, 0.0) if rounds_to is None else LIMITS[rounds_to]
     means, factors = (_ZERO, _ZERO) if normalization is None else normalization
-    limits = LIMITS.get(dtype) if normalization is not None else None
-    finish = _Finish(
-        planar,
-        rounds_to is not None,
-        low,
-        high,
-        normalization is not None,
-        limits is not None,
-        *(limits or (0.0, 0.0)),
-    )
-    tables, radii = _filters()
+    finish = Finish.of(dtype, rounds_to, normalizes=normalization is not None, planar=planar)
+    tables, radii = filters()
     size = _scratch_bytes(images, channels, antialias, radii)
     good = np.zeros(images.size, np.bool_)
     like = np.empty(0, STORED_AS.get(dtype, dtype))

@@ -113,6 +113,11 @@ def plan_alike(words_address: int, table: int, count: int, _: int) -> int:
     return 0
 
 
+def carry_nothing(_words_address: int, _table: int, _count: int, _k: int) -> int:
+    """The rest of an instruction that has a plan alone."""
+    return 0
+
+
 @njit(nogil=True)
 def plan_steps(instructions: np.ndarray, columns: np.ndarray, slots: np.ndarray) -> int:
     """Plan all samples; return the bytes of scratch memory, or -1 if a step does not take them.

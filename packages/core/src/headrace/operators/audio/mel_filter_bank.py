@@ -136,6 +136,8 @@ class MelFilterBank(SampleOperator):
             apply_bands(source, axis, self._bands(source.shape[axis]), own)
         return out
 
+    compiled_takes = (SpectrumSteps,)
+
     def compiled(self, c: CompiledStepContext, *inputs: Any) -> SpectrumSteps | None:
         data = inputs[0]
         if not isinstance(data, SpectrumSteps) or data.bands is not None:

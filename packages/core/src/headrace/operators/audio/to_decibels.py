@@ -86,6 +86,8 @@ class ToDecibels(SampleOperator):
             to_decibels(source, self._scale, own)
         return out
 
+    compiled_takes = (SpectrumSteps,)
+
     def compiled(self, c: CompiledStepContext, *inputs: Any) -> SampleColumns | None:
         data = inputs[0]
         return data.materialise(c, self._scale) if isinstance(data, SpectrumSteps) else None

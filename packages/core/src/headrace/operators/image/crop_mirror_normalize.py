@@ -44,6 +44,7 @@ from headrace.operators.support.planning import PlanContext, Planned, Samples, p
 from headrace.operators.support.pointwise.color_batch import ColorBatch
 from headrace.operators.support.resize.image_groups import resample_group
 from headrace.operators.support.resize.resized_batch import ResizedBatch
+from headrace.operators.support.resize.resized_columns import ResizedColumns
 from headrace.operators.support.resize.resized_image import ResizedImage
 from headrace.operators.support.schema import Arg, Input, Spec, data_types
 from headrace.operators.support.video.lazy_clip import LazyClip
@@ -274,17 +275,25 @@ class CropMirrorNormalize(SampleOperator):
 
     compiled_views = True
 
-    def compiled(self, c: CompiledStepContext, data: SampleColumns) -> SampleColumns | None:
+    compiled_takes = (ResizedColumns,)
+
+    def compiled(
+        self, c: CompiledStepContext, data: SampleColumns | ResizedColumns
+    ) -> SampleColumns | None:
         from headrace.kernels.cpu import pixel_steps
 
+        pixels = data.pixels if isinstance(data, ResizedColumns) else data
         window = self._window.words(c)
         mirrors = c.number("mirror", self.args.mirror, is_flag=True)
         counts = range(1, pixel_steps.MOST_CHANNELS + 1)
         tables = [self._normalization.constants(count) for count in counts]
         is_known = self._fuses and not self._pad and len(self._bounds.fill) == 1
-        is_known = is_known and self._kernels.takes(data.dtype, self._dtype)
+        is_known = is_known and self._kernels.takes(pixels.dtype, self._dtype)
         if not is_known or window is None or mirrors is None or not any(tables):
             return None
+        if isinstance(data, ResizedColumns):
+            cut = window if self._window.cut else None
+            return data.normalized(c, cut, mirrors, tables, planar=not self._pixels_out)
         if self._window.cut:
             data = compiled_window(c, data, window)
         if self.args.mirror or "mirror" in c.tensors:

@@ -85,6 +85,8 @@ class ResizeCropMirror(ResizingOperator):
 
     unplanned = ("mirror",)
 
+    compiled = None  # axes are mirrored after the plan
+
     def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
         axes = self._request.plan(c, extents, self.resampling.filters(c))
         anchors, lengths = self._window.plan(c, axes["out_size"].T)

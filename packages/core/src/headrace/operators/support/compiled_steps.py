@@ -81,6 +81,8 @@ class CompiledSteps:
         """Columns of addresses of outputs whose memory is that of a batch."""
         self.fits = True
         """False if a word has more than 64 bits."""
+        self.are_small = False
+        """True if only samples of few bytes are for these instructions."""
         self._kept: list[np.ndarray] = []
         """Arrays whose addresses are among the words."""
 
@@ -102,6 +104,14 @@ class CompiledSteps:
         else:
             self.slots.append((made.address, made.extents, ndim, dtype.itemsize))
         return made
+
+    def bytes(self) -> tuple[int, int]:
+        """Columns of the address of scratch memory, and of how many bytes of it there are to be,
+        which a plan fills in.
+        """
+        address, size = self.take(1), self.take(1)
+        self.slots.append((address, size, 1, 1))
+        return address, size
 
     def copy(self, data: SampleColumns, *, leaves: bool) -> SampleColumns:
         """A contiguous copy of samples."""

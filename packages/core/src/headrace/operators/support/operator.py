@@ -104,6 +104,9 @@ class Operator:
         """
         return cls
 
+    compiled_takes: ClassVar[tuple[type, ...]] = ()
+    """What the operator before it may return from its own `compiled` in place of columns."""
+
     @classmethod
     def has_cpu(cls) -> bool:
         """True if there is an implementation for the CPU."""

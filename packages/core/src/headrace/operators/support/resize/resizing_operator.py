@@ -20,6 +20,7 @@ from headrace.operators.support.planning import PlanContext, Planned, Samples, p
 from headrace.operators.support.resize.image_groups import write_group
 from headrace.operators.support.resize.resampling import Resampling
 from headrace.operators.support.resize.resized_batch import ResizedBatch
+from headrace.operators.support.resize.resized_columns import ResizedColumns
 from headrace.operators.support.resize.resized_image import ResizedImage
 from headrace.operators.support.resize.sample import SampleResampler
 from headrace.operators.support.schema import Spec
@@ -28,6 +29,7 @@ from headrace.tensors.gpu.batch import DeviceBatch, LazyBatch, StridedBatch, as_
 
 if TYPE_CHECKING:
     from headrace.kernels.cpu.resample_taps import PlannedAxis
+    from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
     from headrace.tensors.rows import Rows
 
 
@@ -103,6 +105,13 @@ class ResizingOperator(SampleOperator):
     def cpu_chunk(self, c: ChunkContext, data: list[LazyImage]) -> Rows:
         made: Any = [self.cpu(c.sample(k), image) for k, image in enumerate(data)]
         return write_group(c, made)
+
+    def compiled(self, c: CompiledStepContext, data: SampleColumns) -> ResizedColumns | None:
+        from headrace.kernels.cpu import resample_images
+
+        is_known = self._image and data.dtype == np.uint8 and len(c.is_read) == 1
+        is_known = is_known and resample_images.can_make(self.resampling.numpy_dtype)
+        return ResizedColumns(c, data, self.resampling) if is_known else None
 
     def batch_axes(self, c: BatchContext, data: LazyBatch) -> _resample_axes.AxesSampling:
         """Sampling of the axes of a batch's samples."""

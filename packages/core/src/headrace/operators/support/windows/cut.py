@@ -278,6 +278,23 @@ def compiled_window(
     return out
 
 
+def planned_window(
+    c: CompiledStepContext, data: SampleColumns, window: WindowWords
+) -> tuple[int, int]:
+    """The instruction that finds windows within samples, and cuts none: the first columns of
+    their anchors and of their extents.
+    """
+    from headrace.kernels.cpu import step_loops, window_steps
+
+    plan = window_steps.plan_crop if window.is_crop else window_steps.plan_slice
+    anchors, extents = c.steps.take(data.ndim), c.steps.take(data.ndim)
+    places = -1, extents, -1, anchors
+    c.steps.add(
+        plan, step_loops.carry_nothing, (*data.view_words, *places, False, False, 0, *window.words)
+    )
+    return anchors, extents
+
+
 def compiled_mirror(
     c: CompiledStepContext, data: SampleColumns, words: Sequence[Word]
 ) -> SampleColumns:
