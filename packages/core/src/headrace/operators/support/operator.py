@@ -105,7 +105,7 @@ class Operator:
         return cls
 
     compiled_takes: ClassVar[tuple[type, ...]] = ()
-    """What the operator before it may return from its own `compiled` in place of columns."""
+    """Values that the operator before it may return from its own `compiled` in place of columns."""
 
     @classmethod
     def has_cpu(cls) -> bool:
