@@ -73,7 +73,9 @@ def test_every_old_name_of_an_operator_is_declared():
         assert name in SCHEMAS, f"declare it in `old_names` of {fact['instead']}"
         assert (SCHEMAS[name].deprecated, SCHEMAS[name].hidden) == (fact["instead"], True)
         with (
-            pytest.warns(DeprecationWarning, match=rf"`fn\.{name}` .* Use `fn\.{fact['instead']}`"),
+            pytest.warns(
+                DeprecationWarning, match=rf"fn\.{name}` .* Use `headrace\.fn\.{fact['instead']}`"
+            ),
             contextlib.suppress(HeadraceError),  # arguments are missing, or inputs are not right
         ):
             named(fn, name)(*[np.zeros((2, 2), np.uint8)] * SCHEMAS[name].min_inputs)

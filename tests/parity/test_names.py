@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import operator
 import types
 from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -248,3 +250,32 @@ def registered_names(lib: Library) -> Any:
 @pytest.mark.parametrize("name", private)
 def test_name(name):
     assert_same(private[name])
+
+
+OLD_NAMES = [
+    ("fn.numpy_reader", {}),
+    ("fn.coin_flip", {}),
+    ("ops.MXNetReader", {"path": "data", "index_path": "index"}),
+    ("ops.Uniform", {"range": [0.0, 1.0]}),
+    ("fn.experimental.tensor_resize", {"sizes": [1]}),
+    ("ops.experimental.TensorResize", {"sizes": [1]}),
+]
+
+
+@pytest.mark.parametrize(("path", "arguments"), OLD_NAMES)
+def test_warnings_of_old_names(path, arguments):
+    """They name what was called, and the function in its place."""
+
+    def first_line(package):
+        library = importlib.import_module(package)
+        pipeline = importlib.import_module(f"{package}.pipeline")
+        made = operator.attrgetter(path)(library)
+        with pipeline.Pipeline(batch_size=1, num_threads=1, device_id=None):
+            inputs = [library.fn.external_source()] if "resize" in path.lower() else []
+            call = made(**arguments) if path.startswith("ops.") else partial(made, **arguments)
+            with pytest.warns(DeprecationWarning, match="now deprecated") as caught:
+                call(*inputs)
+        (found,) = caught
+        return str(found.message).partition("\n")[0].replace(package, "library")
+
+    assert first_line("headrace") == first_line("nvidia.dali")

@@ -114,8 +114,9 @@ def _of_output(arguments: dict[str, Any], number: int) -> dict[str, Any]:
 
 def class_of(schema: OpSchema, module: str, name: str | None = None) -> type[OperatorInstance]:
     """The class that adds operator `schema` to a pipeline when an instance of it is called."""
+    name = name or class_name(schema)
     return type(
-        name or class_name(schema),
+        name,
         (base_of(schema),),
         {
             "__module__": module,
@@ -124,7 +125,7 @@ def class_of(schema: OpSchema, module: str, name: str | None = None) -> type[Ope
             "schema_name": schema_name(schema),
             "_generated": True,
             "_schema": schema,
-            "_function": staticmethod(function_of(schema, module)),
+            "_function": staticmethod(function_of(schema, module, name)),
         },
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from headrace.api.modules import OperatorNamespace
 from headrace.errors import ArgumentTypeError, ArgumentValueError
 from headrace.graph.capture import call, compose, convert_arguments, make_node
 from headrace.graph.rewritten import is_rewritten
-from headrace.graph.user_line import user_line
+from headrace.graph.user_line import stack_level, user_line
 from headrace.operators.support.composite import Composite
 from headrace.operators.support.docs import docstring_for
 from headrace.operators.support.schema import OpSchema
@@ -18,21 +19,37 @@ from headrace.operators.support.signature import signature_for
 from headrace.tracebacks import public
 
 
-def function_of(schema: OpSchema, module: str) -> Callable[..., Any]:
-    """The function that adds operator `schema` to the pipeline under definition."""
+def function_of(schema: OpSchema, module: str, name: str = "") -> Callable[..., Any]:
+    """The function that adds operator `schema` to the pipeline under definition.
+
+    `name` is what users call, where that is a class.
+    """
     if schema.fed:
         made = external_source_of if schema.positional else input_of
         return _finish(made(schema), schema, module)
 
     run = compose if issubclass(schema.cls, Composite) else call
+    called = f"{module}.{name or schema.name.rpartition('.')[2]}"
 
     @public
     def function(*inputs: Any, **arguments: Any) -> Any:
+        if schema.deprecated is not None:
+            _warn_of_old_name(called, schema.deprecated)
         if schema.positional and not schema.inputs:
             inputs, arguments = (), by_name(schema, inputs, arguments, f"fn.{schema.name}")
         return run(schema, inputs, arguments)
 
     return _finish(function, schema, module)
+
+
+def _warn_of_old_name(called: str, new: str) -> None:
+    # DALI's tests look for the first word, too.
+    home = "pipeline" if new.startswith("DataNode.") else "fn"
+    warnings.warn(
+        f"WARNING: `{called}` is now deprecated. Use `headrace.{home}.{new}` instead.",
+        DeprecationWarning,
+        stacklevel=stack_level(),
+    )
 
 
 def _finish(function: Callable[..., Any], schema: OpSchema, module: str) -> Callable[..., Any]:

@@ -118,12 +118,6 @@ def make_node(
         if value is not None:
             _known_argument(schema, key, line)
     _check_input_count(schema, len(inputs))
-    if schema.deprecated is not None:
-        warnings.warn(
-            f"`fn.{schema.name}` is now deprecated. Use `{_public(schema.deprecated)}` instead.",
-            DeprecationWarning,
-            stacklevel=stack_level(),
-        )
     edges = [to_edge(value, schema, position) for position, value in enumerate(inputs)]
     args, tensors = convert_arguments(schema, kwargs, line)
     if device is None and schema.given_readers is not None:
@@ -473,10 +467,3 @@ def _call_for_each_set(schema: OpSchema, inputs: Sequence[Any], kwargs: dict[str
     if results and isinstance(results[0], list):
         return [list(column) for column in zip(*results, strict=True)]
     return results
-
-
-def _public(name: str) -> str:
-    """Return the public name of a deprecated operator's replacement, which need not be an
-    operator.
-    """
-    return name if name.startswith("DataNode.") else f"fn.{name}"

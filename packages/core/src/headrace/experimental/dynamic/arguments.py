@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headrace.experimental.dynamic.values import ValueReference
     from headrace.operators.support.schema import Arg, OpSchema
 
+_MODULE = "headrace.experimental.dynamic"
 _NOT_ARGUMENTS = frozenset(("preserve", "seed", "bytes_per_sample_hint"))
 PLAIN = frozenset((int, str, bool, type(None), DALIDataType, DALIImageType, DALIInterpType, DType))
 """Types of constants that are equal only where operators cannot tell them apart."""
@@ -75,7 +76,8 @@ def made(
     check_fit(schema, inputs, {**constants, **dict.fromkeys(tensor_names, tensors)})
     if schema.deprecated is not None:
         warnings.warn(
-            f"`ndd.{schema.name}` is now deprecated. Use `{schema.deprecated}` instead.",
+            f"WARNING: `{_MODULE}.{schema.name}` is now deprecated. Use "
+            f"`{_MODULE}.{schema.deprecated}` instead.",
             DeprecationWarning,
             stacklevel=stack_level(),
         )
