@@ -75,6 +75,21 @@ def names_of_functions(lib: Library) -> Any:
 
 
 @names
+def inputs_in_signatures(lib: Library) -> Any:
+    def inputs(schema: str, api: str) -> Any:
+        write = found(lib, "ops._signatures", "_call_signature")
+        backend = importlib.import_module(f"{lib.module.__name__}.backend")
+        given = write(backend.GetSchema(schema), api, include_kwargs=False).parameters.values()
+        return [(each.name, each.kind.name) for each in given]
+
+    schemas = ("WarpAffine", "Slice", "Reshape", "Reinterpret", "ExternalSource", "PythonFunction")
+    return [
+        found(lib, "ops._names", "_get_variadic_input_name")(),
+        *(inputs(schema, api) for schema in schemas for api in ("fn", "ops")),
+    ]
+
+
+@names
 def counts_of_arguments(lib: Library) -> Any:
     class Callback:
         def __call__(self, info: Any) -> Any:

@@ -105,6 +105,7 @@ PRIVATE = frozenset(
 works, and only what is looked up in it is an error."""
 
 _RETURNED = "headrace.operators.support.external.returned"
+_SCHEMAS = "headrace.operators.support.schema_view"
 _INVARIANTS = "headrace.experimental.dynamic.invariants"
 PRIVATE_NAMES = {
     "headrace._autograph": {
@@ -121,6 +122,10 @@ PRIVATE_NAMES = {
         "sample_to_numpy": f"{_RETURNED}:sample_array",
     },
     "headrace._utils.hacks": {"not_iterable": "headrace.graph.data_node:not_iterable"},
+    "headrace.ops._names": {
+        "_get_variadic_input_name": f"{_SCHEMAS}:variadic_input_name",
+    },
+    "headrace.ops._signatures": {"_call_signature": f"{_SCHEMAS}:call_signature"},
     "headrace.ops._registry": {
         name: f"headrace.ops:{name}"
         for name in ("cpu_ops", "gpu_ops", "mixed_ops", "register_cpu_op", "register_gpu_op")

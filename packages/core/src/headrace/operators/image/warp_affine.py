@@ -32,7 +32,7 @@ from headrace.types import DALIDataType
             "data", "Images, volumes or sequences of them.", layouts=WARP_LAYOUTS, dtypes=WARP_TYPES
         ),
         Input(
-            "transform",
+            "mtx",
             "In place of the argument `matrix`: ``(2, 3)``, or ``(3, 4)`` for volumes, of each "
             "sample, or with frames (F) in front. On the GPU it may be on either device; the "
             "host does not wait for one there.",

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import Parameter, Signature
 
 from headrace.errors import ArgumentValueError, UnknownNameError
 from headrace.operators.support import registry
 from headrace.operators.support.listed import Listed
 from headrace.operators.support.schema import RANDOM_STATE, Arg, Input, OpSchema
-from headrace.operators.support.signature import class_name
+from headrace.operators.support.signature import (
+    VARIADIC,
+    Api,
+    call_signature_for,
+    class_name,
+    signature_for,
+)
 from headrace.types import DALIDataType
 from headrace.types.enums import DALIEnum
 
@@ -255,3 +262,22 @@ class SchemaView:
     def HasRandomStateArg(self) -> bool:
         """True if it draws random numbers and takes the state of its generator."""
         return RANDOM_STATE in self._schema.args
+
+
+def call_signature(
+    schema: SchemaView, api: Api, include_inputs: bool = True, include_kwargs: bool = True
+) -> Signature:
+    """Signature of a call: of a function, or of an instance of the class, without ``self``."""
+    declared = schema._schema
+    found = call_signature_for(declared) if api == "ops" else signature_for(declared, api)
+    wanted = {
+        Parameter.POSITIONAL_ONLY: include_inputs,
+        Parameter.VAR_POSITIONAL: include_inputs,
+    }
+    kept = [p for p in found.parameters.values() if wanted.get(p.kind, include_kwargs)]
+    return found.replace(parameters=kept)
+
+
+def variadic_input_name() -> str:
+    """Name that stands for any number of further inputs in signatures."""
+    return VARIADIC

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from headrace.operators.support.schema import Input, OpSchema
 
 Api = Literal["fn", "ops", "dynamic"]
+VARIADIC = "inputs"
+"""Name of the parameter that takes any number of inputs."""
 _BY_POSITION = Parameter.POSITIONAL_OR_KEYWORD
 
 
@@ -165,7 +167,7 @@ def _inputs(schema: OpSchema) -> Iterator[Parameter]:
         if not repeated.optional:
             yield _input(repeated)
         yield Parameter(
-            "inputs" if repeated.name != "inputs" else "more_inputs",
+            VARIADIC if repeated.name != VARIADIC else f"more_{VARIADIC}",
             Parameter.VAR_POSITIONAL,
             annotation=SourceText("DataNode | TensorLike"),
         )
