@@ -8,7 +8,7 @@ import operator
 import numpy as np
 import pytest
 
-from tests.parity.support import assert_both_raise, assert_parity
+from tests.parity.support import assert_both_raise, assert_parity, run_graph
 from tests.support.graph_text import graph_of
 
 INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
@@ -365,3 +365,23 @@ def test_truth_values_of_numpy():
         return tuple(made)
 
     assert_parity(graph, IMAGES)
+
+
+def test_more_groups_of_axes_than_dali_broadcasts():
+    """DALI has at most six; six are compared, and seven are NumPy's."""
+    for rank in (6, 7):
+        shapes = [tuple(1 + (k + first) % 2 for k in range(rank)) for first in (0, 1)]
+        feeds = [[np.arange(np.prod(s), dtype=np.int32).reshape(s)] for s in shapes]
+
+        def graph(lib, x, y):
+            return (x + y) * x, x < y, lib.math.clamp(x, y, y + 3)
+
+        if rank == 6:
+            assert_parity(graph, *feeds)
+            continue
+        ((a,), (b,)) = feeds
+        [outputs] = run_graph("headrace", graph, *feeds)
+        for output, expected in zip(
+            outputs, ((a + b) * a, a < b, np.clip(a, b, b + 3)), strict=True
+        ):
+            assert np.array_equal(output.samples[0], expected)
