@@ -84,6 +84,20 @@ def _decoded(lib: Any, root: str, _batch_size: int) -> tuple[Any, ...]:
     return lib.fn.decoders.image(encoded), labels
 
 
+def _trained(lib: Any, root: str, _batch_size: int) -> tuple[Any, ...]:
+    """Decode 64x64, a random window resized to 64x64, mirror at random, normalise."""
+    encoded, labels = lib.fn.readers.file(file_root=f"{root}/jpg 64", random_shuffle=True)
+    images = lib.fn.random_resized_crop(lib.fn.decoders.image(encoded), size=(64, 64))
+    return _normalised(lib, images, mirror=lib.fn.random.coin_flip()), labels
+
+
+def _trained_by_window(lib: Any, root: str, _batch_size: int) -> tuple[Any, ...]:
+    """The same with a window that is decoded alone."""
+    encoded, labels = lib.fn.readers.file(file_root=f"{root}/jpg 64", random_shuffle=True)
+    images = lib.fn.resize(lib.fn.decoders.image_random_crop(encoded), size=(64, 64))
+    return _normalised(lib, images, mirror=lib.fn.random.coin_flip()), labels
+
+
 def _cifar(lib: Any, _root: str, batch_size: int) -> tuple[Any, ...]:
     """Pad by four pixels, cut 32x32 at random, mirror at random, normalise."""
     fn = lib.fn
@@ -210,6 +224,8 @@ CASES: dict[str, Case] = {
             ("gaussian_blur 32x32", _blurred),
         )
     },
+    "training on 64x64, 128": Case(_trained, 128, "jpg 64"),
+    "training on 64x64 by window, 128": Case(_trained_by_window, 128, "jpg 64"),
     **{
         f"{name}, {size}": Case(graph, number, "jpg 64" if graph is _decoded else "")
         for size, number in (("one", 1), ("eight", 8))

@@ -439,6 +439,21 @@ def test_damaged_small_files(damage, carried, monkeypatch):
     assert_equal_bits(found, outputs_of(define, files, None, on_bad_sample="replace")[1])
 
 
+@pytest.mark.parametrize("damage", ["cut off", "none", "no end", "noise"])
+@pytest.mark.parametrize("case", ["its own window", "a random window"])
+def test_windows_of_damaged_small_files(case, damage, carried, monkeypatch):
+    """A window may be whole where its file is not."""
+    set_chunks("8:8", monkeypatch.setattr)
+    files = _encoded([".jpg"] * 5)
+    noise = files[2].copy()
+    noise[-90:-60] = 77
+    wrong = {"cut off": files[2][:-200], "none": np.zeros(99, "u1"), "no end": files[2][:-2]}
+    files[2] = {**wrong, "noise": noise}[damage]
+    _, found = outputs_of(DECODED[case], files, None, on_bad_sample="replace")
+    without(monkeypatch)
+    assert_equal_bits(found, outputs_of(DECODED[case], files, None, on_bad_sample="replace")[1])
+
+
 def test_photographs_are_left(carried, monkeypatch):
     set_chunks("8:8", monkeypatch.setattr)
     files = [

@@ -15,6 +15,8 @@ from headrace.kernels.cpu.decode.image_header import U8, ImageHeader
 from headrace.kernels.cpu.decode.rotate import rotate_into
 from headrace.kernels.cpu.decode.stored import Allocator, Region, decode_stored
 
+_SMALL_PIXELS = 1 << 13
+
 
 @dataclass(frozen=True, slots=True)
 class PixelFormat:
@@ -110,14 +112,24 @@ def decode_all(
         for encoded, header, region, pixels in zip(data, headers, regions, out, strict=True):
             color = colors[id(header)]
             found = None
-            if color and region is None:
-                if header.codec == "jpeg":
+            if color and header.codec == "jpeg" and (region is None or _is_small(header)):
+                if region is None:
                     by_turbo(encoded, color, pixels)
                     continue
+                # To decode a part of so few pixels takes longer than to decode them all.
+                whole = temp((header.height, header.width, pixels.shape[2]), U8)
+                by_turbo(encoded, color, whole)
+                y0, x0, y1, x1 = region
+                found = whole[y0:y1, x0:x1]
+            elif color and region is None:
                 found = opencv_codecs.decode(encoded, header, color, None)
             if found is None:
                 found = decode(encoded, header, wanted, region, temp, temp)
             np.copyto(pixels, found)
+
+
+def _is_small(header: ImageHeader) -> bool:
+    return header.height * header.width <= _SMALL_PIXELS
 
 
 def _decode(
