@@ -92,7 +92,7 @@ def crop_boxes(
 
 
 @njit()
-def keep_labels(
+def keep_rows(
     addresses: np.ndarray,
     widths: np.ndarray,
     firsts: np.ndarray,
@@ -100,7 +100,7 @@ def keep_labels(
     out: np.ndarray,
     places: np.ndarray,
 ) -> None:
-    """Write the labels of boxes that stay, ``widths[k]`` numbers each."""
+    """Write what boxes that stay have at `addresses`, ``widths[k]`` numbers each."""
     for k in range(len(places)):
         place, width = places[k], widths[k]
         count = firsts[k + 1] - firsts[k]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from headrace.errors import (
     MisusedArgumentError,
     ShapeError,
 )
+from headrace.kernels.cpu import bbox_rows as _rows
 from headrace.kernels.plan import rotations as _rotations
 from headrace.operators.support.argument_types import (
     BoolArg,
@@ -22,8 +22,10 @@ from headrace.operators.support.argument_types import (
     LayoutArg,
     StringArg,
 )
-from headrace.operators.support.operator import SampleContext, SampleOperator, operator
+from headrace.operators.support.operator import ChunkContext, SampleOperator, operator
 from headrace.operators.support.schema import REQUIRED, Arg, Input, Spec
+from headrace.tensors.gpu.batch import volumes
+from headrace.tensors.rows import Rows
 from headrace.types import DALIDataType
 
 _MODES = {"expand": 0.0, "halfway": 0.5, "fixed": 1.0}
@@ -120,29 +122,31 @@ class BBoxRotate(SampleOperator):
     def infer(self, boxes: Spec, labels: Spec | None = None) -> tuple[Spec, ...]:
         return (boxes,) if labels is None else (boxes, labels)
 
-    def cpu(self, c: SampleContext, boxes: np.ndarray, labels: np.ndarray | None = None) -> Any:
+    chunked = True
+
+    def cpu_chunk(self, c: ChunkContext, boxes: Rows, labels: Rows | None = None) -> Any:
         args = self.args
-        if boxes.ndim != 2 or boxes.shape[1] != 4:
-            raise ShapeError(f"Boxes should have the shape (N, 4), got {boxes.shape}.")
-        if labels is not None:
-            if labels.ndim not in (1, 2) or labels.shape[1:] not in ((), (1,)):
-                raise ShapeError(f"Labels should be [N] or [N, 1], got {labels.shape}.")
-            if len(labels) != len(boxes):
-                raise ShapeError(
-                    "Number of labels must match number of boxes. Got: "
-                    f"{len(labels)} and {len(boxes)}."
-                )
-        extents, canvas = self._extents(c)
-        image, sheet = np.array(extents, np.float32), np.array(canvas, np.float32)
-        begin, size = boxes[:, :2], boxes[:, 2:]
+        _check(boxes.shapes, labels)
+        counts = boxes.shapes[:, 0]
+        firsts = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=firsts[1:])
+        angles = np.array(c.values("angle"), np.float64)
+        extents, canvases = self._extents(c, angles)
+        turn = np.radians(angles).astype(np.float32)
+        # A row for each box from here on.
+        image, sheet = (
+            np.repeat(a.astype(np.float32), counts, axis=0) for a in (extents, canvases)
+        )
+        cos, sin = (np.repeat(a, counts)[:, np.newaxis] for a in (np.cos(turn), np.sin(turn)))
+        given = np.concatenate(boxes.rows)
+        begin, size = given[:, :2], given[:, 2:]
         if args.bbox_layout == "xyXY":
             size = size - begin
         if args.bbox_normalized:
             begin, size = begin * image, size * image
-        radians = np.float32(math.radians(c.args.angle))
-        cos, sin = np.cos(radians), np.sin(radians)
         middle = begin + size / 2 - image / 2
-        turned = middle @ np.array([[cos, -sin], [sin, cos]], np.float32)
+        x, y = middle[:, :1], middle[:, 1:].astype(np.float64)  # rounded once
+        turned = np.hstack([x * cos + y * sin, y * cos - x * sin]).astype(np.float32)
         outline = size * abs(cos) + size[:, ::-1] * abs(sin)
         # At 45 degrees the outline is a square, which counts as lying: so a standing box is laid.
         stands, outline_stands = (each[:, 1] > each[:, 0] for each in (size, outline))
@@ -156,39 +160,59 @@ class BBoxRotate(SampleOperator):
         left = (end - begin).prod(axis=1)
         kept = left >= area * np.float32(args.remove_threshold)
         kept &= (left if args.remove_threshold else area) > 0
-        begin, end = begin[kept], end[kept]
         if args.bbox_layout == "xyWH":
             end = end - begin
         if args.bbox_normalized:
             begin, end = begin / sheet, end / sheet
-        out = c.empty((len(begin), 4), np.float32)
-        out[:, :2], out[:, 2:] = begin, end
-        if labels is None:
-            return out
-        left_labels = c.empty((len(begin), *labels.shape[1:]), np.int32, 1)
-        left_labels[...] = labels[kept]
-        return out, left_labels
+        found = Rows.of_memory(np.hstack([begin, end]).reshape(-1), firsts[:-1] * 4, boxes.shapes)
+        outputs: list[Rows] = []
+        for rows in (found, labels)[: 1 if labels is None else 2]:
+            shapes = rows.shapes.copy()
+            widths = volumes(shapes[:, 1:])
+            shapes[:, 0] = _rows.counts(kept, firsts)
+            out = c.empty(shapes, rows.dtype, len(outputs))
+            _rows.keep_rows(rows.addresses, widths, firsts, kept, out.flat, out.begins)
+            outputs.append(out)
+        return tuple(outputs)
 
-    def _extents(self, c: SampleContext) -> tuple[list[int], list[int]]:
-        """Width and height of the image, and of the rotated one."""
-        layout, shape = self.args.shape_layout, c.args.input_shape
-        if len(shape) < len(layout):
-            raise ShapeError(
-                f'`input_shape` has {len(shape)} numbers, fewer than `shape_layout`, "{layout}".'
-            )
-        extents = [int(shape[layout.index(axis)]) for axis in "WH"]
+    def _extents(self, c: ChunkContext, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Width and height of each image, and of the rotated one, int64 ``(samples, 2)``."""
+        layout, given = self.args.shape_layout, c.values("input_shape")
+        for shape in given:
+            if len(shape) < len(layout):
+                raise ShapeError(
+                    f"`input_shape` has {len(shape)} numbers, fewer than `shape_layout`, "
+                    f'"{layout}".'
+                )
+        width, height = layout.index("W"), layout.index("H")
+        images = np.array([(shape[height], shape[width]) for shape in given], np.int64)
+        extents = images[:, ::-1]
         if self.args.keep_size:
             return extents, extents
-        if c.args.size is not None and len(c.args.size):
-            if len(c.args.size) != 2:
-                raise ShapeError(
-                    f"`size` must be exactly two elements (HW), got {len(c.args.size)}."
-                )
-            return extents, [int(n) for n in c.args.size[::-1]]
-        canvas, odd = np.empty((2, 1, 2), np.int64)
-        image = np.array([extents[::-1]], np.int64)
-        angle = np.array([c.args.angle])
-        if not _rotations.canvases_of_images(image, angle, _rotations.SLACK, canvas, odd):
-            raise ArgumentValueError(f"`angle` must be a finite number, got {c.args.angle}.")
-        _rotations.share_canvases(canvas, odd, np.zeros(1, np.int64))
-        return extents, canvas[0, ::-1].tolist()
+        canvases, odd = np.empty((2, len(images), 2), np.int64)
+        if not _rotations.canvases_of_images(images, angles, _rotations.SLACK, canvases, odd):
+            wrong = angles[~np.isfinite(angles)][0]
+            raise ArgumentValueError(f"`angle` must be a finite number, got {wrong}.")
+        _rotations.share_canvases(canvases, odd, np.arange(len(images)))
+        for k, size in enumerate(c.values("size") if self.given("size") else ()):
+            if len(size) not in (0, 2):
+                raise ShapeError(f"`size` must be exactly two elements (HW), got {len(size)}.")
+            canvases[k] = size or canvases[k]
+        return extents, canvases[:, ::-1]
+
+
+def _check(shapes: np.ndarray, labels: Rows | None) -> None:
+    """Raise if boxes of these shapes, or their labels, are none."""
+    if shapes.shape[1] != 2 or (shapes[:, 1] != 4).any():
+        raise ShapeError(f"Boxes should have the shape (N, 4), got {tuple(shapes[0].tolist())}.")
+    if labels is None:
+        return
+    given = labels.shapes
+    if given.shape[1] not in (1, 2) or (given[:, 1:] != 1).any():
+        raise ShapeError(f"Labels should be [N] or [N, 1], got {tuple(given[0].tolist())}.")
+    wrong = np.flatnonzero(given[:, 0] != shapes[:, 0])
+    if len(wrong):
+        raise ShapeError(
+            f"Number of labels must match number of boxes. Got: {given[wrong[0], 0]} and "
+            f"{shapes[wrong[0], 0]}."
+        )

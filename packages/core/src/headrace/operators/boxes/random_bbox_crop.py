@@ -264,7 +264,7 @@ class RandomBBoxCrop(SampleOperator):
             shapes[:, 0] = left
             out = empty(shapes, np.int32, 3)
             widths = volumes(labels.shapes[:, 1:])
-            _rows.keep_labels(labels.addresses, widths, firsts, kept, out.flat, out.begins)
+            _rows.keep_rows(labels.addresses, widths, firsts, kept, out.flat, out.begins)
             outputs.append(out)
         if self.args.output_bbox_indices:
             out = empty(left[:, None], np.int32, len(outputs))
