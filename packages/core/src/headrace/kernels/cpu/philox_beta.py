@@ -5,6 +5,9 @@ G. Marsaglia and W. W. Tsang ("A simple method for generating gamma variables", 
 2000) out of normal variates of Marsaglia's polar method (SIAM Review 6(3), 1964). The polar method
 gives two numbers at a time: the second is kept for the next element, separately for ``x`` and
 ``y``, so that a sample's elements are drawn in order.
+
+Most elements do with few blocks of words. Those are drawn ahead, by vector instructions, and the
+rest is one function: arrays and states that go from function to function take as long as all else.
 """
 
 from __future__ import annotations
@@ -18,100 +21,109 @@ from headrace.kernels.cpu.philox_draws import (
     ELEMENT_STRIDE,
     SAMPLE_STRIDE,
     DrawState,
+    double_of,
     double_unit,
-    single_unit,
+    fill_blocks,
+    single_of,
+    word,
 )
 
-_WORDS_SINGLE = np.uint64(1)
-_WORDS_DOUBLE = np.uint64(2)
+_TILE = 256
+_BLOCKS_SINGLE = 2
+_BLOCKS_DOUBLE = 4
+_TWO = np.uint64(2)
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def _unit(
-    single: bool, key: np.uint64, sequence: np.uint64, offset: np.uint64, place: np.ndarray
-) -> float:
-    """The next uniform number; `place` holds the number of the next word."""
-    number = place[0]
+    single: bool,
+    ahead: np.ndarray,
+    column: int,
+    at: int,
+    start: tuple[np.uint64, np.uint64, np.uint64, np.uint64],
+) -> tuple[float, int]:
+    """The uniform number of one word, or of two, and the place of the word after them.
+
+    `start`: key, sequence, offset, and the number of the word at place 0. Words that are known are
+    in a column of `ahead`.
+    """
+    key, sequence, offset, first = start
     if single:
-        place[0] = number + _WORDS_SINGLE
-        return single_unit(key, sequence, offset, number)
-    place[0] = number + _WORDS_DOUBLE
-    return double_unit(key, sequence, offset, number)
+        if at < len(ahead):
+            low = np.uint64(ahead[at, column])
+        else:
+            low = word(key, sequence, offset, first + np.uint64(at))
+        unit = single_of(low)
+        at += 1
+    else:
+        if at + 1 < len(ahead):
+            low, high = np.uint64(ahead[at, column]), np.uint64(ahead[at + 1, column])
+            unit = double_of(low, high)
+        else:
+            unit = double_unit(key, sequence, offset, first + np.uint64(at))
+        at += 2
+    return unit, at
 
 
 @njit(nogil=True)
-def _normal(
-    single: bool,
-    key: np.uint64,
-    sequence: np.uint64,
-    offset: np.uint64,
-    place: np.ndarray,
-    kept: np.ndarray,
-) -> float:
-    """The next normal number; `kept` holds one in reserve and whether there is one."""
-    if kept[1] != 0.0:
-        kept[1] = 0.0
-        return kept[0]
-    while True:
-        x = 2.0 * _unit(single, key, sequence, offset, place) - 1.0
-        y = 2.0 * _unit(single, key, sequence, offset, place) - 1.0
-        square = x * x + y * y
-        if 0.0 < square <= 1.0:
-            break
-    scale = math.sqrt(-2.0 * math.log(square) / square)
-    kept[0] = x * scale
-    kept[1] = 1.0
-    return y * scale
-
-
-@njit(nogil=True)
-def _gamma(
-    shape: float,
-    single: bool,
-    key: np.uint64,
-    sequence: np.uint64,
-    offset: np.uint64,
-    place: np.ndarray,
-    kept: np.ndarray,
-) -> float:
-    """The next gamma number of unit scale."""
+def _factors(shape: float) -> tuple[float, float]:
+    """Factors of the method of gamma numbers."""
     d = (shape + 1.0 if shape < 1.0 else shape) - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
-    while True:
-        x = _normal(single, key, sequence, offset, place, kept)
-        v = 1.0 + c * x
-        while v <= 0.0:
-            x = _normal(single, key, sequence, offset, place, kept)
-            v = 1.0 + c * x
-        v = v * v * v
-        u = _unit(single, key, sequence, offset, place)
-        if u <= 1.0 - 0.0331 * x * x * x * x:
-            break
-        if math.log(u) <= 0.5 * x * x + d * (1.0 - v + math.log(v)):
-            break
-    if shape >= 1.0:
-        return d * v
-    u = _unit(single, key, sequence, offset, place)
-    while u == 0.0:
-        u = _unit(single, key, sequence, offset, place)
-    return u ** (1.0 / shape) * d * v
+    return d, 1.0 / math.sqrt(9.0 * d)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def beta(out: np.ndarray, alpha: float, beta: float, single: bool, place: DrawState) -> None:
-    """Fill float64 (samples, elements) with a beta distribution."""
+    """Fill float32 or float64 (samples, elements) with a beta distribution."""
     first_sample, key, sequence, offset, phase = place
     samples, count = out.shape
-    word = np.empty(1, np.uint64)
+    blocks = _BLOCKS_SINGLE if single else _BLOCKS_DOUBLE
+    ahead = np.empty((4 * blocks, min(count, _TILE)), np.uint32)
+    factors_x, factors_y = _factors(alpha), _factors(beta)
     for s in range(samples):
         stream = sequence + (first_sample + np.uint64(s)) * SAMPLE_STRIDE
-        kept_x = np.zeros(2)
-        kept_y = np.zeros(2)
+        kept_x = kept_y = np.nan  # normal numbers in reserve
         for e in range(count):
-            word[0] = phase + np.uint64(e) * ELEMENT_STRIDE
-            while True:
-                x = _gamma(alpha, single, key, stream, offset, word, kept_x)
-                y = _gamma(beta, single, key, stream, offset, word, kept_y)
-                if x + y > 0.0:  # both vanish for tiny parameters only
-                    break
+            number = phase + np.uint64(e) * ELEMENT_STRIDE
+            column = e % _TILE
+            if column == 0:
+                fill_blocks(ahead, min(_TILE, count - e), key, stream, offset, number)
+            first = number >> _TWO << _TWO
+            at, start = np.int64(number - first), (key, stream, offset, first)
+            x = y = 0.0
+            while not x + y > 0.0:  # both vanish for tiny parameters only
+                for part in range(2):
+                    shape, kept = (beta, kept_y) if part else (alpha, kept_x)
+                    d, c = factors_y if part else factors_x
+                    while True:
+                        if math.isnan(kept):
+                            square = 0.0
+                            while not 0.0 < square <= 1.0:
+                                i, at = _unit(single, ahead, column, at, start)
+                                j, at = _unit(single, ahead, column, at, start)
+                                i, j = 2.0 * i - 1.0, 2.0 * j - 1.0
+                                square = i * i + j * j
+                            scale = math.sqrt(-2.0 * math.log(square) / square)
+                            normal, kept = j * scale, i * scale
+                        else:
+                            normal, kept = kept, np.nan
+                        v = 1.0 + c * normal
+                        if v <= 0.0:
+                            continue
+                        v = v * v * v
+                        u, at = _unit(single, ahead, column, at, start)
+                        if u <= 1.0 - 0.0331 * normal * normal * normal * normal:
+                            break
+                        if math.log(u) <= 0.5 * normal * normal + d * (1.0 - v + math.log(v)):
+                            break
+                    gamma = d * v
+                    if shape < 1.0:
+                        u = 0.0
+                        while u == 0.0:
+                            u, at = _unit(single, ahead, column, at, start)
+                        gamma = u ** (1.0 / shape) * d * v
+                    if part:
+                        y, kept_y = gamma, kept
+                    else:
+                        x, kept_x = gamma, kept
             out[s, e] = x / (x + y)

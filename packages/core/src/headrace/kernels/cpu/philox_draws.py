@@ -138,6 +138,28 @@ def _fill_pairs(
 
 
 @njit(nogil=True)
+def fill_blocks(
+    words: np.ndarray,
+    count: int,
+    key: np.uint64,
+    sequence: np.uint64,
+    offset: np.uint64,
+    number: np.uint64,
+) -> None:
+    """Fill the first columns of uint32 `words`: with the block that word `number` is in and the
+    ones after it, and the same of the next elements.
+    """
+    for k in range(0, len(words), 4):
+        r0, r1, r2, r3 = words[k], words[k + 1], words[k + 2], words[k + 3]
+        for i in range(count):
+            own = number + np.uint64(i) * ELEMENT_STRIDE + np.uint64(k)
+            low, high = _counter(own, sequence, offset)
+            w0, w1, w2, w3 = _block(low, high, key)
+            r0[i], r1[i] = np.uint32(w0 & _LOW), np.uint32(w1 & _LOW)
+            r2[i], r3[i] = np.uint32(w2 & _LOW), np.uint32(w3 & _LOW)
+
+
+@njit(nogil=True)
 def word(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> np.uint64:
     """Word `number` of the generator whose counter is (`sequence`, `offset`), phase 0."""
     w0, w1, w2, w3 = words_around(key, sequence, offset, number)
@@ -173,28 +195,22 @@ def _long_below(
 
 
 @njit(inline="always")
-def _single(word: int) -> float:
+def single_of(word: int) -> float:
     """A float32 of [0, 1], as a float64."""
     return np.float64(np.float32(np.float64(word))) * 2.0**-32
 
 
 @njit(inline="always")
-def _double(low: int, high: int) -> float:
+def double_of(low: int, high: int) -> float:
     """A float64 of [0, 1) with 53 random bits."""
     return np.float64((np.uint64(low) | (np.uint64(high) << HALF)) >> _ELEVEN) * 2.0**-53
 
 
 @njit(nogil=True)
-def single_unit(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> float:
-    """`_single` of word `number`."""
-    return _single(word(key, sequence, offset, number))
-
-
-@njit(nogil=True)
 def double_unit(key: np.uint64, sequence: np.uint64, offset: np.uint64, number: np.uint64) -> float:
-    """`_double` of word `number` and the one after it."""
+    """`double_of` of word `number` and the one after it."""
     low = word(key, sequence, offset, number)
-    return _double(low, word(key, sequence, offset, number + _ONE))
+    return double_of(low, word(key, sequence, offset, number + _ONE))
 
 
 @njit(nogil=True)
@@ -221,11 +237,11 @@ def uniform(out: np.ndarray, low: float, high: float, single: bool, place: DrawS
                 _fill_words(words[0], n, key, stream, offset, number)
                 for i in range(n):
                     # The product of two float32 numbers is exact in float64: this rounds once.
-                    out[s, start + i] = np.float32(_single(words[0, i]) * span + low)
+                    out[s, start + i] = np.float32(single_of(words[0, i]) * span + low)
             else:
                 _fill_pairs(words[0], words[1], n, key, stream, offset, number)
                 for i in range(n):
-                    out[s, start + i] = _double(words[0, i], words[1, i]) * span + low
+                    out[s, start + i] = double_of(words[0, i], words[1, i]) * span + low
 
 
 @njit(nogil=True)
@@ -283,14 +299,14 @@ def normal(out: np.ndarray, mean: float, stddev: float, single: bool, place: Dra
             for i in range(n):
                 # Zero has no logarithm; it stands for all that rounds to it.
                 if single:
-                    radius[i] = max(_single(words[0, i]), _TINY)
-                    angle[i] = _single(words[1, i])
+                    radius[i] = max(single_of(words[0, i]), _TINY)
+                    angle[i] = single_of(words[1, i])
                 else:
-                    radius[i] = max(_double(words[0, i], words[1, i]), _TINY)
+                    radius[i] = max(double_of(words[0, i], words[1, i]), _TINY)
             if not single:
                 _fill_pairs(words[0], words[1], n, key, stream, offset, number + _TWO)
                 for i in range(n):
-                    angle[i] = _double(words[0, i], words[1, i])
+                    angle[i] = double_of(words[0, i], words[1, i])
             box_muller(radius, angle, bits, n)
             for i in range(n):
                 value = radius[i] * stddev + mean

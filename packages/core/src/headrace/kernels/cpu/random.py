@@ -160,7 +160,7 @@ def fill_beta(
     *,
     single: bool = False,
 ) -> None:
-    """Fill a C-contiguous float64 array (samples, elements) with a beta distribution.
+    """Fill a C-contiguous float32 or float64 array (samples, elements) with a beta distribution.
 
     For `single` see `fill_uniform`.
     """

@@ -46,9 +46,9 @@ class Beta(Draw):
     """Draw random numbers from 0 to 1 with a beta distribution."""
 
     dtypes = (DALIDataType.FLOAT, DALIDataType.FLOAT64)
-    work_dtype = np.dtype(np.float64)
 
     def prepare(self) -> None:
+        self.work_dtype = self.dtype
         for name in ("alpha", "beta"):
             if getattr(self.args, name) is not None:
                 _checked(name, getattr(self.args, name))
