@@ -120,6 +120,14 @@ class HostBatchContext(PlanContext):
         buffer.check(shape, dtype)
         return buffer.row(self.indices[index], shape)
 
+    def empty_rows(
+        self, places: Sequence[int], shapes: np.ndarray, dtype: DTypeLike, output: int = 0
+    ) -> Rows:
+        """The same for several samples, of shapes ``(samples, ndim)``."""
+        buffer = self._buffers[output]
+        buffer.check(shapes[0], dtype)
+        return buffer.rows_for([self.indices[k] for k in places], shapes)
+
     def temp(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """Scratch memory that lives until the operator returns."""
         if self._arena is None:

@@ -39,16 +39,18 @@ class NpyHeader(NamedTuple):
     """True if the first axis is the one along which elements lie side by side."""
     offset: int
     """Bytes before the elements."""
+    end: int
+    """Bytes of the file, with its elements."""
+
+    @property
+    def is_plain(self) -> bool:
+        """True if elements lie in the file as they do in an array."""
+        return self.stored == self.dtype and not self.fortran
 
     @property
     def kind(self) -> DALIDataType:
         """The element type."""
         return to_dali_type(self.dtype)
-
-    @property
-    def end(self) -> int:
-        """Bytes of the file, with its elements."""
-        return self.offset + math.prod(self.shape) * self.dtype.itemsize
 
     def wrong_size(self, data: np.ndarray) -> BadSampleError:
         """The error for data that do not have as many bytes as the header announces."""
@@ -65,6 +67,7 @@ class NpyHeader(NamedTuple):
         return elements.reshape(self.shape, order="F" if self.fortran else "C")
 
 
+@lru_cache(maxsize=64)
 def header_size(prefix: bytes) -> int:
     """Number of bytes before the elements, from the first `PREFIX` bytes of a file."""
     if prefix[:6] != _MAGIC or len(prefix) < PREFIX:
@@ -116,7 +119,8 @@ def parse_header(header: bytes) -> NpyHeader:
     if max(math.prod(max(n, 1) for n in shape) * stored.itemsize, *shape, 0) > _MOST_BYTES:
         raise BadSampleError(f"The file of NumPy announces {shape} elements, more than any has.")
     fortran = found["fortran_order"] == "True"
-    return NpyHeader(stored.newbyteorder("="), stored, shape, fortran, len(header))
+    dtype, end = stored.newbyteorder("="), len(header) + math.prod(shape) * stored.itemsize
+    return NpyHeader(dtype, stored, shape, fortran, len(header), end)
 
 
 def _damaged(text: str) -> BadSampleError:

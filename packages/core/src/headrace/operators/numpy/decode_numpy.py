@@ -9,10 +9,13 @@ import numpy as np
 
 from headrace.errors import DataTypeError, ShapeError
 from headrace.kernels.cpu.cast import converter
+from headrace.kernels.cpu.copy_rows import copy_pieces
 from headrace.kernels.cpu.npy import header_of
 from headrace.operators.support.argument_types import DataTypeArg
 from headrace.operators.support.operator import BatchOperator, operator
 from headrace.operators.support.schema import Arg, Input, Spec
+from headrace.tensors.addresses import addresses_of
+from headrace.tensors.gpu.batch import volumes
 from headrace.types import DALIDataType, to_dali_type, to_numpy_type
 
 
@@ -50,41 +53,49 @@ class NumpyDecoder(BatchOperator):
         return Spec(DALIDataType.NO_TYPE, None)
 
     def cpu(self, c: Any, encoded: Sequence[np.ndarray]) -> None:
-        found: list[np.ndarray | None] = []
+        places, files, headers = [], [], []
         for k, data in enumerate(encoded):
-            data = data.reshape(-1).view(np.uint8)
+            if data.dtype != np.uint8 or data.ndim != 1 or not data.flags.c_contiguous:
+                data = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
             try:
                 header = header_of(data)
                 if data.size > header.end:
                     raise header.wrong_size(data)
-                found.append(header.array(data))
             except Exception as error:
                 c.fail(error, k)
-                found.append(None)
-        arrays = [array for array in found if array is not None]
-        if not arrays:
+                continue
+            places.append(k)
+            files.append(data)
+            headers.append(header)
+        if not places:
             return
         wanted = self.args.dtype
-        dtype = arrays[0].dtype if wanted is None else np.dtype(to_numpy_type(wanted))
-        ndim = arrays[0].ndim
+        dtype = headers[0].dtype if wanted is None else np.dtype(to_numpy_type(wanted))
+        ndim = len(headers[0].shape)
         c.declare(Spec(to_dali_type(dtype), ndim))
-        for k, array in enumerate(found):
-            if array is None:
-                continue
-            if array.ndim != ndim:
+        for k, header in zip(places, headers, strict=True):
+            if len(header.shape) != ndim:
                 raise c.located(
                     ShapeError(
                         "All samples in the dataset must have the same number of dimensions, got "
-                        f"{ndim} and {array.ndim}."
+                        f"{ndim} and {len(header.shape)}."
                     ),
                     k,
                 )
-            if wanted is None and array.dtype != dtype:
+            if wanted is None and header.dtype != dtype:
                 raise c.located(
                     DataTypeError(
                         "All samples in the dataset must have the same data type, got "
-                        f"{dtype} and {array.dtype}. `dtype` converts them to one."
+                        f"{dtype} and {header.dtype}. `dtype` converts them to one."
                     ),
                     k,
                 )
-            converter(array.dtype, dtype)(array, c.empty(k, array.shape, dtype))
+        if all(header.dtype == dtype and header.is_plain for header in headers):
+            shapes = np.array([header.shape for header in headers], np.int64)
+            offsets = np.array([header.offset for header in headers], np.uint64)
+            targets = c.empty_rows(places, shapes, dtype).addresses
+            copy_pieces(addresses_of(files) + offsets, targets, volumes(shapes) * dtype.itemsize)
+            return
+        for k, data, header in zip(places, files, headers, strict=True):
+            out = c.empty(k, header.shape, dtype)
+            converter(header.dtype, dtype)(header.array(data), out)

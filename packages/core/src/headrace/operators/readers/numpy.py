@@ -120,7 +120,7 @@ class NumpyReader(Reader):
                 size = npy.header_size(read_file(path, np.empty, 0, npy.PREFIX).tobytes())
                 return npy.parse_header(read_file(path, np.empty, 0, size).tobytes())
         usual = np.dtype(np.float32)
-        return npy.NpyHeader(usual, usual, (0,), False, 0)
+        return npy.NpyHeader(usual, usual, (0,), False, 0, 0)
 
     def infer(self, *data: Spec) -> Spec:
         args, header = self.args, self._header
