@@ -15,7 +15,7 @@ from headrace.kernels.cpu.decode.image_header import U8, ImageHeader
 from headrace.kernels.cpu.decode.rotate import rotate_into
 from headrace.kernels.cpu.decode.stored import Allocator, Region, decode_stored
 
-_SMALL_PIXELS = 1 << 13
+_SMALL_PIXELS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)

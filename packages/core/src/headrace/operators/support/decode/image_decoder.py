@@ -50,7 +50,7 @@ SUSPICIOUS_PIXELS = 89_478_485
 """Pillow's limit: a quarter of a GiB of RGB pixels."""
 _warned = mmap.mmap(-1, 1)
 """Not 0 once a file was warned of, in this process or in a fork of it."""
-LIGHT_ELEMENTS = 12 << 10
+LIGHT_ELEMENTS = 28 << 10
 """Elements of an image below which the interpreter's way to it is more than its pixels."""
 OUTPUT_DOCS = ("The decoded images, in the layout HWC.",)
 
