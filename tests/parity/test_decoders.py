@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.parity.support import assert_both_raise, assert_parity, run_graph
+from headrace.errors import InputTypeError, ShapeError
+from tests.parity.support import assert_both_raise, assert_parity, compare_outputs, run_graph
 from tests.support.encoded_images import everything, jpegs, picture, png, unsupported
 
 # Valid files that DALI refuses, and we decode.
@@ -389,3 +390,23 @@ def test_mutated_files():
             same = np.array_equal(want, got)
         disagreements += not same
     assert disagreements <= 2
+
+
+@pytest.mark.parametrize(("dtype", "shape"), [("int8", [-1]), ("bool", [-1]), ("uint8", [1, -1])])
+def test_bytes_that_dali_takes_in_another_form(dtype, shape):
+    """Headrace refuses them; what its message names has DALI's result."""
+    (file,) = feed(COMMON[0])
+    given = [file.view(dtype).reshape(shape)]
+
+    def graph(lib, x):
+        return lib.fn.decoders.image(x)
+
+    def written(lib, x):
+        x = lib.fn.reinterpret(x, dtype=lib.types.UINT8)
+        return graph(lib, lib.fn.reshape(x, shape=[-1]))
+
+    expected = run_graph("dali", graph, given)
+    with pytest.raises((InputTypeError, ShapeError), match=r"`fn\.re(interpret|shape)"):
+        run_graph("headrace", graph, given)
+    levels = {"max_levels": 8, "differing": 0.3}  # of decoders; the bytes are what counts
+    compare_outputs(expected, run_graph("headrace", written, given), **levels)

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from headrace.errors import DataTypeError, InputTypeError, LayoutError, ShapeError
 from headrace.operators.support.argument_types import FloatListArg, IntListArg
 from headrace.operators.support.schema import Arg, Input, OpSchema, Spec
-from headrace.types import is_float
+from headrace.types import DALIDataType, is_float
 from headrace.types.dtypes import SIDE_TYPES
+
+_OTHER_BYTES = (DALIDataType.INT8, DALIDataType.BOOL)
 
 
 def declared_input(schema: OpSchema, position: int) -> Input:
@@ -30,9 +32,12 @@ def checked(schema: OpSchema, position: int, spec: Spec) -> Spec:
     spec = _with_layout(schema, declared, position, spec)  # axes come first, as in DALI
     if declared.dtypes and spec.dtype not in declared.dtypes:
         allowed = ", ".join(t.name for t in declared.dtypes)
+        # A cast would change bytes of files that were read as signed numbers.
+        are_bytes = declared.dtypes == (DALIDataType.UINT8,) and spec.dtype in _OTHER_BYTES
+        way = "`fn.reinterpret(..., dtype=types.UINT8)`" if are_bytes else "`fn.cast`"
         raise InputTypeError(
             f"Input {position} (`{declared.name}`) has elements of type {spec.dtype.name}; "
-            f"allowed are: {allowed}. Use `fn.cast` to convert it."
+            f"allowed are: {allowed}. Use {way} to convert it."
         )
     return spec
 
