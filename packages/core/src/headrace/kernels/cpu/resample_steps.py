@@ -32,7 +32,7 @@ from headrace.kernels.cpu.resample_taps import AXIS
 from headrace.kernels.cpu.step_loops import columns_at, floats, reals_at, words_at
 from headrace.kernels.cpu.step_numbers import PARTS, number_of
 
-NUMBERS = len(AXIS)
+NUMBERS = len(AXIS.names or ())
 """Columns of an axis: its fields, as float64."""
 _WORDS = AXIS.itemsize // 8
 _ADDRESS, _EXTENTS, _OUT, _SHAPE, _AXES, _ANCHORS, _WINDOW = 0, 1, 3, 4, 5, 6, 7

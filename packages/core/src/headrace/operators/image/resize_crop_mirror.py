@@ -31,6 +31,7 @@ from headrace.tensors.gpu.batch import LazyBatch
 if TYPE_CHECKING:
     from headrace.kernels.cpu.resample_taps import PlannedAxis
     from headrace.kernels.gpu.resample_axes import AxesSampling
+    from headrace.operators.support.compiled_steps import CompiledStepContext, SampleColumns
 
 _FAR = 1 << 30
 
@@ -85,7 +86,8 @@ class ResizeCropMirror(ResizingOperator):
 
     unplanned = ("mirror",)
 
-    compiled = None  # axes are mirrored after the plan
+    def compiled(self, c: CompiledStepContext, data: SampleColumns) -> None:
+        """Nothing: axes are mirrored after the plan."""
 
     def plan_axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
         axes = self._request.plan(c, extents, self.resampling.filters(c))

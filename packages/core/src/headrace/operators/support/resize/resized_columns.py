@@ -48,10 +48,9 @@ class ResizedColumns:
         """Columns of the images, for which an instruction is added."""
         from headrace.kernels.cpu.pixel_steps import MOST_CHANNELS
 
-        nothing = np.zeros(MOST_CHANNELS, np.float32)
-        return self._resample(
-            c, c.out(), None, _NEVER, [(nothing, nothing)] * MOST_CHANNELS, (0, 0)
-        )
+        unused = np.zeros(MOST_CHANNELS, np.float32)
+        tables = [(unused, unused)] * MOST_CHANNELS
+        return self._resample(c, None, _NEVER, tables, normalizes=False, planar=False)
 
     def normalized(
         self,
@@ -63,24 +62,26 @@ class ResizedColumns:
         planar: bool,
     ) -> SampleColumns:
         """Columns of the output of `c`: windows of the images, mirrored, normalised."""
-        return self._resample(c, c.out(), window, mirror, tables, (1, planar))
+        return self._resample(c, window, mirror, tables, normalizes=True, planar=planar)
 
     def _resample(
         self,
         c: CompiledStepContext,
-        out: SampleColumns,
         window: WindowWords | None,
         mirror: Sequence[Word],
         tables: Tables,
-        ways: tuple[int, int],
+        *,
+        normalizes: bool,
+        planar: bool,
     ) -> SampleColumns:
         from headrace.kernels.cpu import resample_images, resample_steps
         from headrace.operators.support.windows.cut import planned_window
 
         anchors, extents = (-1, -1) if window is None else planned_window(c, self.pixels, window)
         filters, radii = resample_images.filters()
+        out = c.out()
         finish = resample_images.Finish.of(
-            out.dtype, self._resampling.rounds_to, normalizes=bool(ways[0]), planar=bool(ways[1])
+            out.dtype, self._resampling.rounds_to, normalizes=normalizes, planar=planar
         )
         memory, size = c.steps.bytes()
         words: list[Word] = [*self._source.words, *out.words[:2], self._axes, anchors, extents]
