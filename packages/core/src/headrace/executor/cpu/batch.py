@@ -418,7 +418,7 @@ class BatchBuffer:
         """Store `value` as sample `index`; copy it unless it is the row that `row` has returned."""
         self.check(value.shape, value.dtype)
         if self.rows[index] is not value:
-            np.copyto(self.row(index, value.shape), value)
+            strided.copy_view(value, self.row(index, value.shape))
 
     def share(self, index: int, value: np.ndarray, origin: BatchBuffer) -> bool:
         """Store `value` as sample `index` without a copy, if it is a view of that of `origin`.

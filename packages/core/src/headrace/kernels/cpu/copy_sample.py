@@ -10,8 +10,8 @@ from headrace.kernels.cpu.copy_rows import copy_bytes
 from headrace.kernels.cpu.pointers import elements, pointer
 from headrace.kernels.cpu.simd import LANES, load_channel, store_pixels
 
-_SHORT_BYTES = 32
-"""Runs up to which a loop over bytes is quicker than a call."""
+SHORT_BYTES = 32
+"""Runs up to which few words are quicker than a call."""
 _PIXEL = 3
 """Bytes of a pixel whose channels are bytes."""
 _BYTE = np.empty(0, np.uint8)
@@ -27,6 +27,25 @@ def _reversed_pixels(given: np.ndarray, wanted: np.ndarray, count: int) -> int:
         c = load_channel(given, at, 3, 2, True)
         store_pixels(wanted, x * _PIXEL, a, b, c)
     return count % LANES
+
+
+@njit(nogil=True)
+def _copy_short(target: np.uint64, source: np.uint64, size: int) -> None:
+    """Copy `SHORT_BYTES` or fewer, by words of fixed sizes that may overlap."""
+    last = np.uint64(size)
+    if size >= 16:
+        copy_bytes(target, source, 16)
+        copy_bytes(target + last - np.uint64(16), source + last - np.uint64(16), 16)
+    elif size >= 8:
+        copy_bytes(target, source, 8)
+        copy_bytes(target + last - np.uint64(8), source + last - np.uint64(8), 8)
+    elif size >= 4:
+        copy_bytes(target, source, 4)
+        copy_bytes(target + last - np.uint64(4), source + last - np.uint64(4), 4)
+    else:
+        copy_bytes(target, source, 1)
+        if size > 1:
+            copy_bytes(target + last - np.uint64(2), source + last - np.uint64(2), 2)
 
 
 @njit(nogil=True)
@@ -57,21 +76,15 @@ def copy_sample(
     steps = 1 if axis < 0 else shape[axis]
     step = 0 if axis < 0 else strides[axis]
     for _ in range(count // steps):
-        if run <= _SHORT_BYTES:
-            # One array for all steps: from the lowest address on, where they go backwards.
-            low = min(source, source + step * (steps - 1))
-            given = numba.carray(elements(np.uint64(low), _BYTE), 1)
-            wanted = numba.carray(elements(target, _BYTE), 1)
-            at, to, left = source - low, 0, steps
+        if run <= SHORT_BYTES:
+            left = steps
             if run == _PIXEL and step == -_PIXEL:
+                low = np.uint64(source + step * (steps - 1))
+                given = numba.carray(elements(low, _BYTE), 1)
+                wanted = numba.carray(elements(target, _BYTE), 1)
                 left = _reversed_pixels(given, wanted, steps)
-                at += step * (steps - left)
-                to = (steps - left) * _PIXEL
-            for _ in range(left):
-                for j in range(run):
-                    wanted[to + j] = given[at + j]
-                at += step
-                to += run
+            for j in range(steps - left, steps):
+                _copy_short(target + np.uint64(j * run), np.uint64(source + j * step), run)
         elif step < 0:
             # From both ends: rows that are read backwards alone take a quarter longer.
             for j in range((steps + 1) // 2):

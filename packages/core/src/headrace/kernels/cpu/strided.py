@@ -7,11 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from headrace.kernels.compilation import njit
-from headrace.kernels.cpu.copy_sample import copy_sample
+from headrace.kernels.cpu.copy_sample import SHORT_BYTES, copy_sample
+from headrace.tensors.addresses import addresses_of
 from headrace.tensors.rows import Rows, pack_rows
 from headrace.tensors.strided_rows import StridedRows
 
 Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]
+
+_FEW = 4096
+"""Elements up to which a call takes longer than it saves."""
 
 
 def contiguous(rows: StridedRows, empty: Empty) -> Rows:
@@ -19,6 +23,22 @@ def contiguous(rows: StridedRows, empty: Empty) -> Rows:
     out = pack_rows(rows.shapes, rows.dtype, empty)
     copy_strided(rows.origins, rows.strides, rows.shapes, out.addresses, rows.dtype.itemsize)
     return out
+
+
+def copy_view(value: np.ndarray, out: np.ndarray) -> None:
+    """Copy a sample that may be a view to contiguous memory."""
+    size = value.itemsize
+    # NumPy takes many times as long where short runs, as of a pixel's channels, have gaps between.
+    if (
+        value.size < _FEW
+        or value.flags.c_contiguous
+        or value.strides[-1] != size
+        or not 1 < value.shape[-1] <= SHORT_BYTES // size
+    ):
+        np.copyto(out, value)
+        return
+    strides, shapes = np.array([value.strides]), np.array([value.shape])
+    copy_strided(addresses_of([value]), strides, shapes, addresses_of([out]), size)
 
 
 @njit(nogil=True)
