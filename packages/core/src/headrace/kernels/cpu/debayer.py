@@ -24,5 +24,7 @@ def debayer(image: np.ndarray, blue_position: list[int], algorithm: str, out: np
     cv = cv2()
     row, column = blue_position
     code = getattr(cv, f"COLOR_Bayer{_TILES[2 * row + column]}{ALGORITHMS[algorithm]}")
-    found = cv.demosaicing(np.ascontiguousarray(image), code)
-    out[:] = found.reshape(out.shape)
+    target = out if out.shape[2] > 1 else out[..., 0]
+    found = cv.demosaicing(np.ascontiguousarray(image), code, dst=target)
+    if found is not target:
+        target[:] = found

@@ -23,15 +23,18 @@ def compress(image: np.ndarray, quality: int, out: np.ndarray) -> None:
             f"An image of {image.shape[0]} x {image.shape[1]} pixels does not fit into a JPEG "
             f"file, whose extents are at most {LARGEST}. Resize or crop it first."
         )
-    np.copyto(out, decoded(encoded(image, quality)))
+    np.copyto(out, decoded(encoded(image, quality, out)))
 
 
-def encoded(image: np.ndarray, quality: int) -> np.ndarray:
-    """The JPEG file of an image of bytes, RGB ``(height, width, 3)`` or gray ``(.., .., 1)``."""
+def encoded(image: np.ndarray, quality: int, scratch: np.ndarray | None = None) -> np.ndarray:
+    """The JPEG file of an image of bytes, RGB ``(height, width, 3)`` or gray ``(.., .., 1)``.
+
+    `scratch`: memory as large as the image.
+    """
     cv = cv2()
     pixels = np.ascontiguousarray(image)
     if image.shape[2] == 3:
-        pixels = cv.cvtColor(pixels, cv.COLOR_RGB2BGR)
+        pixels = cv.cvtColor(pixels, cv.COLOR_RGB2BGR, dst=scratch)
     found: np.ndarray = cv.imencode(".jpg", pixels, [cv.IMWRITE_JPEG_QUALITY, quality])[1]
     return found.reshape(-1)
 
