@@ -96,6 +96,7 @@ calls(
             + tuple(lib.fn.resize(x, size=3, interp_type=v) for v in ENUM_NUMBERS[1:])
         )
     ),
+    nan_for_an_enum=graph(lambda lib, x: lib.fn.cast(x, dtype=float("nan"))),
     numbers_for_flags=graph(
         lambda lib, x: tuple(lib.fn.reductions.sum(x, axes=0, keep_dims=v) for v in FLAG_NUMBERS)
     ),
@@ -511,6 +512,13 @@ DIFFERENT = {
             lambda: lib.ops.ExternalSource(source=lambda: BATCH, repeat_last=True)()
         ).run(),
         RuntimeError,
+        ValueError,
+    ),
+    "several_results_for_one_output": (
+        lambda lib: len(
+            lib.pipe(lambda: lib.fn.python_function(feed(lib), function=lambda x: (x, x))).run()
+        ),
+        1,
         ValueError,
     ),
     "a_name_that_looks_generated": (

@@ -104,8 +104,9 @@ def _vector(item: Callable[[Any], Any], expected: str) -> Callable[[Any], tuple[
 def _whole(value: Any) -> int | None:
     """The number that stands for a member of an enumeration, if `value` is one."""
     value = _unwrap(value)
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and value == int(value):
-        return int(value)
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        real = float(value)
+        return int(real) if real.is_integer() else None
     return None
 
 

@@ -270,11 +270,12 @@ def call_signature(
     """Signature of a call: of a function, or of an instance of the class, without ``self``."""
     declared = schema._schema
     found = call_signature_for(declared) if api == "ops" else signature_for(declared, api)
-    wanted = {
-        Parameter.POSITIONAL_ONLY: include_inputs,
-        Parameter.VAR_POSITIONAL: include_inputs,
-    }
-    kept = [p for p in found.parameters.values() if wanted.get(p.kind, include_kwargs)]
+    inputs = (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL)
+    kept = [
+        each
+        for each in found.parameters.values()
+        if (include_inputs if each.kind in inputs else include_kwargs)
+    ]
     return found.replace(parameters=kept)
 
 
