@@ -10,6 +10,7 @@ from headrace.errors import ArgumentValueError, LayoutError, MisusedArgumentErro
 from headrace.kernels.cpu import erase as _cpu
 from headrace.kernels.cpu.fill import fill_of_type
 from headrace.kernels.gpu import erase as _gpu
+from headrace.kernels.plan import erased_regions as _plan
 from headrace.operators.support.argument_types import BoolArg, FloatListArg, IntListArg, StringArg
 from headrace.operators.support.arguments import rows_of
 from headrace.operators.support.axes import checked_axes, named_axes
@@ -21,7 +22,6 @@ from headrace.types import DALIDataType, to_numpy_type
 
 if TYPE_CHECKING:
     from headrace.tensors.gpu.batch import DeviceBatch
-_FARTHEST = np.float32(1 << 30)
 
 
 def _vector(name: str, doc: str) -> Arg:
@@ -143,19 +143,9 @@ class Erase(SampleOperator):
                 f"many, {len(axes)} for each region."
             )
         count = max(len(shapes), len(sizes), len(anchors))
-        extents = shapes[:, axes].astype(np.float32)[:, None, :]
-        begins, lengths = (a.reshape(len(a), -1, len(axes)) for a in (anchors, sizes))
-        if self._relative[0]:
-            begins = begins * extents
-        if self._relative[1]:
-            lengths = lengths * extents
-        if self.args.centered_anchor:
-            begins = begins - lengths * np.float32(0.5)
-        bounds = np.stack(np.broadcast_arrays(begins, begins + lengths))
-        bounds = np.clip(np.nan_to_num(bounds, nan=0), 0, _FARTHEST).astype(np.int64)
-        limited = np.minimum(bounds, shapes[:, axes][:, None, :])
-        begins, ends = np.broadcast_to(limited, (2, count, *limited.shape[2:]))
-        ends = np.maximum(begins, ends)
+        begins, ends = np.empty((2, count, sizes.shape[1] // len(axes), len(axes)), np.int64)
+        ways = *self._relative, self.args.centered_anchor
+        _plan.erased_regions(anchors, sizes, shapes, np.array(axes), ways, begins, ends)
         return Planned(shapes, (list(begins), list(ends), self._fills(c, shapes, count)))
 
     def _fills(self, c: PlanContext, shapes: np.ndarray, count: int) -> list[np.ndarray]:
