@@ -22,6 +22,7 @@ from headrace.operators.support.argument_types import (
     LayoutArg,
     StringArg,
 )
+from headrace.operators.support.arguments import given
 from headrace.operators.support.operator import ChunkContext, SampleOperator, operator
 from headrace.operators.support.schema import REQUIRED, Arg, Input, Spec
 from headrace.tensors.gpu.batch import volumes
@@ -138,8 +139,8 @@ class BBoxRotate(SampleOperator):
             np.repeat(a.astype(np.float32), counts, axis=0) for a in (extents, canvases)
         )
         cos, sin = (np.repeat(a, counts)[:, np.newaxis] for a in (np.cos(turn), np.sin(turn)))
-        given = np.concatenate(boxes.rows)
-        begin, size = given[:, :2], given[:, 2:]
+        corners = np.concatenate(boxes.rows)
+        begin, size = corners[:, :2], corners[:, 2:]
         if args.bbox_layout == "xyXY":
             size = size - begin
         if args.bbox_normalized:
@@ -166,7 +167,7 @@ class BBoxRotate(SampleOperator):
             begin, end = begin / sheet, end / sheet
         found = Rows.of_memory(np.hstack([begin, end]).reshape(-1), firsts[:-1] * 4, boxes.shapes)
         outputs: list[Rows] = []
-        for rows in (found, labels)[: 1 if labels is None else 2]:
+        for rows in given(found, labels):
             shapes = rows.shapes.copy()
             widths = volumes(shapes[:, 1:])
             shapes[:, 0] = _rows.counts(kept, firsts)
@@ -177,15 +178,15 @@ class BBoxRotate(SampleOperator):
 
     def _extents(self, c: ChunkContext, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Width and height of each image, and of the rotated one, int64 ``(samples, 2)``."""
-        layout, given = self.args.shape_layout, c.values("input_shape")
-        for shape in given:
+        layout, asked = self.args.shape_layout, c.values("input_shape")
+        for shape in asked:
             if len(shape) < len(layout):
                 raise ShapeError(
                     f"`input_shape` has {len(shape)} numbers, fewer than `shape_layout`, "
                     f'"{layout}".'
                 )
         width, height = layout.index("W"), layout.index("H")
-        images = np.array([(shape[height], shape[width]) for shape in given], np.int64)
+        images = np.array([(shape[height], shape[width]) for shape in asked], np.int64)
         extents = images[:, ::-1]
         if self.args.keep_size:
             return extents, extents
@@ -207,12 +208,12 @@ def _check(shapes: np.ndarray, labels: Rows | None) -> None:
         raise ShapeError(f"Boxes should have the shape (N, 4), got {tuple(shapes[0].tolist())}.")
     if labels is None:
         return
-    given = labels.shapes
-    if given.shape[1] not in (1, 2) or (given[:, 1:] != 1).any():
-        raise ShapeError(f"Labels should be [N] or [N, 1], got {tuple(given[0].tolist())}.")
-    wrong = np.flatnonzero(given[:, 0] != shapes[:, 0])
+    found = labels.shapes
+    if found.shape[1] not in (1, 2) or (found[:, 1:] != 1).any():
+        raise ShapeError(f"Labels should be [N] or [N, 1], got {tuple(found[0].tolist())}.")
+    wrong = np.flatnonzero(found[:, 0] != shapes[:, 0])
     if len(wrong):
         raise ShapeError(
-            f"Number of labels must match number of boxes. Got: {given[wrong[0], 0]} and "
+            f"Number of labels must match number of boxes. Got: {found[wrong[0], 0]} and "
             f"{shapes[wrong[0], 0]}."
         )

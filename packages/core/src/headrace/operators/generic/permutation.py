@@ -127,11 +127,11 @@ class BatchPermutation(BatchOperator):
             order = np.empty(size, np.int64)
             fill_permutation(order, c.seed, c.iteration)
             return order.astype(np.int32)
-        order = np.arange(size)
         if self.args.allow_repetitions:
-            found = draw_below(np.full((1, size), size - distinct), c.seed, c.iteration, [0])[0]
-            found[found >= order] += distinct
-            return found.astype(np.int32)
+            order = draw_below(np.full((1, size), size - distinct), c.seed, c.iteration, [0])[0]
+            order[order >= np.arange(size)] += distinct
+            return order.astype(np.int32)
+        order = np.arange(size)
         steps = draw_below(np.arange(size - 1, 0, -1)[None], c.seed, c.iteration, [0])[0]
         sample_orders.swap_in_turn(order, 0, steps + order[1:])
         return order.astype(np.int32)

@@ -111,10 +111,11 @@ def _foreground(dtype: np.dtype, threshold: float | None, value: int | None) -> 
             return value, value
         return (np.nan if limit == np.inf else np.nextafter(limit, np.float32(np.inf))), np.inf
     least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-    low = high = value
-    if low is None:
+    if value is not None:
+        low = high = value
+    elif limit == np.inf or np.isnan(limit):
+        return 1, 0
+    else:
         low, high = (math.floor(limit) + 1 if np.isfinite(limit) else least), most
-        if limit == np.inf or np.isnan(limit):
-            return 1, 0
     low, high = max(low, least), min(high, most)
     return (low, high) if low <= high else (1, 0)
