@@ -123,6 +123,7 @@ class BatchPermutation(BatchOperator):
         size, distinct = c.size, self.args.no_fixed_points
         if size == 1:
             return np.zeros(1, np.int32)
+        order: np.ndarray
         if not (self.args.allow_repetitions or distinct):
             order = np.empty(size, np.int64)
             fill_permutation(order, c.seed, c.iteration)
