@@ -33,11 +33,17 @@ add_one, add_ten = added_to(1), added_to(10)
 """
 
 
+def forget():
+    for known in (compilation._stamp, compilation._text, compilation._imported):
+        known.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     folder = tmp_path / "cache"
     monkeypatch.setenv("HEADRACE_CACHE_DIR", str(folder))
-    return folder / "kernels"
+    yield folder / "kernels"
+    forget()
 
 
 @pytest.fixture
@@ -45,7 +51,7 @@ def load(tmp_path, monkeypatch):
     """Import the module anew, as another process would."""
 
     def load(text=LOOPS):
-        compilation._stamp.cache_clear()
+        forget()
         path = tmp_path / "loops.py"
         path.write_text(text)
         spec = importlib.util.spec_from_file_location("loops", path)
@@ -87,6 +93,32 @@ def test_another_text_is_compiled_anew(load, cache):
     again = load(LOOPS.replace("2 * x", "3 * x"))
     assert again.twice(4) == 12
     assert hits(again.twice) == 1
+
+
+@pytest.mark.parametrize("changed", ["", "cpu/loops", "cpu/words", "plan/__init__", "plan/sizes"])
+def test_texts_of_imported_kernels_count(changed, tmp_path, monkeypatch):
+    """What a function takes in may be in another file, which that one imports, or a third one."""
+    texts = {
+        "cpu/loops": "from headrace.kernels.cpu.words import (\n    one,\n    two,\n)\n",
+        "cpu/words": "def f():\n    from headrace.kernels.plan import (sizes, more)\n",
+        "plan/__init__": "",
+        "plan/sizes": "from headrace.kernels.cpu import loops\n",  # and round again
+        "cpu/others": "from headrace.kernels.cpu import loops\n",
+    }
+    kernels = tmp_path / "headrace" / "kernels"
+    monkeypatch.setattr(compilation, "_ROOT", tmp_path)
+
+    def stamp():
+        for name, text in texts.items():
+            path = kernels / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        forget()
+        return compilation._stamp(str(kernels / "cpu" / "loops.py"))
+
+    before = stamp()
+    texts[changed or "cpu/others"] += "# changed\n"
+    assert (stamp() != before) is bool(changed)
 
 
 def test_other_options_are_compiled_anew(load):

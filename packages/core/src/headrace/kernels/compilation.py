@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import pickle
+import re
 import sys
 import threading
 import warnings
@@ -84,16 +85,41 @@ class _CFunction(CFunc):  # type: ignore[misc]
             compiling.__exit__()
 
 
+_ROOT = Path(__file__).parents[2]
+_IMPORT = re.compile(rb"^[ \t]*from (headrace\.kernels[\w.]*) import (\([^)]*\)|.+)$", re.MULTILINE)
+"""Imports of other files with compiled functions, and with what these take for constants."""
+
+
 @cache
 def _stamp(source: str) -> bytes:
     """Stamp of everything that compiled code of this file depends on: if any of it changes, the
     code is stale.
     """
+    files = [Path(source)]
+    for path in files:
+        files += sorted(_imported(path).difference(files))
+    texts = b"\n".join(map(_text, sorted(files)))
+    return f"{__version__} {numba.__version__}\n".encode() + hashlib.sha256(texts).digest()
+
+
+@cache
+def _text(path: Path) -> bytes:
     try:
-        text = Path(source).read_bytes()
+        return path.read_bytes()
     except OSError:  # in an archive; the version tells
-        text = b""
-    return f"{__version__} {numba.__version__}\n".encode() + text
+        return b""
+
+
+@cache
+def _imported(path: Path) -> frozenset[Path]:
+    """Files with kernels that a file imports."""
+    found: set[Path] = set()
+    for module, names in _IMPORT.findall(_text(path)):
+        base = _ROOT.joinpath(*module.decode().split("."))
+        parts = re.findall(r"\w+", names.decode())
+        places = [base.with_suffix(".py"), *(base / f"{n}.py" for n in ("__init__", *parts))]
+        found.update(place for place in places if place.is_file())
+    return frozenset(found)
 
 
 class KernelCache(_Cache):  # type: ignore[misc]

@@ -24,8 +24,5 @@ def compiled(function: _Function) -> _Function:
     Unlike the loops over pixels below ``kernels/cpu``, these do not let go of the interpreter: they
     take a few microseconds, and getting it back from a thread that has just taken it far more.
     Floating point is that of NumPy: nothing is contracted, and divisions by zero are no errors.
-
-    Numba knows of no file but the one a function is in. What another file may change (sizes of
-    tiles, limits) is an argument, so that no function that was kept works with an old value.
     """
     return njit(error_model="numpy")(function)
