@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from headrace import fn, pipeline_def, types
-from headrace.operators import Arg, BatchOperator, Input, IntArg, SampleOperator, operator
+from headrace.errors import ShapeError
+from headrace.operators import Arg, BatchOperator, Input, IntArg, SampleOperator, Spec, operator
 
 
 @operator("testing.reverse_batch", inputs=Input(), hidden=True)
@@ -116,6 +117,40 @@ def test_error_in_a_batch_operator_names_it():
 
     with pytest.raises(ValueError, match=r"not this batch\n  in operator `fn.testing.no_batch`"):
         p().run()
+
+
+@pytest.mark.parametrize("given", ["array", "list"])
+@pytest.mark.parametrize("count", [4, 1, 5])
+def test_all_samples_may_be_one_array(given, count):
+    """It is copied: the operator may keep it, and write to it."""
+    kept = np.zeros((count, 2), np.int64)
+
+    @operator("testing.keeps_an_array", inputs=Input(), hidden=True)
+    class KeepsAnArray(BatchOperator):
+        """Counts."""
+
+        def infer(self, data):
+            """Two numbers a sample."""
+            return Spec(types.INT64, 1)
+
+        def cpu(self, c, samples):
+            """Count."""
+            kept[...] += 1
+            return kept if given == "array" else [*kept]
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None, workers="threads")
+    def p():
+        return fn.testing.keeps_an_array(feed())
+
+    pipe = p()
+    if count != 4:
+        text = rf"returned {count} samples for a batch of 4.*\n  in operator"
+        with pytest.raises(ShapeError, match=text):
+            pipe.run()
+        return
+    first, second = pipe.run()[0], pipe.run()[0]
+    assert first.as_array().tolist() == [[1, 1]] * 4
+    assert second.as_array().tolist() == [[2, 2]] * 4
 
 
 @operator("testing.hand_on_rows", inputs=Input(), hidden=True)

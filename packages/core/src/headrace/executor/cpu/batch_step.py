@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.errors import OperatorError, located
+from headrace.errors import OperatorError, ShapeError, located
 from headrace.executor.cpu.arena import Arena
 from headrace.executor.cpu.batch import BatchBuffer
 from headrace.executor.cpu.shape_statistics import ShapeStatistics
@@ -192,15 +192,18 @@ def run_batch_step(
             buffers = _late_buffers(step, results, iteration, history, places)
         elif not late:
             given = _given_rows(step, program, iteration, places)
-            for buffer, samples in zip(buffers, results, strict=True):
-                if isinstance(samples, np.ndarray):
-                    buffer.check(samples.shape[1:], samples.dtype)
-                    if len(places) == iteration.size and pool.is_ordinary:
-                        buffer.adopt(samples)
-                    else:
-                        buffer.put_rows(places, samples)
+            for buffer, found in zip(buffers, results, strict=True):
+                made = found if isinstance(found, np.ndarray) else list(found)
+                if len(made) != len(places):
+                    raise ShapeError(
+                        f"The operator returned {len(made)} samples for a batch of "
+                        f"{len(places)}; `cpu` of a `BatchOperator` returns one for each."
+                    )
+                if isinstance(made, np.ndarray):
+                    buffer.check(made.shape[1:], made.dtype)
+                    buffer.put_rows(places, made)  # a copy: the operator may keep what it gives
                     continue
-                for index, value in zip(places, samples, strict=True):
+                for index, value in zip(places, made, strict=True):
                     if given.pop(id(value), None) is None:
                         buffer.put(index, value)
                     else:

@@ -324,7 +324,7 @@ class BatchOperator(Operator):
         return None
 
     def cpu(self, c: Any, *inputs: Any, **no: Any) -> Any:
-        """Work on one batch; return a list of samples for each output, or a new array of all.
+        """Work on one batch; return a list of samples for each output, or an array of all.
 
         Each input is a list of samples. Samples of outputs may be those of inputs, in any order, or
         views of them. `c` is a `PlanContext` (``c.size``, ``c.args``, ``c.values(name)``, ...) and
