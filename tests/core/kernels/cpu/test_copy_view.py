@@ -23,3 +23,12 @@ def test_runs_of_all_lengths(dtype):
         out = np.empty(view.shape, dtype)
         copy_view(view, out)
         np.testing.assert_array_equal(out, view)
+
+
+@pytest.mark.parametrize("turned", [np.s_[::-1], np.s_[:, ::-1], np.s_[::-1, ::-1]])
+def test_a_view_of_the_memory_that_is_written_to(turned):
+    """As of an image that is decoded to its place in the batch, and mirrored there."""
+    out = np.arange(40 * 70 * 3, dtype=np.uint8).reshape(40, 70, 3)
+    expected = out[turned].copy()
+    copy_view(out[turned], out)
+    np.testing.assert_array_equal(out, expected)

@@ -26,7 +26,7 @@ def contiguous(rows: StridedRows, empty: Empty) -> Rows:
 
 
 def copy_view(value: np.ndarray, out: np.ndarray) -> None:
-    """Copy a sample that may be a view to contiguous memory."""
+    """Copy a sample that may be a view, even one of `out`, to contiguous memory."""
     size = value.itemsize
     # NumPy takes many times as long where short runs, as of a pixel's channels, have gaps between.
     if (
@@ -34,6 +34,7 @@ def copy_view(value: np.ndarray, out: np.ndarray) -> None:
         or value.flags.c_contiguous
         or value.strides[-1] != size
         or not 1 < value.shape[-1] <= SHORT_BYTES // size
+        or np.may_share_memory(value, out)
     ):
         np.copyto(out, value)
         return
