@@ -201,7 +201,10 @@ def run_batch_step(
                     )
                 if isinstance(made, np.ndarray):
                     buffer.check(made.shape[1:], made.dtype)
-                    buffer.put_rows(places, made)  # a copy: the operator may keep what it gives
+                    if len(places) == iteration.size and pool.is_ordinary:
+                        buffer.adopt(made.copy())  # the operator may keep what it gives
+                    else:
+                        buffer.put_rows(places, made)
                     continue
                 for index, value in zip(places, made, strict=True):
                     if given.pop(id(value), None) is None:
