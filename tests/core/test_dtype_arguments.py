@@ -124,3 +124,16 @@ def test_every_argument_that_is_an_element_type_is_declared_as_one():
     assert len(found) > 30
     lists = {name for name, kind in found.items() if kind is not DataTypeArg}
     assert lists == {"external_source(dtype)"}
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("dtype", lambda: fn.cast(ONE, dtype=10**400)),
+        ("interp_type", lambda: fn.resize(ONE, size=3, interp_type=10**400)),
+        ("size", lambda: fn.resize(ONE, size=10**5000)),
+    ],
+)
+def test_numbers_beyond_floats_are_told_by_the_argument(name, call):
+    with pytest.raises(errors.HeadraceError, match=rf"(?s)`{name}`.* in "):
+        output(call)

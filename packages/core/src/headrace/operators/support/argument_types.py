@@ -53,19 +53,30 @@ def _unwrap(value: Any) -> Any:
     return value
 
 
-def _int(value: Any) -> int:
-    value = _unwrap(value)
+def _whole(value: Any) -> int | None:
+    """The whole number that `value` is, if any."""
     if isinstance(value, (numbers.Integral, np.bool_)):
         return int(value)
     if isinstance(value, numbers.Real) and float(value).is_integer():
         return int(float(value))
-    raise _not(value, "an integer")
+    return None
+
+
+def _int(value: Any) -> int:
+    value = _unwrap(value)
+    number = _whole(value)
+    if number is None:
+        raise _not(value, "an integer")
+    return number
 
 
 def _float(value: Any) -> float:
     value = _unwrap(value)
     if isinstance(value, (numbers.Real, np.bool_)):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ArgumentValueError("the number is too large for a float") from None
     raise _not(value, "a number")
 
 
@@ -101,17 +112,14 @@ def _vector(item: Callable[[Any], Any], expected: str) -> Callable[[Any], tuple[
     return convert
 
 
-def _whole(value: Any) -> int | None:
+def _member(value: Any) -> int | None:
     """The number that stands for a member of an enumeration, if `value` is one."""
     value = _unwrap(value)
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        real = float(value)
-        return int(real) if real.is_integer() else None
-    return None
+    return None if isinstance(value, (bool, np.bool_)) else _whole(value)
 
 
 def _data_type(value: Any) -> DALIDataType:
-    number = _whole(value)
+    number = _member(value)
     return as_data_type(value if number is None or isinstance(value, DALIEnum) else number)
 
 
@@ -121,7 +129,7 @@ def _enum(cls: type[DALIEnum], expected: str) -> Callable[[Any], Any]:
     def convert(value: Any) -> Any:
         if isinstance(value, cls):
             return value
-        number = _whole(value)
+        number = _member(value)
         if number is not None:
             try:
                 return cls(number)
