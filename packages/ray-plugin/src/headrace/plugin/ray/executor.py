@@ -393,7 +393,7 @@ class RayExecutor:
     def go_on(self) -> None:
         """Have workers begin what they can: as much as may be in flight, the oldest first."""
         fleet = self.fleet
-        if fleet is None or self._closed or not ray.is_initialized():
+        if fleet is None or fleet.is_closed:
             return
         there = len(self._arrived) + len(self._forwarded) + fleet.in_hand()
         most = math.inf if not self._bytes_each else self._limit // self._bytes_each
@@ -497,7 +497,7 @@ class RayExecutor:
     def _release(self, ticket: int) -> None:
         """Let a worker go on that waits for entries which it will not get."""
         found = self._refills.pop(ticket, None)
-        if found is not None:
+        if found is not None and self.fleet is not None and not self.fleet.is_closed:
             found[0].actor.refill.remote(None)
 
     def _readers_of_workers(self) -> list[Any]:

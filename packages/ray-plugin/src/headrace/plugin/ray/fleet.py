@@ -24,6 +24,11 @@ TASKS_A_WORKER = 2
 """Tasks of a worker at a time: one that it works on, and the next."""
 _SAME_TASK = 3
 """So many workers may be lost with one and the same task in hand."""
+_LEAVE_SECONDS = 10.0
+"""Time that the end of Ray waits for threads that follow workers."""
+_FLEETS: weakref.WeakSet[Fleet] = weakref.WeakSet()
+_THREADS: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""Threads that follow workers."""
 
 
 class Owner(Protocol):
@@ -83,7 +88,7 @@ class Fleet:
         self._options = options
         self._graph = graph
         self._owner = weakref.ref(owner)
-        self._is_closed = False
+        self.is_closed = False
         self._numbers = 0
         self._losses: dict[int, int] = {}
         """By ticket, how many workers were lost with it."""
@@ -92,12 +97,15 @@ class Fleet:
         self._node_id = ray.get_runtime_context().get_node_id()
         groups = {"control": 1, "stream": 1}
         self._class: Any = ray.remote(concurrency_groups=groups)(Worker)
+        _FLEETS.add(self)
 
     # -- who is there --------------------------------------------------------------------------
 
     def resize(self, wanted: int) -> None:
         """Have so many workers, from now on; those that leave finish what they have begun."""
         self.wanted = wanted
+        if self.is_closed:
+            return
         staying = [m for m in self.members.values() if not m.is_leaving]
         for _ in range(len(staying), wanted):
             self._start()
@@ -122,12 +130,14 @@ class Fleet:
         )
         member = Member(self._numbers, actor)
         self.members[member.number] = member
-        threading.Thread(
+        thread = threading.Thread(
             target=_follow,
             args=(weakref.ref(self), self._owner, member),
             name=f"headrace-ray-{member.number}",
             daemon=True,
-        ).start()
+        )
+        _THREADS.add(thread)
+        thread.start()
 
     def joined(self, member: Member, place: WorkerAddress) -> None:
         """Note that a worker has started."""
@@ -140,7 +150,7 @@ class Fleet:
 
     def lose(self, member: Member, error: BaseException) -> None:
         """Give the tasks of a worker that is gone to others, and start another worker."""
-        if self._is_closed or self.members.pop(member.number, None) is None:
+        if self.is_closed or self.members.pop(member.number, None) is None:
             return
         _kill(member)
         tasks, member.assigned = member.assigned, {}
@@ -178,9 +188,16 @@ class Fleet:
             return
         self.resize(self.wanted)
 
-    def stop(self, member: Member, error: BaseException) -> None:
-        """Note that nothing goes on, because Ray is shut down."""
-        self.failure = self.failure or _shut_down()
+    def end_with_ray(self) -> None:
+        """End all workers, because Ray is being shut down. The lock is not held."""
+        owner = self._owner()
+        if owner is not None:
+            with owner.changed:
+                self.failure = self.failure or WorkerProcessError(
+                    "Ray was shut down, and the pipeline's workers with it."
+                )
+                self.close()
+                owner.changed.notify_all()
 
     def _note_without(self) -> None:
         if any(m.place is not None for m in self.members.values()):
@@ -190,8 +207,6 @@ class Fleet:
         """Raise what keeps the work from going on."""
         if self.failure is not None:
             raise self.failure
-        if not ray.is_initialized():
-            raise _shut_down()
         limit = self._options.start_timeout_seconds
         if any(m.place is not None for m in self.members.values()):
             self._without_since = time.monotonic()
@@ -267,7 +282,7 @@ class Fleet:
 
     def close(self) -> None:
         """End all workers."""
-        self._is_closed = True
+        self.is_closed = True
         members = list(self.members.values())
         self.members.clear()
         self.waiting.clear()
@@ -276,41 +291,38 @@ class Fleet:
             _kill(member)
 
 
-_FOLLOWS = threading.local()
-"""Has `is_here` in threads that must not start Ray again after its end."""
+def _end_threads_before_ray() -> None:
+    """Have Ray's shutdown, which ends the process beside a call in another thread, wait for ours.
 
-
-def _start_ray_for_others() -> None:
-    """Have Ray, which every call starts where it does not run, leave that out in such threads.
-
-    Between a look at `ray.is_initialized()` and a call there is time for a shutdown; and a stream
-    of the Ray before ends the process where it is read beside a new one.
+    Calls that find no Ray would start it once more, too.
     """
-    from ray._private import auto_init_hook
+    from ray._private import worker
 
-    start = auto_init_hook.auto_init_ray
+    disconnect = worker.disconnect
 
-    def start_for_others() -> None:
-        if not hasattr(_FOLLOWS, "is_here"):
-            start()
+    def disconnect_without_threads(*args: Any, **kwargs: Any) -> Any:
+        for fleet in list(_FLEETS):
+            fleet.end_with_ray()
+        until = time.monotonic() + _LEAVE_SECONDS
+        for thread in list(_THREADS):
+            thread.join(max(until - time.monotonic(), 0))
+        return disconnect(*args, **kwargs)
 
-    auto_init_hook.auto_init_ray = start_for_others
+    worker.disconnect = disconnect_without_threads
 
 
-_start_ray_for_others()
+_end_threads_before_ray()
 
 
 def _follow(fleet_ref: Any, owner_ref: Any, member: Member) -> None:
     """Take the results of one worker, in a thread of its own, until it ends."""
-    _FOLLOWS.is_here = True
     tell = partial(_tell, fleet_ref, owner_ref)
     try:
         place = ray.get(member.actor.where.remote())
         if not tell("joined", member, place):
             return
         stream = member.actor.serve.options(num_returns="streaming").remote()
-        # Ray would start itself again in calls that come after its end.
-        while ray.is_initialized() and (reference := next(stream, None)) is not None:
+        while (reference := next(stream, None)) is not None:
             began = time.perf_counter()
             result = ray.get(reference)
             member.fetched = time.perf_counter() - began
@@ -318,36 +330,28 @@ def _follow(fleet_ref: Any, owner_ref: Any, member: Member) -> None:
             if not tell("arrived", member, result):
                 return
             del result
-    except SystemExit as error:  # Ray is being shut down
-        tell("stop", member, error)
     except Exception as error:
         tell("lose", member, error)
 
 
 def _tell(fleet_ref: Any, owner_ref: Any, what: str, member: Member, content: Any) -> bool:
-    """Call a method of the fleet, or of its owner, under their lock, if they are still there.
-
-    Without Ray, nothing may be called: it would be started once more.
-    """
+    """Call a method of the fleet, or of its owner, under their lock, if they are still there."""
     fleet, owner = fleet_ref(), owner_ref()
-    if fleet is None or owner is None or fleet._is_closed or not ray.is_initialized():
+    if fleet is None or owner is None:
         return False
     with owner.changed:
-        if not fleet._is_closed:
-            getattr(owner if what == "arrived" else fleet, what)(member, content)
-            owner.go_on()
-            owner.changed.notify_all()
+        if fleet.is_closed:
+            return False
+        getattr(owner if what == "arrived" else fleet, what)(member, content)
+        owner.go_on()
+        owner.changed.notify_all()
     return True
 
 
 def _kill(member: Member) -> None:
     with contextlib.suppress(RayError, ValueError, RuntimeError):
-        if ray.is_initialized():
+        if ray.is_initialized():  # a call would start it once more
             ray.kill(member.actor)
-
-
-def _shut_down() -> WorkerProcessError:
-    return WorkerProcessError("Ray was shut down, and the pipeline's workers with it.")
 
 
 def _cause(error: BaseException) -> str:
