@@ -14,6 +14,7 @@ import ray
 
 from headrace import fn, pipeline_def
 from headrace.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from headrace.kernels.cpu import opencv
 from headrace.plugin.pytorch import DALIGenericIterator
 from headrace.plugin.ray import DatasetSource, LastBatchPolicy, PipelineMap, RayIterator
 
@@ -24,6 +25,7 @@ pytestmark = [
 ]
 
 ROWS = 23
+cv2 = opencv.cv2()
 SETTINGS = {"num_threads": 1, "device_id": None, "seed": 2}
 
 
@@ -129,6 +131,47 @@ def test_a_data_set_has_a_reader(dataset, on_cluster):
                 assert data.tolist() == [number] * (number + 1) + [0] * (ROWS - number - 1)
     assert sorted(seen) == list(range(ROWS))
     assert seen != sorted(seen)
+
+
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_reader_takes_columns_of_every_kind(cluster, workers):
+    rows = [
+        {
+            "image": cv2.imencode(".png", np.full((2 + k, 3, 3), k, np.uint8))[1].tobytes(),
+            "vector": np.full(3, k, np.float32),
+            "matrix": np.full((k + 1, 2), k, np.int16),
+            "list": list(range(k)),
+            "text": "x" * k,
+        }
+        for k in range(7)
+    ]
+    made = ray.data.from_items(rows, override_num_blocks=2)
+
+    @pipeline_def(batch_size=7, device_id=None, num_threads=2, workers=workers)
+    def definition():
+        image, *others = fn.readers.ray(dataset=made, columns=list(rows[0]))
+        return fn.decoders.image(image), *others
+
+    found = [[np.asarray(v) for v in output] for output in definition().run()]
+    order = [int(image[0, 0, 0]) for image in found[0]]
+    assert sorted(order) == list(range(7))
+    for place, k in enumerate(order):
+        image, vector, matrix, numbers, text = (output[place] for output in found)
+        assert image.shape == (2 + k, 3, 3)
+        np.testing.assert_array_equal(vector, rows[k]["vector"], strict=True)
+        np.testing.assert_array_equal(matrix, rows[k]["matrix"], strict=True)
+        np.testing.assert_array_equal(numbers, np.arange(k), strict=True)
+        assert text.item() == "x" * k
+
+
+def test_blocks_of_another_type_are_bad_samples(cluster):
+    made = ray.data.from_items([{"a": 1}]).union(ray.data.from_items([{"a": 0.5}]))
+    pipe = pipeline_def(lambda: fn.readers.ray(dataset=made, columns="a"))(
+        batch_size=2, on_bad_sample="replace", **SETTINGS
+    )
+    pipe.run()
+    assert pipe.bad_samples
+    assert all("The column 'a' has 0 dimensions of" in str(bad) for bad in pipe.bad_samples)
 
 
 def test_reader_names_what_is_missing(dataset):

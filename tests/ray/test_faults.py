@@ -310,19 +310,30 @@ def test_slow_consumers_fill_no_store_and_nothing_is_left(images):
     assert settled_store_bytes(before) <= before
 
 
+def _program_beside(cluster, program):
+    """A program, run on the cluster of the tests."""
+    root = Path(__file__).parents[2]
+    paths = os.pathsep.join([str(root), *sys.path])
+    address = {"RAY_ADDRESS": cluster.address, "PYTHONPATH": paths}
+    return subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, env={**os.environ, **address}
+    )
+
+
 def test_the_end_of_ray_is_an_error_and_starts_none(tmp_path, images, cluster):
     """In a program of its own, which leaves the cluster of the tests."""
     program = tmp_path / "program.py"
     program.write_text(f"""
-import pathlib, ray, threading
+import pathlib, ray
 from headrace.plugin.ray import RayIterator
+from headrace.plugin.ray.ending import CALLS
 from tests.ray.iterators import NAMES, numbered
 ray.init(log_to_driver=False)
 root = pathlib.Path({str(images)!r})
 iterator = RayIterator(numbered(root), NAMES, reader_name="reader", num_workers=2)
 next(iterator)
 ray.shutdown()
-print([thread.name for thread in threading.enumerate() if "headrace-ray" in thread.name])
+print(CALLS.number)
 try:
     while True:
         next(iterator)
@@ -330,16 +341,56 @@ except RuntimeError as error:
     print(type(error).__name__, error)
 print(ray.is_initialized())
 """)
-    root = Path(__file__).parents[2]
-    paths = os.pathsep.join([str(root), *sys.path])
-    address = {"RAY_ADDRESS": cluster.address, "PYTHONPATH": paths}
-    done = subprocess.run(
-        [sys.executable, program], capture_output=True, text=True, env={**os.environ, **address}
-    )
+    done = _program_beside(cluster, program)
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()[-3:]
     assert said == [
-        "[]",  # Ray ends the process where a thread is in a call
-        "WorkerProcessError Ray was shut down, and the pipeline's workers with it.",
+        "0",  # Ray ends the process where a thread is in a call
+        "WorkerProcessError Ray was shut down, and the pipeline's workers and data with it.",
         "False",
     ]
+
+
+def test_the_end_of_ray_waits_for_blocks(tmp_path, cluster):
+    """Threads that read blocks are in calls when Ray is shut down; none is started again."""
+    program = tmp_path / "program.py"
+    program.write_text("""
+import ray, threading
+from headrace import fn, pipeline_def
+from headrace.plugin.ray import ending
+ray.init(log_to_driver=False)
+data = ray.data.range(8, override_num_blocks=8).materialize()
+
+@pipeline_def(batch_size=1, num_threads=1, device_id=None, prefetch_queue_depth=1)
+def definition():
+    return fn.readers.ray(dataset=data, columns="id")
+
+pipe = definition()
+pipe.build()
+get, inside, may_go = ray.get, threading.Event(), threading.Event()
+
+def slow_get(*args):
+    inside.set()
+    may_go.wait()
+    return get(*args)
+
+ray.get = slow_get
+pipe.schedule_run()
+inside.wait()
+threading.Timer(0.2, may_go.set).start()
+ray.shutdown()
+print(ending.CALLS.number)
+try:
+    while True:
+        pipe.share_outputs()
+        pipe.release_outputs()
+        pipe.schedule_run()
+except RuntimeError as error:
+    print(type(error).__name__, str(error).splitlines()[0])
+print(ray.is_initialized())
+""")
+    done = _program_beside(cluster, program)
+    assert done.returncode == 0, done.stderr
+    number, error, is_there = done.stdout.splitlines()[-3:]
+    assert (number, is_there) == ("0", "False")
+    assert "Ray was shut down" in error

@@ -1,4 +1,4 @@
-"""Columns of Ray Data as batches, and back."""
+"""Columns of Ray Data as batches and as samples, and back."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import ArgumentTypeError, ArgumentValueError
+from headrace.operators.readers.arrow_arrays import ArrowValues
+from headrace.operators.support.schema import Spec
+from headrace.types import to_dali_type
 
 
 def as_sample(value: Any, column: str) -> np.ndarray:
@@ -38,6 +41,40 @@ def as_column(samples: Sequence[np.ndarray]) -> np.ndarray:
     for k, sample in enumerate(samples):
         found[k] = sample
     return found
+
+
+class TensorValues:
+    """The values of a column of tensors, which Ray stores in types of its own, for rows of a block.
+
+    `values`: dense, or of objects: arrays of different shapes.
+    """
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
+        self.spec = Spec(to_dali_type(values[0].dtype), values[0].ndim)
+
+    def rows(self, positions: Sequence[int]) -> list[np.ndarray | None]:
+        """Those of some rows."""
+        return [self._values[position] for position in positions]
+
+    def alone(self, position: int) -> np.ndarray:
+        """That of one row."""
+        found: np.ndarray = self._values[position]
+        return found
+
+    def taken(self, positions: np.ndarray) -> np.ndarray | None:
+        """Those of some rows as one array; `None` where their shapes may differ."""
+        return None if self._values.dtype == object else self._values[positions]
+
+
+def is_ray_tensor(kind: Any) -> bool:
+    """Return True if a type of Arrow is one of those that Ray has for tensors."""
+    return str(getattr(kind, "extension_name", "")).startswith("ray.data.")
+
+
+def spec_of(values: ArrowValues | TensorValues) -> Spec:
+    """The type of a value of a column."""
+    return values.column.spec if isinstance(values, ArrowValues) else values.spec
 
 
 def checked_columns(columns: Any) -> list[str]:

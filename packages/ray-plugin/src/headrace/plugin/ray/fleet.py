@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from headrace.errors import WorkerProcessError
+from headrace.plugin.ray.ending import CALLS, shut_down
 from headrace.plugin.ray.messages import Result, Task, WorkerAddress
 from headrace.plugin.ray.options import Options
 from headrace.plugin.ray.worker import Worker
@@ -24,11 +25,6 @@ TASKS_A_WORKER = 2
 """Tasks of a worker at a time: one that it works on, and the next."""
 _SAME_TASK = 3
 """So many workers may be lost with one and the same task in hand."""
-_LEAVE_SECONDS = 10.0
-"""Time that the end of Ray waits for threads that follow workers."""
-_FLEETS: weakref.WeakSet[Fleet] = weakref.WeakSet()
-_THREADS: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
-"""Threads that follow workers."""
 
 
 class Owner(Protocol):
@@ -97,7 +93,7 @@ class Fleet:
         self._node_id = ray.get_runtime_context().get_node_id()
         groups = {"control": 1, "stream": 1}
         self._class: Any = ray.remote(concurrency_groups=groups)(Worker)
-        _FLEETS.add(self)
+        CALLS.callers.add(self)
 
     # -- who is there --------------------------------------------------------------------------
 
@@ -130,14 +126,12 @@ class Fleet:
         )
         member = Member(self._numbers, actor)
         self.members[member.number] = member
-        thread = threading.Thread(
+        threading.Thread(
             target=_follow,
             args=(weakref.ref(self), self._owner, member),
             name=f"headrace-ray-{member.number}",
             daemon=True,
-        )
-        _THREADS.add(thread)
-        thread.start()
+        ).start()
 
     def joined(self, member: Member, place: WorkerAddress) -> None:
         """Note that a worker has started."""
@@ -193,9 +187,7 @@ class Fleet:
         owner = self._owner()
         if owner is not None:
             with owner.changed:
-                self.failure = self.failure or WorkerProcessError(
-                    "Ray was shut down, and the pipeline's workers with it."
-                )
+                self.failure = self.failure or shut_down()
                 self.close()
                 owner.changed.notify_all()
 
@@ -291,32 +283,13 @@ class Fleet:
             _kill(member)
 
 
-def _end_threads_before_ray() -> None:
-    """Have Ray's shutdown, which ends the process beside a call in another thread, wait for ours.
-
-    Calls that find no Ray would start it once more, too.
-    """
-    from ray._private import worker
-
-    disconnect = worker.disconnect
-
-    def disconnect_without_threads(*args: Any, **kwargs: Any) -> Any:
-        for fleet in list(_FLEETS):
-            fleet.end_with_ray()
-        until = time.monotonic() + _LEAVE_SECONDS
-        for thread in list(_THREADS):
-            thread.join(max(until - time.monotonic(), 0))
-        return disconnect(*args, **kwargs)
-
-    worker.disconnect = disconnect_without_threads
-
-
-_end_threads_before_ray()
-
-
 def _follow(fleet_ref: Any, owner_ref: Any, member: Member) -> None:
     """Take the results of one worker, in a thread of its own, until it ends."""
-    tell = partial(_tell, fleet_ref, owner_ref)
+    with contextlib.suppress(WorkerProcessError), CALLS.inside():  # without Ray there is none
+        _follow_results(partial(_tell, fleet_ref, owner_ref), member)
+
+
+def _follow_results(tell: Callable[[str, Member, Any], bool], member: Member) -> None:
     try:
         place = ray.get(member.actor.where.remote())
         if not tell("joined", member, place):
