@@ -22,7 +22,7 @@ _WAIT_SECONDS = 10.0
 
 
 class Caller(Protocol):
-    """What has threads in long calls."""
+    """An owner of threads that are in long calls."""
 
     def end_with_ray(self) -> None:
         """Have them return: Ray is being shut down."""

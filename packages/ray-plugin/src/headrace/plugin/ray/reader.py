@@ -78,9 +78,9 @@ def _count(args: Mapping[str, Any]) -> int:
 class RayReader(Reader):
     """Reads the rows of a Ray `Dataset`, one output for each column.
 
-    Columns of Arrow are read as `fn.readers.parquet` reads them: numbers, lists of them, bytes (1-D,
-    uint8), texts; and so are Ray's tensors. The data set is carried out when the pipeline is built,
-    and its blocks stay in Ray's object store; for one that should not,
+    Columns of Arrow are read as `fn.readers.parquet` reads them: numbers, lists of them, bytes
+    (1-D, uint8), texts; and so are Ray's tensors. The data set is carried out when the pipeline is
+    built, and its blocks stay in Ray's object store; for one that should not,
     ``headrace.plugin.ray.DatasetSource`` streams it. Blocks are fetched as a whole, by this
     process, and up to half a GiB of them are kept at hand. `random_shuffle` permutes blocks and
     shuffles their rows by a window.
