@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from headrace import Pipeline, errors, fn, operators, ops, types
-from headrace.operators import Input, SampleOperator, operator
+from headrace.operators import Input, Planned, SampleOperator, operator
+from headrace.tensors.rows import Rows
 
 _PAGE = Path(__file__).parents[3] / "docs" / "operators.md"
 
@@ -126,6 +127,46 @@ def test_a_class_that_returns_too_many_outputs():
 
     with pytest.raises(ValueError, match="made 2 outputs where its declaration says 1"):
         run(fn.testing.twice, IMAGES)
+
+
+@pytest.mark.parametrize("follows", [False, True], ids=["last", "followed"])
+@pytest.mark.parametrize("count", [2, 40])
+@pytest.mark.parametrize("kind", ["cpu", "chunk", "light"])
+@pytest.mark.parametrize(
+    ("made", "error", "match"),
+    [
+        (
+            lambda x: np.zeros((2, 4, 3), np.uint8),
+            ValueError,
+            r"shape \(2, 4, 3\) where its `plan`",
+        ),
+        (lambda x: np.zeros(x.shape, np.int8), TypeError, "int8 where its declaration says uint8"),
+    ],
+    ids=["shape", "type"],
+)
+def test_a_class_that_breaks_its_plan(kind, made, error, match, count, follows):
+    """What follows goes by plans, and would read memory of other samples."""
+
+    @operator("testing.breaks_plan", inputs=Input(layouts=("HWC",)), hidden=True)
+    class BreaksPlan(SampleOperator):
+        """Say one shape and type, give another."""
+
+        chunked, chunks_light = kind == "chunk", kind == "light"
+
+        def plan(self, c, x):
+            return Planned(x.shapes.copy())
+
+        def cpu(self, c, x):
+            return made(x)
+
+        def cpu_chunk(self, c, xs):
+            return Rows([made(x) for x in xs])
+
+    images = [np.full((3, 4, 3), 7, np.uint8)] * count
+    done = fn.flip if follows else lambda x: x
+    with pytest.raises(error, match=match) as caught:
+        run(lambda x: done(fn.testing.breaks_plan(x)), images)
+    assert "fn.testing.breaks_plan" in str(caught.value)
 
 
 def test_an_operator_can_be_declared_again():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy as np
 from headrace.errors import ShapeError, located
 from headrace.executor.inputs import check_argument, check_frame_arguments, checked, is_for_frames
 from headrace.executor.loader import Loader
+from headrace.executor.own_results import checking
 from headrace.executor.planning import Planner
 from headrace.graph.nodes import OpNode
 from headrace.kernels.cpu.philox_state import EXAMPLE_SEED
@@ -191,9 +192,12 @@ class StepMaker:
         known = 0 if cached is None else len(cached.specs)
         parsed = len(outputs) - len(reader.index.columns) - known
         loaded = (*handed, *outputs[parsed:])
-        parse = self.step(node, reader, specs[:parsed], reader.cpu, handed, outputs[:parsed])
+        made = specs[:parsed]
+        function = function_of(node, reader, made, chunked=False)
+        parse = self.step(node, reader, made, function, handed, outputs[:parsed])
         if reader.chunks_light:
-            parse.light_function, parse.parses = reader.cpu_chunk, True
+            parse.light_function = function_of(node, reader, made, chunked=True)
+            parse.parses = True
         if outputs[0] in self.plan.guards:  # of entries that are read; the others are in caches
             parse.guard = self.plan.guards[outputs[0]]
         return [self.step(node, loader, loader.specs, loader.fetch, (), loaded), parse]
@@ -265,6 +269,14 @@ class StepMaker:
             chunked=chunked,
             read=tuple(self.plan.consumers[r] > 0 for r in outputs),
         )
+
+
+def function_of(
+    node: OpNode, op: Any, specs: Sequence[Spec], *, chunked: bool
+) -> Callable[..., Any]:
+    """The function that makes samples, one or several: the program's own ones are checked."""
+    function = op.cpu_chunk if chunked else op.cpu
+    return function if node.schema.is_librarys else checking(function, specs, chunked=chunked)
 
 
 def reads(step: Step) -> list[int]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace.errors import DataTypeError, ShapeError
+from headrace.errors import ShapeError
 from headrace.executor.cpu.packed_rows import PackedRows, PackedSegment
 from headrace.executor.cpu.shape_statistics import ShapeStatistics
+from headrace.executor.own_results import type_error
 from headrace.executor.source_names import SourceNames, some_of
 from headrace.kernels.cpu import copy_rows, strided
 from headrace.operators.support.planning import SMALL_ELEMENTS
@@ -169,10 +170,7 @@ class BatchBuffer:
     def check(self, shape: Sequence[int], dtype: DTypeLike) -> None:
         """Check that samples agree with the declaration of their operator."""
         if dtype != self._dtype:
-            raise DataTypeError(
-                f"The operator made elements of type {np.dtype(dtype)} where its declaration says "
-                f"{self._dtype}; its `infer` has to tell the type, or the value be converted."
-            )
+            raise type_error(dtype, self._dtype)
         if len(shape) == self._ndim:
             return
         with self._lock:

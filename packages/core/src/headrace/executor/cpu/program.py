@@ -12,7 +12,7 @@ from headrace.executor.cpu.batch import BatchBuffer
 from headrace.executor.cpu.compiled_chunk import CompiledChunks
 from headrace.executor.cpu.concurrency import Concurrency
 from headrace.executor.cpu.frames import FrameLoop
-from headrace.executor.step import Step, StepMaker, with_place
+from headrace.executor.step import Step, StepMaker, function_of, with_place
 from headrace.executor.step import reads as reads_of
 from headrace.graph.nodes import OpNode
 from headrace.operators.support.lazy_value import LazyValue
@@ -187,10 +187,10 @@ class Program:
             return
         op, specs = self._maker.make(node)
         chunked = isinstance(op, SampleOperator) and op.chunked
-        function = op.cpu_chunk if chunked else op.cpu
+        function = function_of(node, op, specs, chunked=chunked)
         step = self._maker.step(node, op, specs, function, chunked=chunked)
         if isinstance(op, SampleOperator) and op.chunks_light and not chunked:
-            step.light_function = op.cpu_chunk
+            step.light_function = function_of(node, op, specs, chunked=True)
         reduced = self.plan.reduced.get(id(node))
         if reduced is not None:
             step.function, step.inputs = op.apply, (*step.inputs, *reduced)

@@ -15,6 +15,7 @@ from headrace.executor.cpu.profile_labels import launch_labels
 from headrace.executor.gpu.frames import GpuFrames
 from headrace.executor.gpu.stage_replays import StageReplays
 from headrace.executor.guards import Selection
+from headrace.executor.own_results import type_error
 from headrace.executor.step import Step, StepMaker, with_place
 from headrace.graph.nodes import OpNode
 from headrace.graph.transfers import LEAVES_SIDE_DATA
@@ -364,10 +365,7 @@ class GpuProgram:
             )
         expected = self._dtypes[r]
         if value.dtype != expected:
-            raise DataTypeError(
-                f"The operator made elements of type {value.dtype} where its declaration says "
-                f"{expected}; its `infer` has to tell the type, or the values be converted."
-            )
+            raise type_error(value.dtype, expected)
         if type(value) is DeviceBatch or isinstance(value, self._lazy[r]):
             return value
         return value.materialise(queue)

@@ -120,6 +120,10 @@ class SampleContext:
         assert self.plans is not None
         return self.plans.shapes[0][self.place]
 
+    def planned_shape(self, output: int) -> tuple[int, ...] | None:
+        """Shape of an output, as `plan` gave it; `None` without a plan."""
+        return None if self.plans is None else self.plans.shapes[output][self.place]
+
     @property
     def out(self) -> np.ndarray:
         """Memory for the only output, of the shape that `plan` gave and the type that `infer` gave:
@@ -309,6 +313,11 @@ class ChunkContext:
         plans = self._context.plans
         assert plans is not None
         return plans.shapes_of(self._places)
+
+    def planned_shape(self, k: int, output: int) -> tuple[int, ...] | None:
+        """Shape of an output of one of them, as `plan` gave it; `None` without a plan."""
+        plans = self._context.plans
+        return None if plans is None else plans.shapes[output][self._places[k]]
 
     def out(self) -> Rows:
         """Uninitialised memory for the first output, of the shapes that `plan` has found."""
