@@ -251,3 +251,10 @@ def test_what_is_no_number_leads_to_what_is():
         with pytest.raises(RuntimeError, match=way) as caught:
             ndd.decoders.audio(data)
         assert len(str(caught.value)) < 400
+
+
+def test_a_batch_is_taken_through_dlpack():
+    batch = ndd.batch([np.arange(3), np.arange(3) + 5])
+    assert np.from_dlpack(batch).tolist() == [[0, 1, 2], [5, 6, 7]]
+    with pytest.raises(ValueError, match="do not all have the same shape"):
+        np.from_dlpack(ndd.batch([np.arange(3), np.arange(2)]))

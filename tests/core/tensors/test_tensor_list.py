@@ -555,3 +555,23 @@ def test_printing(data, ragged_samples):
     assert repr(TensorListCPU([])) == (
         'TensorListCPU(num_samples=0, shape=[], dtype=DALIDataType.NO_TYPE, device="cpu")'
     )
+
+
+def _taken(way, batch):
+    library, name = way.split(".")
+    module = np if library == "np" else pytest.importorskip("torch")
+    return np.asarray(getattr(module, name)(batch))
+
+
+@pytest.mark.parametrize("way", ["torch.from_dlpack", "torch.as_tensor", "np.from_dlpack"])
+def test_libraries_take_dense_batches_without_a_copy(way, data):
+    batch = dense(data)
+    taken = _taken(way, batch)
+    assert taken.tolist() == data.tolist()
+    assert taken.ctypes.data == batch.data_ptr()
+
+
+@pytest.mark.parametrize("way", ["torch.from_dlpack", "np.from_dlpack"])
+def test_libraries_are_told_of_batches_that_are_no_tensor(way, ragged_samples):
+    with pytest.raises(ValueError, match="do not all have the same shape"):
+        _taken(way, TensorListCPU(ragged_samples))

@@ -12,6 +12,7 @@ import pytest
 from headrace import contact_sheet, errors, types
 from headrace.tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
 from headrace.tensors.gpu.device import get_device
+from headrace.tensors.interop import is_dlpack_capsule
 from tests.support.gpu.foreign import DLPackArray, InterfaceArray
 from tests.support.gpu.late import late_batch, read_on
 
@@ -233,6 +234,14 @@ def test_dlpack_lists(gpu_runtime, ragged):
     with pytest.raises(errors.ArgumentTypeError, match=r"Sample 0.*DLPack"):
         TensorListGPU.from_dlpack_list([3])
     gpu_runtime.release_stream(stream)
+
+
+def test_a_batch_is_taken_through_dlpack_as_one_tensor(gpu_runtime, data, ragged):
+    batch = late_batch(gpu_runtime, list(data), "HW")
+    assert batch.__dlpack_device__() == batch.as_tensor().__dlpack_device__()
+    assert is_dlpack_capsule(batch.__dlpack__(stream=1))
+    with pytest.raises(errors.ShapeError, match="do not all have the same shape"):
+        late_batch(gpu_runtime, ragged, "HW").__dlpack_device__()
 
 
 def test_changes_in_place(gpu_runtime, data):

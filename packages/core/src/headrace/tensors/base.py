@@ -272,6 +272,15 @@ class TensorListBase(TypedData, Generic[TensorT]):
         self._check_type_known()
         return self._as_tensor(f"N{self._layout}" if self._layout or self._ndim == 0 else "")
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """A DLPack capsule over the batch as one tensor; see `as_tensor`."""
+        tensor: Any = self.as_tensor()
+        return tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        tensor: Any = self.as_tensor()
+        return tensor.__dlpack_device__()  # type: ignore[no-any-return]
+
     def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorT:
         """All elements of the batch, sample after sample, as one tensor.
 

@@ -280,6 +280,13 @@ class Batch(calling.TensorHandle):
             )
         return tensor_of(found).__array__(dtype, copy)
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """A DLPack capsule over the batch as one tensor, if its samples are alike."""
+        return self._backend().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return self._backend().__dlpack_device__()  # type: ignore[no-any-return]
+
     def _backend(self) -> Any:
         value = self._reference.get()
         if value.batch is not None:
