@@ -99,6 +99,21 @@ CHAINS = {
     "window": lambda x: fn.crop_mirror_normalize(
         x, crop=(7, 8), crop_pos_x=_drawn(0, 1), mirror=fn.random.coin_flip(), mean=[9.0], std=[2.0]
     ),
+    "transposed": lambda x: fn.transpose(
+        fn.flip(
+            fn.crop(x, crop=(8, 7), crop_pos_x=_drawn(0, 1)),
+            horizontal=fn.random.coin_flip(),
+            vertical=fn.random.coin_flip(),
+        ),
+        perm=[2, 0, 1],
+    ),
+    "swapped": lambda x: fn.transpose(fn.flip(x, horizontal=fn.random.coin_flip()), perm=[1, 0, 2]),
+    "flipped": lambda x: fn.flip(x, horizontal=0, vertical=fn.random.coin_flip(probability=0.9)),
+    "compressed": lambda x: fn.jpeg_compression_distortion(
+        x, quality=fn.random.uniform(range=[5, 95], dtype=types.INT32)
+    ),
+    "masked": lambda x: fn.grid_mask(x, ratio=_drawn(0.2, 0.6), angle=_drawn(0, 3), tile=4),
+    "waves": lambda x: fn.water(x, mask=fn.random.coin_flip(), ampl_x=2.0, freq_x=0.3),
     "several": lambda x: (x, fn.flip(x), fn.reductions.mean(x, axes=[0, 1])),
 }
 

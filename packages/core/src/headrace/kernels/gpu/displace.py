@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.kernels.gpu.program import kernel
-from headrace.kernels.gpu.records import THREADS, launch_records, quotient_up
+from headrace.kernels.gpu.records import THREADS, fill_fields, launch_records, quotient_up
 from headrace.kernels.gpu.shared import record
 from headrace.tensors.gpu.batch import DeviceBatch, volumes
 from headrace.tensors.gpu.queue import Queue
@@ -37,7 +37,8 @@ def displace(
     `numbers` are amplitude, frequency and phase along x and y of a wave, or none of a sphere.
     """
     records = np.zeros(len(out), _IMAGE)
-    records["changed"], records["fill"] = changed, fill
+    fill_fields(records[["changed"]], changed)
+    records["fill"] = fill
     records["source"], records["out"] = images.pointers, out.pointers
     records["height"], records["width"], records["channels"] = out.shapes.T
     if numbers:
@@ -60,7 +61,8 @@ def jitter(
     `units` are two numbers a pixel, as `kernels.cpu.displace.jitter` takes them.
     """
     records = np.zeros(len(out), _JITTERED)
-    records["changed"], records["units"] = changed, units.pointers
+    fill_fields(records[["changed"]], changed)
+    records["units"] = units.pointers
     records["source"], records["out"] = images.pointers, out.pointers
     records["height"], records["width"], records["channels"] = out.shapes.T
     blocks = quotient_up(volumes(out.shapes[:, :2]), THREADS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.kernels.gpu.program import kernel
-from headrace.kernels.gpu.records import THREADS, launch_records, quotient_up
+from headrace.kernels.gpu.records import THREADS, fill_fields, launch_records, quotient_up
 from headrace.kernels.gpu.shared import constant, record
 from headrace.tensors.gpu.batch import DeviceBatch, volumes
 from headrace.tensors.gpu.queue import Queue
@@ -30,8 +30,7 @@ def mask_grid(
     them.
     """
     records = np.empty(len(out), _IMAGE)
-    for name, column in zip(_NUMBERS, numbers, strict=True):
-        records[name] = column
+    fill_fields(records[list(_NUMBERS)], *numbers)
     records["source"], records["out"] = images.pointers, out.pointers
     records["pixels"] = pixels = volumes(out.shapes[:, :2])
     records["width"], records["channels"] = out.shapes[:, 1], out.shapes[:, 2]

@@ -59,7 +59,7 @@ class StridedAxes:
         extents, steps = empty_beside((2, len(shapes), width), np.int64, shapes, strides)
         kept, has_runs = merge_axes(shapes, strides, itemsize, extents, steps)
         if kept < width:
-            extents, steps = extents[:, width - kept :].copy(), steps[:, width - kept :].copy()
+            extents, steps = copied(extents[:, width - kept :]), copied(steps[:, width - kept :])
         return cls(source, target, extents, steps, itemsize, has_runs)
 
     @property
@@ -80,15 +80,27 @@ class StridedAxes:
         """
         if not self.has_runs:
             return self
-        extents, strides = self.extents.copy(), self.strides.copy()
+        extents, strides = copied(self.extents), copied(self.strides)
         itemsize, dropped, has_runs = enlarge_elements(
             self.source, self.target, extents, strides, self.itemsize
         )
         if itemsize == self.itemsize:
             return self
         if dropped:
-            extents, strides = extents[:, :-1].copy(), strides[:, :-1].copy()
+            extents, strides = copied(extents[:, :-1]), copied(strides[:, :-1])
         return StridedAxes(self.source, self.target, extents, strides, itemsize, has_runs)
+
+
+def copied(values: np.ndarray) -> np.ndarray:
+    """A copy that recordings know of, C-contiguous."""
+    found = empty_beside(values.shape, values.dtype, values)
+    _copy(found, values)
+    return found
+
+
+@traced
+def _copy(out: np.ndarray, values: np.ndarray) -> None:
+    out[...] = values
 
 
 @told

@@ -14,6 +14,7 @@ from headrace.kernels.gpu.strided_axes import AXIS, StridedAxes
 from headrace.kernels.gpu.transpose_tiles import BITS, NESTED_BYTES, copy_near_tiles
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import told
 
 _SECTOR_BYTES = 32
 """Smallest number of bytes that the device reads."""
@@ -55,6 +56,7 @@ def _roles(axes: StridedAxes) -> _Roles:
     return _Roles(*found)
 
 
+@told
 @compiled
 def _choose(
     extents: np.ndarray, strides: np.ndarray, itemsize: int, has_runs: bool, nested_bytes: int

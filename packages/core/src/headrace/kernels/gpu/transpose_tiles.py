@@ -14,6 +14,7 @@ from headrace.kernels.gpu.strided_axes import AXIS
 from headrace.kernels.plan.compiled import compiled
 from headrace.tensors.gpu.batch import as_contiguous
 from headrace.tensors.gpu.queue import Queue
+from headrace.tensors.gpu.traced import told, traced
 
 if TYPE_CHECKING:
     from headrace.kernels.gpu.strided_axes import StridedAxes
@@ -81,6 +82,7 @@ def copy_near_tiles(queue: Queue, axes: StridedAxes, run: int, x: int, fast: int
         NESTED_BYTES,
         PIXEL_SPAN_BYTES if turned else 0,
     )
+    inner, shared_bytes = int(inner), int(shared_bytes)  # the same from here on
     name, threads = kernel("transpose.cu", "copy_tiles", BITS[axes.itemsize], inner), _THREADS
     if turned:
         name, threads = kernel("transpose_pixels.cu", "transpose_pixels"), _PIXEL_THREADS
@@ -96,6 +98,7 @@ def copy_near_tiles(queue: Queue, axes: StridedAxes, run: int, x: int, fast: int
     )
 
 
+@told
 @compiled
 def _are_turned_pixels(extents: np.ndarray, strides: np.ndarray, run: int, x: int, a: int) -> bool:
     """True if rows of pixels of three bytes become columns, and most of them are long."""
@@ -114,6 +117,7 @@ def _are_turned_pixels(extents: np.ndarray, strides: np.ndarray, run: int, x: in
     return long * 2 > whole
 
 
+@traced
 @compiled
 def _describe(
     records: np.ndarray,

@@ -128,6 +128,7 @@ class Flip(SampleOperator):
     def gpu(self, c: BatchContext, data: LazyBatch) -> LazyBatch:
         for axis, name in self._axes[data.ndim]:
             mirrored = numbers_of(c, name, np.bool_)
-            if mirrored.any():
+            # One way for all draws, so that iterations are alike.
+            if name in self.tensor_args or mirrored.any():
                 data = partial_batch(c, data).flipped(axis, mirrored)
         return data

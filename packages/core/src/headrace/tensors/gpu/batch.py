@@ -176,7 +176,33 @@ def _columns(values: np.ndarray, order: list[int]) -> np.ndarray:
     """Columns of ``(samples, ndim)`` in this order; rows that are known to be alike stay so."""
     if len(values) > 1 and not values.strides[0]:
         return np.broadcast_to(values[:1, order], (len(values), len(order)))
-    return values[:, order]
+    found = empty_beside((len(values), len(order)), np.int64, values)
+    _take_columns(found, values, tuple(order))
+    return found
+
+
+@traced
+def _take_columns(out: np.ndarray, values: np.ndarray, order: tuple[int, ...]) -> None:
+    for k, column in enumerate(order):
+        out[:, k] = values[:, column]
+
+
+@traced
+def _turn(
+    out: np.ndarray,
+    turned: np.ndarray,
+    pointers: np.ndarray,
+    shapes: np.ndarray,
+    strides: np.ndarray,
+    where: np.ndarray,
+    axis: int,
+) -> None:
+    """Fill `out` and `turned` with addresses and strides where an axis is seen from its end."""
+    turned[...] = strides
+    step = turned[:, axis]
+    offsets = where * np.maximum(shapes[:, axis] - 1, 0) * step
+    np.add(pointers.view(np.int64), offsets, out=out.view(np.int64))
+    np.negative(step, out=step, where=where)
 
 
 @traced
@@ -454,11 +480,11 @@ class StridedBatch(LazyBatch):
 
     def flipped(self, axis: int, where: np.ndarray) -> StridedBatch:
         """Axis number `axis` in the opposite order, in the samples where `where` is true."""
-        strides = self.strides.copy()
-        step = strides[:, axis]
-        offsets = where * np.maximum(self.shapes[:, axis] - 1, 0) * step
-        np.negative(step, out=step, where=where)
-        return self.seen(self.shapes, strides, offsets)
+        arrays = self.pointers, self.shapes, self.strides, where
+        pointers = empty_beside(len(self), np.uint64, *arrays)
+        strides = empty_beside((len(self), self.ndim), np.int64, *arrays)
+        _turn(pointers, strides, *arrays, axis)
+        return StridedBatch(self.runtime, self.owners, pointers, self.shapes, strides, self.dtype)
 
     def materialise(self, queue: Queue) -> DeviceBatch:
         """The samples in memory of their own, C-contiguous; shared if they are already."""
