@@ -61,8 +61,7 @@ def jitter(
     `units` are two numbers a pixel, as `kernels.cpu.displace.jitter` takes them.
     """
     records = np.zeros(len(out), _JITTERED)
-    fill_fields(records[["changed"]], changed)
-    records["units"] = units.pointers
+    records["changed"], records["units"] = changed, units.pointers
     records["source"], records["out"] = images.pointers, out.pointers
     records["height"], records["width"], records["channels"] = out.shapes.T
     blocks = quotient_up(volumes(out.shapes[:, :2]), THREADS)
