@@ -170,6 +170,12 @@ class IdleRuntime:
     allocate_pinned = allocate
     free_pinned = free
 
+    def register_pinned(self, address: int, size_bytes: int) -> None:
+        """Nothing to do: all memory is page-locked."""
+
+    def unregister_pinned(self, address: int) -> None:
+        """Nothing to do."""
+
     def copy(
         self, target: int, source: int, size_bytes: int, stream: int, *, may_wait: bool = False
     ) -> None:

@@ -206,10 +206,10 @@ def test_small_batches_are_begun_earlier_and_nothing_else_changes(tmp_path):
 
 @pytest.mark.parametrize(
     ("processes", "batch_size", "depth", "expected"),
-    [(16, 64, 2, 46), (16, 2048, 2, 0), (16, 128, 2, 22), (16, 1, 5, 115), (2, 1, 2, 0)],
+    [(16, 64, 2, 46), (16, 2048, 2, 0), (16, 128, 2, 22), (16, 1, 5, 115), (2, 8, 2, 46)],
 )
 def test_how_many_batches_are_begun_earlier(processes, batch_size, depth, expected):
-    plan = SimpleNamespace(fed_nodes=[], streams=set(), nodes=[])
+    plan = SimpleNamespace(fed_nodes=[], nodes=[])
     assert batches_for_processes(plan, processes, batch_size, depth) == expected
     plan.nodes = [SimpleNamespace(schema=find("python_function"))]
     assert batches_for_processes(plan, processes, batch_size, depth) == 0

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from headrace.executor.guards import Guard
 
 
-_MANY_PROCESSES = 4
 _SAMPLES_A_PROCESS = 192
 """Samples in progress for each worker process, at most: three chunks of the quickest samples."""
 _TIMES_THE_DEPTH = 24
@@ -155,7 +154,7 @@ def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: in
 
     The number in use is tuned; see `headrace.executor.prefetch_tuner`.
     """
-    if processes < _MANY_PROCESSES or plan.fed_nodes or plan.streams or _calls_user(plan):
+    if plan.fed_nodes or _calls_user(plan):
         return 0
     wanted = -(-_SAMPLES_A_PROCESS * processes // batch_size)
     return max(min(wanted, _TIMES_THE_DEPTH * depth) - depth, 0)
