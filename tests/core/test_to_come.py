@@ -12,7 +12,7 @@ import headrace.fn
 import headrace.plugin
 from headrace import errors
 from headrace.dali_names import DALI_CLASSES
-from headrace.to_come import DOCUMENTS, NO_COUNTERPART, PLUGINS, PRIVATE, REPOSITORY
+from headrace.to_come import DOCUMENTS, FORMER, NO_COUNTERPART, PLUGINS, PRIVATE, REPOSITORY
 from tests.e2e.support import REPOSITORY as ROOT
 
 PAGE = f"{DOCUMENTS}/to-come.md"
@@ -37,6 +37,15 @@ def test_modules_without_a_counterpart(name):
         assert f"`{name}`" in str(error)
         assert NO_COUNTERPART[name] in str(error)
         assert PAGE in str(error)
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_modules_of_former_releases(name):
+    for error in both_forms(name):
+        assert type(error) is errors.MissingModuleError
+        assert f"`{name}` is a module of former releases of DALI" in str(error)
+        assert FORMER[name] in str(error)
+    assert importlib.util.find_spec(name) is None
 
 
 @pytest.mark.parametrize("name", PLUGINS)

@@ -260,10 +260,10 @@ import sys
 sys.modules["tensorflow"] = None  # as if it were not installed
 try:
     import headrace.plugin.tf
-except ImportError as error:
+except ModuleNotFoundError as error:
     print(type(error).__name__, error)
 """)
-    assert out.startswith("MissingDependencyError")
+    assert out.startswith("LibraryNotInstalledError")
     assert "pip install 'headrace-tf[tensorflow]'" in out
 
 

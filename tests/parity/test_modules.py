@@ -8,12 +8,15 @@ from pathlib import Path
 
 import nvidia.dali
 import nvidia.dali.math
+import nvidia.dali.ops
+import pytest
 
 import headrace.fn
 import headrace.math
+import headrace.ops
 from headrace.dali_names import DALI_CLASSES
 from headrace.errors import HeadraceError
-from headrace.to_come import NO_COUNTERPART
+from headrace.to_come import FORMER, FORMER_OPERATORS, NO_COUNTERPART
 
 
 def public_modules():
@@ -52,6 +55,29 @@ def test_every_module():
 def test_the_table_names_nothing_that_dali_has_not():
     names = {f"headrace.{name}" for name in public_modules()}
     assert set(NO_COUNTERPART) <= names
+
+
+def test_former_modules_are_not_in_dali():
+    assert not set(FORMER) & {f"headrace.{name}" for name in public_modules()}
+
+
+@pytest.mark.parametrize("name", ["HostDecoder", "nvJPEGDecoderRandomCrop", "CropCastPermute"])
+def test_former_operators_have_a_replacement(name):
+    assert not hasattr(nvidia.dali.ops, name)
+    place = FORMER_OPERATORS[name.lower()]
+    classes = {"decoders.image": "ops.decoders.Image"}
+    for module, found in ((headrace.fn, f"fn.{place}"), (headrace.ops, classes.get(place, "ops."))):
+        with pytest.raises(AttributeError, match="Former releases of DALI had it") as caught:
+            getattr(module, name)
+        assert f'in its place is "{found}' in str(caught.value)
+
+
+def test_all_replacements_are_there():
+    for place in FORMER_OPERATORS.values():
+        function = headrace.fn
+        for part in place.split("."):
+            function = getattr(function, part)
+        assert callable(function)
 
 
 def test_modules_of_functions_have_no_others():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from headrace.errors import MissingDependencyError
+from headrace.errors import LibraryNotInstalledError
 
 
 def import_optional(module: str, *, purpose: str, install: str) -> ModuleType:
@@ -16,7 +16,7 @@ def import_optional(module: str, *, purpose: str, install: str) -> ModuleType:
         top = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top:
             raise
-        raise MissingDependencyError(
+        raise LibraryNotInstalledError(
             f"{purpose} needs the library `{top}`, which is not installed. "
             f"Run `pip install '{install}'`.",
             name=error.name,

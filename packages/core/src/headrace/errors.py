@@ -162,6 +162,10 @@ class MissingDependencyError(HeadraceError, ImportError):
     """An optional library is needed; the message names the extra to install."""
 
 
+class LibraryNotInstalledError(MissingDependencyError, ModuleNotFoundError):
+    """An optional library is not installed."""
+
+
 class PluginNotInstalledError(MissingModuleError, MissingDependencyError):
     """A plugin that is a distribution of its own; the message names it."""
 

@@ -56,6 +56,32 @@ NO_COUNTERPART = {
 }
 """Modules that are not to come, and what to use."""
 
+FORMER = {
+    "headrace.edge": "Edges are `headrace.data_node.DataNode`.",
+    "headrace.experimental.eager": "`headrace.experimental.dynamic` runs operators at once.",
+    "headrace.plugin.mxnet": (
+        "MXNet is no longer developed. `headrace.plugin.pytorch` has these iterators, and batches "
+        "of `Pipeline.run()` reach other libraries as arrays of NumPy and by DLPack."
+    ),
+}
+"""Modules that DALI had in former releases, and what to use."""
+
+FORMER_OPERATORS = {
+    "cropcastpermute": "crop_mirror_normalize",
+    "hostdecoder": "decoders.image",
+    "hostdecodercrop": "decoders.image_crop",
+    "hostdecoderrandomcrop": "decoders.image_random_crop",
+    "hostdecoderslice": "decoders.image_slice",
+    "newcrop": "crop",
+    "newresize": "resize",
+    "normalizepermute": "crop_mirror_normalize",
+    "nvjpegdecoder": "decoders.image",
+    "nvjpegdecodercrop": "decoders.image_crop",
+    "nvjpegdecoderrandomcrop": "decoders.image_random_crop",
+    "nvjpegdecoderslice": "decoders.image_slice",
+}
+"""Operators of such releases, in small letters without underscores, and what has replaced them."""
+
 
 _DYNAMIC = {
     "_arithmetic": (),
@@ -170,6 +196,12 @@ def missing_module(name: str) -> MissingModuleError | None:
         return MissingModuleError(
             f"`{name}` is a module of DALI without a counterpart. {NO_COUNTERPART[name]} "
             f"See {DOCUMENTS}/to-come.md",
+            name=name,
+        )
+    if name in FORMER:
+        return MissingModuleError(
+            f"`{name}` is a module of former releases of DALI, which 2.4 does not have. "
+            f"{FORMER[name]}",
             name=name,
         )
     absent = _operators_to_come(name)

@@ -94,9 +94,22 @@ class OperatorNamespace:
         if name in elsewhere:
             right = f"{elsewhere[name].module}.{name}".lstrip(".")
             question = f' Did you mean "{root.removeprefix("headrace.")}.{right}"?'
+        elif replacement := self._replacement(name):
+            right = f"{replacement.module}.{self._name_of(replacement)}".lstrip(".")
+            question = (
+                f" Former releases of DALI had it; in its place is "
+                f'"{root.removeprefix("headrace.")}.{right}".'
+            )
         else:
             question = did_you_mean(name, self.names(module, root))
         return UnknownOperatorError(f"`{shown}` has no operator {name!r}.{question}")
+
+    def _replacement(self, name: str) -> OpSchema | Listed | None:
+        """The operator that took the place of the one `name` of former releases of DALI."""
+        from headrace.to_come import FORMER_OPERATORS
+
+        wanted = FORMER_OPERATORS.get(name.lower().replace("_", ""))
+        return next((s for s in self._offered() if s.name == wanted), None)
 
     def _forget(self, root: str, schema: OpSchema) -> None:
         """Let the next look-up make the interface of `schema` anew: it is declared again."""

@@ -21,6 +21,7 @@ from headrace.pipeline.engine import Engine, shut_down_all
 from headrace.pipeline.graph_definition import GraphDefinition
 from headrace.pipeline.input_queues import source_name
 from headrace.pipeline.inspection import Inspection
+from headrace.pipeline.old_calls import OldCalls
 from headrace.pipeline.open_readers import are_lazy
 from headrace.pipeline.outputs import no_outputs
 from headrace.pipeline.printing import pipeline_html, pipeline_line, pipeline_text
@@ -55,7 +56,7 @@ EXIT_SECONDS = 5.0
 
 
 @public_methods
-class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning):
+class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning, OldCalls):
     """Runs a graph of operators, batch after batch, on threads of its own.
 
     Parameters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from headrace.errors import IteratorArgumentError, UnknownLengthError, UsageError
@@ -116,6 +116,7 @@ class _DaliBaseIterator(_Base):
     """
 
     _state_methods: ClassVar[type[StateMethods]] = StateMethods
+    output_map: Sequence[str] | None = None
 
     def __init__(
         self,
@@ -146,7 +147,8 @@ class _DaliBaseIterator(_Base):
                 f"sizes {sorted(batch_sizes)}."
             )
         self.batch_size: int = batch_sizes.pop()
-        self.output_map = None if output_map is None else checked_names(output_map, self._pipes)
+        if output_map is not None:
+            self.output_map = checked_names(output_map, self._pipes)
         if reader_name is None and size <= 0:
             policy = LastBatchPolicy.FILL
         self._last_batch_policy = policy
@@ -188,7 +190,10 @@ class _DaliBaseIterator(_Base):
         if self._prepare_first_batch:
             if can_make_checkpoints(self._pipes):
                 self._before_first = self._checkpoints()
-            self._first = self._take_first()
+            if type(self)._assemble is _DaliBaseIterator._assemble:
+                self._schedule()  # a sub-class that does all in `__next__` takes the batch
+            else:
+                self._first = self._take_first()
 
     def _new_counter(self) -> EpochCounter:
         size, padded = self._epoch
@@ -258,6 +263,17 @@ class _DaliBaseIterator(_Base):
 
         A sub-class may override it, and may then call it `next`, too.
         """
+        return self._next_by(self._made_of)
+
+    def _made_of(self, batches: list[PipelineBatch]) -> Any:
+        """The user's value of one step."""
+        if isinstance(self._epochs, SizeCounter):
+            # Without shards, pipelines beyond the end of the data take no part in the last step.
+            batches = [batch for batch in batches if batch.kept]
+        return self._assemble(batches)
+
+    def _next_by(self, make: Callable[[list[PipelineBatch]], Any]) -> Any:
+        """Make the user's value of the batches of the next step."""
         with self._lock:
             self._interrupted = True
             self._resumed = False
@@ -267,7 +283,7 @@ class _DaliBaseIterator(_Base):
                 else:
                     batches, self._first = self._first, None
                 self._given += 1
-                result = self._assemble(batches)
+                result = make(batches)
             except Exception:  # every pipeline has given its batch, or the epoch has ended
                 self._interrupted = False
                 raise
@@ -290,7 +306,8 @@ class _DaliBaseIterator(_Base):
         if self._interrupted:
             self._restart()
             return
-        if not self._ended and (self._resumed or not self._given):
+        made_ahead = self._ahead is not None
+        if not self._ended and (self._resumed or self._given == made_ahead):
             return
         self._interrupted = True
         if not self._ended and self._epochs.steps_left() == 0:
@@ -319,11 +336,7 @@ class _DaliBaseIterator(_Base):
         if kept is None:
             self._finish()
             self._end()
-        batches = [PipelineBatch(o, k) for o, k in zip(outputs, kept, strict=True)]
-        if isinstance(self._epochs, SizeCounter):
-            # Without shards, pipelines beyond the end of the data take no part in the last step.
-            batches = [batch for batch in batches if batch.kept]
-        return batches
+        return [PipelineBatch(o, k) for o, k in zip(outputs, kept, strict=True)]
 
     def _fetch(self) -> tuple[list[tuple[Batch, ...]], list[DrawnBatch]]:
         if not self._scheduled:
@@ -448,7 +461,7 @@ class _DaliBaseIterator(_Base):
                 "different numbers of batches. Call `reset`, which begins the next epoch, before "
                 "`checkpoints`."
             )
-        if self._first is not None:
+        if self._first is not None or self._ahead is not None:
             return list(self._before_first)
         return self._checkpoints()
 

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from headrace.plugin.epoch_counter import EpochCounter, ReaderCounter
+from headrace.plugin.iterator_steps import IteratorSteps
 
 
-class IteratorAttributes:
+class IteratorAttributes(IteratorSteps):
     """Counts of DALI's iterators, derived from this library's counter of epochs."""
 
     _epochs: EpochCounter
     _epoch: tuple[int, bool]
     _first: Any
-    _assemble: Callable[[Any], Any]
+    _made_of: Callable[[Any], Any]
 
     @property
     def _size(self) -> int:
@@ -29,11 +30,11 @@ class IteratorAttributes:
     @property
     def _first_batch(self) -> Any:
         """The batch that was taken ahead, as `__next__` will give it; `None` if there is none."""
-        return None if self._first is None else self._assemble(self._first)
+        return self._ahead if self._first is None else self._made_of(self._first)
 
     @_first_batch.setter
-    def _first_batch(self, value: None) -> None:
-        self._first = value
+    def _first_batch(self, value: Any) -> None:
+        self._first, self._ahead = None, value
 
     @property
     def _reader(self) -> ReaderCounter:

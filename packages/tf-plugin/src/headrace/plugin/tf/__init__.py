@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.errors import MissingDependencyError
+from headrace.errors import LibraryNotInstalledError
 from headrace.plugin.base_iterator import LastBatchPolicy
 
 try:
@@ -24,7 +24,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "tensorflow":
         raise
-    raise MissingDependencyError(
+    raise LibraryNotInstalledError(
         "`headrace.plugin.tf` needs the library `tensorflow`, which is not installed. Run "
         "`pip install 'headrace-tf[tensorflow]'`, or with `[tensorflow-cpu]`.",
         name=error.name,
