@@ -277,8 +277,33 @@ def test_threads_carry_light_samples_until_they_become_heavier(monkeypatch, thre
     program.processor_seconds = 1.5
     assert carries(program)
     assert reason(pipe) == ""
-    monkeypatch.setattr(pipeline_processes, name, 0.0)
+    pipe._executor.processes._light_seconds = 0.0
     at_work(pipe, 80)
+
+
+@pytest.mark.parametrize(("count", "why"), [(2, "microseconds of a processor"), (3, "")])
+def test_processes_carry_light_samples_of_readers(tmp_path, monkeypatch, processors, count, why):
+    """They have whole batches each, as more are begun early, if the program has a processor."""
+    processors(count)
+    for k in range(16):
+        np.save(tmp_path / f"{k:02}.npy", np.full(10, k))
+    monkeypatch.setattr(pipeline_processes, "_LIGHT_SECONDS_OF_TWO", 1.0)
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None)
+    def read():
+        return fn.readers.numpy(file_root=str(tmp_path)) + 1
+
+    pipe = read()
+    for k in range(40):
+        (found,) = pipe.run()
+        np.testing.assert_array_equal(found.as_array()[:, 0], np.arange(4) + 4 * (k % 4) + 1)
+
+    def is_chosen():
+        pipe.run()
+        found = reason(pipe)
+        return why in found if why else not found
+
+    wait_until(is_chosen)
 
 
 def test_light_samples_are_carried_as_asked_for(monkeypatch):

@@ -143,7 +143,7 @@ def batches_read_ahead(plan: Plan) -> int:
     ahead they read. External sources are not asked earlier.
     """
     decodes = any(n.device == "mixed" and not n.schema.copies_to for n in plan.nodes)
-    if plan.fed_nodes or not decodes or _calls_user(plan):
+    if not (decodes and begins_early(plan)):
         return 0
     return max((int(n.args.get("prefetch_queue_depth", 1)) for n in plan.readers), default=0)
 
@@ -154,17 +154,17 @@ def batches_for_processes(plan: Plan, processes: int, batch_size: int, depth: in
 
     The number in use is tuned; see `headrace.executor.prefetch_tuner`.
     """
-    if plan.fed_nodes or _calls_user(plan):
+    if not begins_early(plan):
         return 0
     wanted = -(-_SAMPLES_A_PROCESS * processes // batch_size)
     return max(min(wanted, _TIMES_THE_DEPTH * depth) - depth, 0)
 
 
-def _calls_user(plan: Plan) -> bool:
-    """Return True if the user's functions are called, so that `prefetch_queue_depth` limits how
-    early.
+def begins_early(plan: Plan) -> bool:
+    """Return True if iterations may begin before `prefetch_queue_depth` says so: they ask neither
+    sources nor functions of the user.
     """
-    return any(node.schema.calls_user for node in plan.nodes)
+    return not (plan.fed_nodes or any(node.schema.calls_user for node in plan.nodes))
 
 
 def class_of(node: OpNode) -> type[Operator]:

@@ -14,6 +14,7 @@ from headrace.executor.memory import PipelineMemory
 from headrace.executor.plan import (
     batches_for_processes,
     batches_read_ahead,
+    begins_early,
     check_constants,
     make_plan,
 )
@@ -97,16 +98,18 @@ class Engine:
         self.queues = InputQueues(*(plan, batch_size, device, names, memory.host, recorder))
         workers.start_threads()
         processes = None
+        reads_ahead = reads_ahead and settings.works_ahead
         if elsewhere is None:
             processes = start_processes(
                 *(settings, plan, self.readers.by_node, run_outputs, device),
+                begins_early=reads_ahead and begins_early(plan),
                 is_profiled=recorder.is_on,
             )
         depth = settings.depth
-        if settings.works_ahead and reads_ahead:
+        if reads_ahead:
             depth += batches_read_ahead(plan)
         scheduled = depth
-        if settings.works_ahead and reads_ahead and processes is not None:
+        if reads_ahead and processes is not None:
             scheduled += batches_for_processes(plan, processes.count, batch_size, depth)
         make_executor: Callable[..., Executor] = partial(
             Executor, recorder=recorder, output_pool=settings.output_pool

@@ -47,9 +47,13 @@ def start_processes(
     outputs: list[DataNode],
     device: GpuDevice | None,
     *,
+    begins_early: bool,
     is_profiled: bool = False,
 ) -> WorkerProcesses | None:
-    """The processes that carry samples; where there are none, `settings` say why."""
+    """The processes that carry samples; where there are none, `settings` say why.
+
+    `begins_early`: whether iterations are begun as soon as a process has nothing to do.
+    """
     num_threads = int(settings.num_threads or 1)
     settings.why_threads = why_threads(settings.workers, plan, readers, num_threads)
     if settings.why_threads:
@@ -71,6 +75,7 @@ def start_processes(
             device=device,
             is_asked_for=is_asked_for,
             begins_at_once=decodes_video(plan),
+            begins_early=begins_early,
             calls_functions=settings.workers == "processes",
         )
         found.start()

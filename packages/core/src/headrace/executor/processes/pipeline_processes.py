@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import UsageError
+from headrace.executor.processes.choice import processors
 from headrace.executor.processes.functions import RemoteFunctions
 from headrace.executor.processes.graph import Graph, PackedGraph
 from headrace.executor.processes.pool import POOL
@@ -29,10 +30,11 @@ _SHORT_RUN_SECONDS = 2.0
 a short run ends sooner: 20 pipelines of four small batches took 3.3 s in threads on two processors,
 and 5.9 s where each of them had its processes."""
 _LIGHT_SECONDS, _LIGHT_SECONDS_OF_TWO = 20e-6, 150e-6
-"""Of a processor, for a sample that threads carry to the end, where processes are not asked for;
-the second where there are two workers at most, which seldom wait for one another's interpreter. To
-hand a sample to a process and back takes the program's interpreter some 11 microseconds, whatever
-the number of processes: `design/worker-processes.md` has figures."""
+"""Of a processor, for a sample that threads carry to the end, where processes are not asked for and
+seldom have a whole batch each; the second where there are two workers at most, which seldom wait
+for one another's interpreter: `design/worker-processes.md` has figures."""
+_FEW_PROCESSORS = 2
+"""Processors of which worker processes leave the program none."""
 _HEAVIER = 2
 """Factor by which samples must become heavier before processes carry them after all."""
 
@@ -51,6 +53,7 @@ class WorkerProcesses:
         device: GpuDevice | None = None,
         is_asked_for: bool = True,
         begins_at_once: bool = False,
+        begins_early: bool = False,
         calls_functions: bool = False,
     ) -> None:
         self.graph = PackedGraph(graph, outputs)
@@ -58,6 +61,9 @@ class WorkerProcesses:
         self.is_asked_for = is_asked_for
         self._begins_at_once = is_asked_for or begins_at_once
         """True if no thread carries samples while processes may."""
+        self._light_seconds = _LIGHT_SECONDS_OF_TWO if count <= 2 else _LIGHT_SECONDS
+        if begins_early and processors() > _FEW_PROCESSORS:
+            self._light_seconds = 0.0
         self.functions = RemoteFunctions(self) if calls_functions else None
         self.policy = graph.policy
         self.pool: HostPool = PoolShare(SHARED_POOL)
@@ -125,8 +131,8 @@ class WorkerProcesses:
             return self.has_started
         if not program.is_timed or time.process_time() - self._made < _SHORT_RUN_SECONDS:
             return False
-        limit = _LIGHT_SECONDS_OF_TWO if self.count <= 2 else _LIGHT_SECONDS
-        if program.processor_seconds < limit * (_HEAVIER if program in self._light else 1):
+        limit = self._light_seconds * (_HEAVIER if program in self._light else 1)
+        if program.processor_seconds < limit:
             self._light.add(program)
             return False
         self._light.discard(program)
