@@ -265,3 +265,24 @@ def test_videos_that_are_fed(files, batches, batch_size, args):
         for x, y in zip(a.samples, b.samples, strict=True):
             assert x.shape == y.shape
             assert np.abs(x.astype(int) - y).max() <= 1
+
+
+@pytest.mark.parametrize("kind", ["input", "source"])
+def test_nothing_was_fed(files, kind):
+    """Programs loop until there is no more, and know by the class of the error."""
+    for lib in LIBRARIES.values():
+        pipe = lib.pipeline.Pipeline(1, 1, None, prefetch_queue_depth=1)
+        with pipe:
+            if kind == "input":
+                node = lib.fn.experimental.inputs.video(
+                    name="in", device="cpu", sequence_length=200, blocking=False
+                )
+                error: type[Exception] = RuntimeError
+            else:
+                node, error = lib.fn.external_source(name="in", device="cpu"), IndexError
+            pipe.set_outputs(node)
+        pipe.build()
+        pipe.feed_input("in", [np.fromfile(names(files)[0], np.uint8)])
+        pipe.run()
+        with pytest.raises(error):
+            pipe.run()

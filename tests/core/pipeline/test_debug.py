@@ -355,3 +355,8 @@ def test_threads_end():
     for thread in threads:
         thread.join(20)
         assert not thread.is_alive()
+
+
+def test_the_plain_decorator_says_which_one_takes_it():
+    with pytest.raises(TypeError, match=r"experimental\.pipeline_def` takes it"):
+        headrace.pipeline_def(batch_size=2, debug=True)(lambda: fn.random.uniform())

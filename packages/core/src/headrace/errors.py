@@ -130,6 +130,10 @@ class OutOfRangeError(HeadraceError, IndexError):
     """An index lies outside of what it indexes."""
 
 
+class NotFedError(OutOfRangeError, UsageError):
+    """A source that is fed, or the video of an input of videos, has no data left."""
+
+
 class SampleIndexError(OutOfRangeError, RuntimeError):
     """A batch has no sample of that number."""
 

@@ -87,9 +87,15 @@ def decorated(
         return lambda fn: decorated(fn, enable_conditionals, debug, pipeline_kwargs)
     unknown = pipeline_kwargs.keys() - _SETTINGS
     if unknown:
+        question = did_you_mean(min(unknown), _SETTINGS)
+        if unknown == {"debug"}:
+            question = (
+                " `headrace.pipeline.experimental.pipeline_def` takes it, and so does the call of "
+                "what is decorated."
+            )
         raise ArgumentTypeError(
             f"`pipeline_def` got an unexpected keyword argument: {', '.join(sorted(unknown))}."
-            f"{did_you_mean(min(unknown), _SETTINGS)}"
+            f"{question}"
         )
     if not callable(fn):
         raise ArgumentTypeError(f"`pipeline_def` decorates a function, got {fn!r}.")

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace.errors import OutOfRangeError
+from headrace.errors import NotFedError
 from headrace.executor.iteration import Iteration
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Prefetch:
                 queues.wait_for_change(seen)
             elif starving:
                 self._owed = 0
-                raise OutOfRangeError(
+                raise NotFedError(
                     f"The external source{'s' if len(starving) > 1 else ''} "
                     f"{', '.join(map(repr, starving))} had no data for this iteration: call "
                     "`feed_input` before each run."
