@@ -64,12 +64,14 @@ class OpNode:
         return "cpu" if self.device == "cpu" or self.schema.copies_to == "cpu" else "gpu"
 
     @property
+    def arguments(self) -> list[DataNode]:
+        """The edges it is called with: inputs, then arguments by name, which is DALI's order."""
+        return [*self.inputs, *(self.tensor_args[name] for name in sorted(self.tensor_args))]
+
+    @property
     def sources(self) -> list[DataNode]:
-        """Every edge the node reads: inputs, then arguments by name, which is DALI's order; then
-        the predicates of its guard.
-        """
-        arguments = (self.tensor_args[name] for name in sorted(self.tensor_args))
-        return [*self.inputs, *arguments, *(term.predicate for term in self.guard)]
+        """Every edge the node reads: those it is called with, and the predicates of its guard."""
+        return [*self.arguments, *(term.predicate for term in self.guard)]
 
     def where(
         self, sample: int | None = None, source: str | None = None, raised: str = ""

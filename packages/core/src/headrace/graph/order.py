@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headrace.graph.guards import Term
+
 if TYPE_CHECKING:
     from headrace.graph.data_node import DataNode
     from headrace.graph.nodes import OpNode
@@ -29,5 +31,23 @@ def needed_nodes(created: list[OpNode], outputs: list[DataNode]) -> list[OpNode]
             order.append(node)
             continue
         stack.append((node, True))
-        stack.extend((e.source, False) for e in reversed(node.sources) if e.source is not None)
+        stack.extend((e.source, False) for e in reversed(_read(node)) if e.source is not None)
     return order
+
+
+def _read(node: OpNode) -> list[DataNode]:
+    """Every edge that a node reads, in the order in which DALI would come to it.
+
+    In DALI nodes that split batches stand before those of a branch: what they split comes first,
+    then what they split it by, from the outermost branch inwards.
+    """
+    found: list[DataNode] = []
+    for position, edge in enumerate(node.arguments):
+        found.append(edge)
+        guard = node.guard
+        if node.schema.merges and position < 2:
+            guard = (*guard, Term(node.inputs[2], position == 0))
+        known = {term.key for term in edge.source.guard} if edge.source is not None else set()
+        found += (term.predicate for term in guard if term.key not in known)
+    found += (term.predicate for term in node.guard)
+    return found
