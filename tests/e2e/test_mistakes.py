@@ -54,7 +54,11 @@ TOLD: dict[str, tuple[type[BaseException], list[str], list[str]]] = {
     "flipped_by_numpy": (TypeError, ["`np.flip`"], ["`fn.flip`", "NumPy array"]),
     "root_by_numpy": (TypeError, ["`np.sqrt`"], ["`math.sqrt`"]),
     "flipped_by_pytorch": (TypeError, ["not DataNode", "has no value"], ["`fn.python_function`"]),
-    "one_output_unpacked": (TypeError, ["'DataNode' object is not iterable"], ["one output"]),
+    "one_output_unpacked": (
+        TypeError,
+        ["'DataNode' object is not iterable"],
+        ["one output", "`num_outputs=`"],
+    ),
     "operator_outside_of_a_definition": (
         TypeError,
         ["has no value"],

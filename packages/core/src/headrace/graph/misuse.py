@@ -99,7 +99,8 @@ def explain(error: BaseException | None) -> None:
         error.add_note(
             "A DataNode is one output of an operator, and stands for a whole batch: it is neither "
             "unpacked nor looped over. Most operators have one output, as in "
-            "`images = fn.decoders.image(...)`; what is done to a node is done to each sample."
+            "`images = fn.decoders.image(...)`, and `fn.external_source` has more with "
+            "`num_outputs=`; what is done to a node is done to each sample."
         )
     else:
         name = getattr(error, "name", None)
