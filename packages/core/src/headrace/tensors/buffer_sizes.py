@@ -62,16 +62,21 @@ def size_class(size_bytes: int, growth: float) -> int:
     return math.ceil(growth**step) * ALIGNMENT_BYTES
 
 
-@functools.lru_cache(maxsize=4096)
 def size_classes(size_bytes: int, growth: float) -> tuple[int, ...]:
     """Sizes of buffers that serve `size_bytes`: what is made for it, and then larger ones.
 
     A larger buffer is better than fresh memory, whose pages must be faulted in.
     """
-    found = [size_class(size_bytes, growth)]
+    return _classes_from(size_class(size_bytes, growth), growth)
+
+
+@functools.lru_cache(maxsize=4096)
+def _classes_from(smallest: int, growth: float) -> tuple[int, ...]:
+    # By the class, since batches of ragged samples hardly ever want as many bytes again.
+    found = [smallest]
     while len(found) < _MOST_CLASSES:
         larger = size_class(found[-1] + 1, growth)
-        if larger > _ROOMIEST * found[0]:
+        if larger > _ROOMIEST * smallest:
             break
         found.append(larger)
     return tuple(found)
