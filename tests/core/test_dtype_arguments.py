@@ -75,6 +75,7 @@ PLACES = {
 GIVEN = [np.float32, np.dtype("f4"), "float32", float, ndd.float32, 9]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("given", GIVEN, ids=repr)
 @pytest.mark.parametrize("place", PLACES)
 def test_places(place, given):

@@ -328,6 +328,7 @@ def test_bad_files_in_synchronous_modes(root):
     assert found == [1, 3, 5, 9, 11]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("step_of_change", [2, 3, 5])
 @pytest.mark.parametrize("change", ["word", "seed", "state", "call"])
 def test_other_draws_than_expected_are_errors(root, change, step_of_change):

@@ -8,6 +8,7 @@ import pytest
 import headrace.experimental.dynamic as ndd
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("size", "error", "text"),
     [

@@ -66,6 +66,7 @@ def number_of(outputs):
     return int(values[0]) // 3
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("hop", [False, True])
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_batches_come_in_order(emulated_gpu, distance, depth, hop):

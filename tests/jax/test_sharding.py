@@ -45,6 +45,7 @@ def test_one_shard_for_each_device(files, over):
     assert per_device(step["label"]) == {k: [starts[k], starts[k] + 1] for k in range(8)}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("policy", list(LastBatchPolicy))
 @pytest.mark.parametrize("pad", [False, True])
@@ -70,6 +71,7 @@ def test_samples_of_an_epoch(files, over, policy, pad, split):
             assert len(set(shown)) == len(shown) == 16
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("policy", [FILL, PARTIAL])
 @pytest.mark.parametrize("size", [8, 9, 15, 16, 17, 20, 21])
 def test_sizes_that_do_not_divide(files, over, size, policy):

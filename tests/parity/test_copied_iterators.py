@@ -113,6 +113,7 @@ def epochs(iterator: Any, *, names: Any = ("labels", "numbers")) -> list[Any]:
     return found
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("prepares", [True, False])
 @pytest.mark.parametrize("pads", [True, False])
 @pytest.mark.parametrize("policy", ["FILL", "PARTIAL", "DROP"])

@@ -8,6 +8,7 @@ import pytest
 from tests.parity.support import assert_parity
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float64", "bool", "int64"])
 @pytest.mark.parametrize(("shape", "layout"), [((4, 5, 3), "HWC"), ((0, 3), ""), ((), "")])
 def test_copies(shape, layout, dtype):

@@ -111,6 +111,7 @@ def test_every_order_of_the_axes(layout):
     exact(_normalize(output_layout=""), data, layouts=layout)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5, 9])
 @pytest.mark.parametrize("layout", ["HWC", "CHW"])
 def test_channels(channels, layout):
@@ -324,6 +325,7 @@ FEWER = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("layout", ["HWC", "CHW"])
 @pytest.mark.parametrize("arguments", FEWER, ids=str)
 def test_fewer_fill_values_than_channels(arguments, layout):

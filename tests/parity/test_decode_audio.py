@@ -59,6 +59,7 @@ def test_resampling(name, dtype, downmix):
     assert_parity(graph, [encoded(name)], max_levels=1 if dtype == "INT16" else 20000, differing=1)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("channels", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_channels(channels, dtype):

@@ -371,6 +371,7 @@ def leave(lib, loop, steps, way):
     return found
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("way", ["break", "error", "close"])
 def test_a_source_whose_loop_was_left_can_be_called(way, steps):

@@ -85,6 +85,7 @@ def test_integers(dtype):
     both(normal, rtol=0, atol=0)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32"])
 @pytest.mark.parametrize("probability", [0.0, 0.3, 0.9, 1.0])
 def test_coins(dtype, probability):

@@ -18,6 +18,7 @@ def of_dali(function, seed, **arguments):
     return np.stack([np.asarray(sample) for sample in batch])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("ends", [(0, 1), (-1, 1), (-2.3, 5.7), (1e-3, 1e6)])
 def test_uniform(seed, ends):
@@ -46,6 +47,7 @@ def test_normal(seed):
     np.testing.assert_allclose(long, expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("probability", [0.0, 0.3, 0.5, 1.0])
 def test_coin_flip(seed, probability):
@@ -66,6 +68,7 @@ def test_choice(seed, count):
     np.testing.assert_array_equal(out, np.stack([np.asarray(sample) for sample in batch]))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (2, 3), (0.5, 2), (3, 0.3), (20, 1.5)])
 def test_beta(seed, alpha, beta):

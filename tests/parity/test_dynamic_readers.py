@@ -77,6 +77,7 @@ def test_epochs_in_samples(root, arguments):
     both(run)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("arguments", ORDERS[:6], ids=str)
 @pytest.mark.parametrize("taken", [1, 3])
 def test_epochs_left_early(root, arguments, taken):

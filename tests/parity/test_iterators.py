@@ -128,6 +128,7 @@ def check_epochs(path, size, shards, batch_size, mode):
         assert results["headrace"] == results["dali"], (policy, pad, stick)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("pad", [False, True])
 @pytest.mark.parametrize(
@@ -218,6 +219,7 @@ def counts(it, names):
     return {name: np.asarray(getattr(it, name)).tolist() for name in names}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("by", "shards"), [("reader", 1), ("reader", 2), ("size", 1), ("size", 2), ("data", 1)]
 )

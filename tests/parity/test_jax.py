@@ -71,6 +71,7 @@ def test_arrays(files):
     assert theirs == ours
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 5, 21])
 @pytest.mark.parametrize("policy", ["FILL", "DROP"])
 @pytest.mark.parametrize("pad", [False, True])

@@ -69,6 +69,7 @@ def test_key_is_required():
     assert_both_raise(lambda lib, x: lib.fn.get_property(x), [np.zeros(3, np.uint8)], match="key")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("replace", [None, False, True])
 @pytest.mark.parametrize(
     ("shape", "layout"), [((2, 3, 4), ""), ((2, 3, 4), "FHW"), ((3,), "F"), ((3,), "")]

@@ -40,6 +40,7 @@ def _graph(case):
     return graph
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("name", GENERATORS)
 def test_as_in_dali(name, count):

@@ -47,6 +47,7 @@ def test_element_types(dtype):
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -125,6 +125,7 @@ def defined(lib, name, data, arguments):
     return pipe
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(("name", "data", "arguments"), CASES, ids=NAMES)
 def test_at_build(library, name, data, arguments):

@@ -114,6 +114,7 @@ def test_samples_may_differ_in_shape():
     assert [np.asarray(s).dtype for s in numbers] == [np.int32] * 4
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("even", [True, False])
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("shards", [1, 2, 3, 4])
@@ -263,6 +264,7 @@ def test_new_processes(method):
     assert [int(np.asarray(s)) for s in pipe.run()[0]] == [0, 1, 2, 3]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("parts", [1, 2, 3])
 @pytest.mark.parametrize(("parallel", "workers"), WAYS, ids=IDS)
 def test_iterable_datasets(parts, parallel, workers):

@@ -135,6 +135,7 @@ def test_batches_stay_valid(files):
     assert kept[1].tolist() == [[2] * 5, [3] * 5]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("bad", [{3}, {0, 1}, {6}, {2, 5, 6}])
 @pytest.mark.parametrize("pad", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])

@@ -104,6 +104,7 @@ def test_as_on_the_cpu(name, dtype):
     assert bad is None
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [t for t in TYPES if t.kind in "iu"], ids=str)
 @pytest.mark.parametrize("name", ["floordiv", "mod"])
 def test_divisions_by_zero_are_reported(name, dtype):
@@ -125,6 +126,7 @@ def mixed_comparisons() -> EveryFunction:
     return EveryFunction("arithmetic.cuh", [function(n, *p) for n in COMPARISONS for p in pairs])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("types", [LONG, LONG[::-1]], ids=str)
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_signed_numbers_compare_with_unsigned_ones(name, types):

@@ -61,6 +61,7 @@ def test_types(source, target):
         np.testing.assert_array_equal(ours, expected(image, 1, target))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_value(source, target):

@@ -69,6 +69,7 @@ def test_windows(reach):
     check(rows, "uint8", 0, [(reach, reach), (reach, 0), (0, reach), (reach // 2, reach)])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("reach", [1, 2, 3, 5, 8, 11, 16, 21, 32])
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_windows_that_reach_as_far(reach, dtype):

@@ -56,6 +56,7 @@ def check(rows, axes, **given):
         np.testing.assert_allclose(factor, expected, rtol=2e-7)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("columns", [1, 2, 3, 4, 5, 40, 300])
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_columns(dtype, columns):

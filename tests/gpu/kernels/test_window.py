@@ -73,6 +73,7 @@ def test_ranks(ndim, policy):
     check(rows, anchors, shapes, policy, fill=(7,))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("itemsize", [2, 4, 8])
 def test_sizes_of_elements(itemsize, policy):

@@ -95,6 +95,7 @@ def test_samples_without_elements(emulated_gpu):
     assert not emulated_gpu.launches
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("left", "right"),
     [("u1", "i1"), ("u8", "i8"), ("i8", "f2"), ("u2", "i4"), ("?", "i2"), ("f4", "f8")],

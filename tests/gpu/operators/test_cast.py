@@ -17,6 +17,7 @@ def batch(dtype, shapes=SHAPES):
     return [(rng.standard_normal(s) * 200).astype(dtype) for s in shapes]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize(
     ("source", "target"),

@@ -11,6 +11,7 @@ from tests.support.gpu.run_operator import run_cpu_operator_on_batch, run_gpu_op
 from tests.support.gpu.session import GpuSession, gpu_session
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 1, 4)])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, bool])
 def test_arrays(shape, dtype):

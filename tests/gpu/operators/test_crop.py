@@ -50,6 +50,7 @@ def test_sizes_and_places_by_sample():
     check_alike("crop", images(), layout="HWC", crop=each((5, 6), (3, 9, 1), (2, 2), (9, 17, 17)))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("dtype", [None, T.FLOAT])
 def test_windows_that_leave_the_data(policy, dtype):
@@ -66,6 +67,7 @@ def test_windows_that_leave_the_data(policy, dtype):
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [T.FLOAT, T.FLOAT16, T.UINT8])
 @pytest.mark.parametrize("source", [np.uint8, np.float32, np.float64, np.int32])
 def test_conversions(source, dtype):

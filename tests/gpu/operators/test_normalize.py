@@ -134,6 +134,7 @@ def test_shapes_that_differ_by_sample():
     same(data, mean=3.0, stddev=mixed)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("axes", [(0,), (0, 1), (0, 2), (0, 1, 2), None])
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "int32"])
 def test_batch(axes, dtype):

@@ -51,6 +51,7 @@ def test_types(name, dtype):
     assert len(np.unique(got[0])) > 20
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("name", ["uniform", "normal"])
 def test_ends_of_integer_types(name, dtype):
@@ -71,6 +72,7 @@ def test_normals_in_single_precision():
         both("random.normal", shape=[50], batch_size=2, stddev=stddev)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("stddev", [np.inf, np.nan])
 def test_what_is_no_number(dtype, stddev):
@@ -164,6 +166,7 @@ STATES = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("words", STATES, ids=range(len(STATES)))
 @pytest.mark.parametrize("name", ["uniform", "normal", "coin_flip"])
 def test_states_of_generators(name, words):

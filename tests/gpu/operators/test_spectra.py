@@ -170,6 +170,7 @@ def test_chains_that_are_not_as_usual():
     alike(graph, signals(1, 100, 1000))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("formula", ["slaney", "htk"])
 @pytest.mark.parametrize(
     ("shapes", "layout"),
@@ -204,6 +205,7 @@ def test_decibels(reference, cutoff):
         check_alike("to_decibels", [sample, sample * 3], cutoff_db=cutoff, **given)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", [1, 2, 3, 4])
 @pytest.mark.parametrize(
     ("shapes", "axis"),

@@ -26,6 +26,7 @@ def each(*values, dtype=np.int32):
 # flip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("horizontal", [0, 1])
 @pytest.mark.parametrize("vertical", [0, 1])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int64])
@@ -55,6 +56,7 @@ def test_a_flag_must_be_one_number():
 # transpose
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("perm", [(2, 0, 1), (0, 2, 1), (1, 0, 2), (0, 1, 2), (2, 1, 0), None])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_transpose(perm, dtype):

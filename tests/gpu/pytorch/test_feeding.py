@@ -54,6 +54,7 @@ def check(sums, part=slice(None)):
         assert int(found) == expected, f"batch {k}"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("part", [slice(None), slice(3, 5), 2])
 @pytest.mark.parametrize("side", [False, True])
 @pytest.mark.parametrize("workers", WORKERS)

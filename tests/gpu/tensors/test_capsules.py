@@ -25,6 +25,7 @@ def capsules(arrays, version):
     return [array.__dlpack__(**version) for array in arrays]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f2", "f4", "i8", "f8"])
 def test_as_one_by_one(version, dtype):

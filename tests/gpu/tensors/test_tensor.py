@@ -44,6 +44,7 @@ def test_other_libraries_arrays_are_shared(gpu_runtime, data, kind):
     np.testing.assert_array_equal(tensor.as_cpu(), data)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [bool, "u1", "i2", "f2", "u8", "f8"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_element_types(gpu_runtime, kind, dtype):
@@ -55,6 +56,7 @@ def test_element_types(gpu_runtime, kind, dtype):
     np.testing.assert_array_equal(result, values)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_shapes_of_few_elements(gpu_runtime, kind, shape):

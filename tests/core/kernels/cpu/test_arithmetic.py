@@ -135,6 +135,7 @@ def test_shift_counts_wrap_around(dtype):
             assert apply(name, dtype, a, b).tolist() == want
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("name", ["floordiv", "mod"])
 def test_division_by_zero(name, dtype):
@@ -176,6 +177,7 @@ def test_real_remainder_is_that_of_c(dtype):
 NAN = np.nan
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("name", "operands", "want"),
     [

@@ -56,6 +56,7 @@ def test_which_lengths_are_left_to_scipy():
     assert spectrum_of(2 * 67) is None
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 33])
 @pytest.mark.parametrize("length", [12, 13])
 def test_numbers_of_frames(count, length):

@@ -49,6 +49,7 @@ def image_of(shape, dtype=np.uint8, seed=0):
     return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16, np.float32])
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 7])
 def test_sums(dtype, channels):

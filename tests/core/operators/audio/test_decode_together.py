@@ -31,6 +31,7 @@ def decoded(files, *, together, batches=2, threads=2, **settings):
     return found
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["FLOAT", "INT16", "INT32"])
 @pytest.mark.parametrize("downmix", [False, True])
 @pytest.mark.parametrize("names", ["plain", "all"])

@@ -18,6 +18,7 @@ def noise(*shape, dtype="uint8"):
     return (np.random.default_rng(0).random(shape) * 200).astype(dtype)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", [(1, 1, 3), (9, 21, 1), (40, 100, 3), (5, 64, 4), (6, 22, 5)])
 @pytest.mark.parametrize("sigma", [0.4, 1.5, 4.0])
 def test_against_scipy(shape, sigma):

@@ -102,6 +102,7 @@ def checked(outputs, side, known):
     return numbers
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("workers", ["threads", "processes"])
 def test_every_reader(root, name, workers):

@@ -258,6 +258,7 @@ def test_sources_and_shards(files):
     assert len(seen) == 6
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "reader", [fn.readers.video, fn.experimental.readers.video], ids=["plain", "experimental"]
 )

@@ -228,6 +228,7 @@ def test_orders(bits, order):
         check(file_of(levels(256, bits=bits), bits, rng, order, "predicted", **options))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("order", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("wasted", [0, 1, 5])
 def test_fixed_predictors(order, wasted):

@@ -25,6 +25,7 @@ def defined(source, step, length, lobes):
     return (np.sinc(distance) * window) @ source
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("quality", "lobes"), [(0, 3), (20, 4), (50, 16), (77, 38), (100, 64)])
 @pytest.mark.parametrize("step", [0.3, 1.0, 2.75])
 def test_as_defined(quality, lobes, step):

@@ -88,6 +88,7 @@ def test_a_quiet_import_that_fails(capfd):
     assert capfd.readouterr().err == "still here\n"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("source", ["uint8", "uint16"])
 @pytest.mark.parametrize("target", ["uint8", "uint16", "uint32", "int8", "int16", "int32"])
 def test_rescaling_is_exact_at_both_ends_and_monotonic(source, target):
