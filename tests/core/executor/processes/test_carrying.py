@@ -206,10 +206,14 @@ def test_small_batches_are_begun_earlier_and_nothing_else_changes(tmp_path):
 
 @pytest.mark.parametrize(
     ("processes", "batch_size", "depth", "expected"),
-    [(16, 64, 2, 46), (16, 2048, 2, 0), (16, 128, 2, 22), (16, 1, 5, 115), (2, 8, 2, 46)],
+    [(16, 64, 2, 46), (16, 2048, 2, 0), (16, 128, 2, 22), (16, 1, 5, 115), (2, 8, 2, 6)],
 )
 def test_how_many_batches_are_begun_earlier(processes, batch_size, depth, expected):
-    plan = SimpleNamespace(fed_nodes=[], nodes=[])
+    plan = SimpleNamespace(fed_nodes=[], streams={"gpu"}, nodes=[])
+    assert batches_for_processes(plan, 4, 64, 2) == 10
+    assert batches_for_processes(plan, 2, 64, 2) == 4
+    plan.streams = set()
+    assert batches_for_processes(plan, 2, 64, 2) == 0
     assert batches_for_processes(plan, processes, batch_size, depth) == expected
     plan.nodes = [SimpleNamespace(schema=find("python_function"))]
     assert batches_for_processes(plan, processes, batch_size, depth) == 0
