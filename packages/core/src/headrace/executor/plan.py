@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 _SAMPLES_A_PROCESS, _SAMPLES_OF_FEW = 192, 32
-"""Samples in progress for each worker process, at most: three chunks of the quickest samples. Two or
-three processes need no more than the second where nothing follows: larger batches only take memory
-(audio with two of them, 8 clips 1.55 times as many a second as with two batches, 64 the same)."""
+"""Samples in progress for each worker process, at most: three chunks of the quickest samples. Two
+or three processes need no more than the second where no GPU follows: more larger batches only take
+memory (audio, two of them: 1.55 times as many clips a second in batches of 8, as many in 64)."""
 _MANY_PROCESSES = 4
 _TIMES_THE_DEPTH = 24
 
