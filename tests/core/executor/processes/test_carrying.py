@@ -204,6 +204,31 @@ def test_small_batches_are_begun_earlier_and_nothing_else_changes(tmp_path):
             np.testing.assert_array_equal(a, b)
 
 
+def test_what_is_begun_early_was_not_asked_for(tmp_path):
+    for k in range(12):
+        np.save(tmp_path / f"{k:02}.npy", np.full(2, k))
+
+    @pipeline_def(batch_size=2, num_threads=4, device_id=None, workers="processes")
+    def read():
+        return fn.readers.numpy(file_root=str(tmp_path)) + 0
+
+    pipe = read()
+    with pytest.raises(StopIteration):
+        pipe.share_outputs()
+    for expected in ([0, 2], [4]):
+        pipe.schedule_run()
+        found = []
+        while not pipe.empty():
+            found.append(pipe.outputs()[0].as_array()[0, 0])
+        assert found == expected
+        assert pipe._executor.pending() > 2
+        with pytest.raises(StopIteration):
+            pipe.share_outputs()
+    pipe.reset()
+    pipe.schedule_run()
+    assert pipe.share_outputs()[0].as_array()[0, 0] == 6
+
+
 @pytest.mark.parametrize(
     ("processes", "batch_size", "depth", "expected"),
     [(16, 64, 2, 46), (16, 2048, 2, 0), (16, 128, 2, 22), (16, 1, 5, 115), (2, 8, 2, 6)],

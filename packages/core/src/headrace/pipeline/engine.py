@@ -156,7 +156,9 @@ class Engine:
             self.memory_statistics = MemoryStatistics(plan)
         number = self.checkpointing.resume(self.readers, self.queues)
         self.prefetch = Prefetch(
-            self.executor, self.queues, scheduled, number, limit, waits=not settings.exec_async
+            *(self.executor, self.queues, settings.depth, number, limit),
+            early=scheduled - settings.depth,
+            waits=not settings.exec_async,
         )
         self.first_shapes: list[str] = []
         """Shapes of the samples of each output, in the first batch that was taken."""

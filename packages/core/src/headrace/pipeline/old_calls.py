@@ -36,7 +36,7 @@ class OldCalls:
         """Start on as many iterations as are worked on ahead, if none is on its way."""
         engine = self._built()
         with self._running:
-            if not engine.executor.pending():
+            if not engine.prefetch.has_next():
                 engine.prefetch.schedule(self._set_up)
 
     @contextlib.contextmanager

@@ -388,7 +388,7 @@ class Pipeline(SettingsProperties, Inspection, Serialization, WaysOfRunning, Old
 
     def empty(self) -> bool:
         """Return True if no scheduled iteration has outputs left to take."""
-        return self._engine is None or self._engine.executor.pending() == 0
+        return self._engine is None or not self._engine.prefetch.has_next()
 
     def feed_input(
         self,

@@ -26,13 +26,15 @@ class Prefetch:
         number: int,
         limit: MemoryLimit | None = None,
         *,
+        early: int = 0,
         waits: bool = False,
     ) -> None:
+        """Schedule `depth` iterations ahead, and so many more `early`, which nobody asked for."""
         self.limit = limit
         self._waits = waits
         self._executor = executor
         self._queues = queues
-        self._depth = depth
+        self._depth, self._early = depth, early
         self.lock = threading.Lock()
         """Held while external sources are asked and iterations are scheduled, by the consumer or
         by threads that feed; taken before the executor's monitor.
@@ -41,8 +43,10 @@ class Prefetch:
         """Number of the next iteration, never reset: random streams count by it. Guarded by
         `lock`, as all else.
         """
+        self._until = number
+        """Number of the first iteration that the consumer has not asked for."""
         self._owed = 0
-        """Iterations that were asked for while an external source had not been fed."""
+        """Iterations to be scheduled, while an external source has not been fed."""
         self._is_begun = False
         """True if iterations were scheduled in this epoch."""
         self._retrying = False
@@ -53,9 +57,11 @@ class Prefetch:
         """Start on a further iteration, or on as many as are worked on ahead, at first."""
         if not self._is_begun:
             self._is_begun = True
-            self._owed += self._depth
+            self._owed += self._depth + self._early
+            self._until += self._depth
         elif not (self._retrying and self._owed):
             self._owed += 1
+            self._until += 1
         self._retrying = True  # a source that raises is asked again for the same iteration
         self._schedule_owed(set_up)
         self._retrying = False
@@ -106,7 +112,9 @@ class Prefetch:
                 break
             iteration = Iteration(self.number, size, fed, queues.before)
             self.number += 1
-            self._owed -= self._executor.schedule(iteration)
+            is_taken = self._executor.schedule(iteration)
+            self._owed -= is_taken
+            self._until += not is_taken
             self._is_set_up = False
 
     def _is_full(self) -> bool:
@@ -117,6 +125,11 @@ class Prefetch:
         on_their_way = self._executor.scheduled()
         return bool(on_their_way) and not limit.has_room(on_their_way)
 
+    def has_next(self) -> bool:
+        """Return True if an iteration is scheduled that the consumer has asked for."""
+        pending = self._executor.pending()
+        return pending > 0 and self.number - pending < self._until
+
     def take(self, set_up: Callable[[], None] | None) -> Iteration:
         """Wait for the oldest iteration and hand it over."""
         queues = self._queues
@@ -124,9 +137,12 @@ class Prefetch:
             self._schedule_owed(set_up)
         while True:
             seen = queues.changes
-            if self._executor.pending():
+            if self.has_next():
                 break
-            if queues.ended or not self._owed:
+            if queues.ended or not self._owed or self._executor.pending():
+                with self.lock:  # a thread that feeds has counted an iteration, and adds it next
+                    if self.has_next():
+                        break
                 queues.warn_of_empty_epoch()
                 raise StopIteration(
                     f"The data of this epoch has come to its end, after {queues.iteration} "
@@ -151,4 +167,5 @@ class Prefetch:
     def begin_epoch(self) -> None:
         """Forget requests of the epoch before."""
         self._owed = 0
+        self._until = self.number
         self._is_begun = False
