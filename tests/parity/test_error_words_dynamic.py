@@ -7,8 +7,9 @@ import json
 from typing import Any
 
 import numpy as np
+import pytest
 
-from tests.parity.outcomes import Library, assert_same
+from tests.parity.outcomes import DALI, HEADRACE, Library, assert_same
 from tests.parity.words import Rows, Scenario, check_words
 
 
@@ -89,6 +90,13 @@ def in_file(name: str, method: str) -> Scenario:
     return scenario
 
 
+def one_tensor(lib: Library) -> None:
+    """Samples of different shapes as one tensor."""
+    ndd = dynamic(lib)
+    with ndd.EvalMode.sync_cpu:
+        ndd.as_tensor(ndd.batch([[1, 2], [3]]))
+
+
 def source_in(loop: str) -> Scenario:
     """A source that is called where it, or another one, is captured."""
 
@@ -154,6 +162,8 @@ DYNAMIC: Rows = [
     (source_in("earlier"), "already used in a capture-mode loop"),
     (source_in("own"), "used through .captured()"),
     (source_in("longer"), "exhausted"),
+    (one_tensor, "non-uniform shape"),
+    (one_tensor, "pad"),
     # The number of axes is looked at before the element type.
     (lambda lib: dynamic(lib).resize(np.zeros((5, 5))), "dimensions"),
 ]
@@ -161,6 +171,21 @@ DYNAMIC: Rows = [
 
 def test_both_say_it():
     check_words(DYNAMIC)
+
+
+@pytest.mark.parametrize("mode", ["deferred", "eager"])
+@pytest.mark.parametrize("function", ["as_tensor", "tensor"])
+def test_samples_of_different_shapes_as_one_tensor_are_an_error_of_the_call(mode, function):
+    def made(lib):
+        ndd = dynamic(lib)
+        with getattr(ndd.EvalMode, mode):
+            return getattr(ndd, function)(ndd.batch([[1, 2], [3]]) + 1)
+
+    later = made(DALI)
+    with pytest.raises(ValueError):
+        later.evaluate()
+    with pytest.raises(ValueError, match=r"ndd\.as_tensor\(batch, pad=True\)"):
+        made(HEADRACE)
 
 
 def test_what_is_behind_tensors_of_dynamic_mode():

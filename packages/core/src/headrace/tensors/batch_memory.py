@@ -169,6 +169,6 @@ def not_one_shape(shapes: list[Shape], ways: str = _WAYS) -> ShapeError:
     `ways`: calls that a user may make in its place.
     """
     return ShapeError(
-        f"The samples of this batch do not all have the same shape, so they are not one tensor: "
-        f"{shapes_text(shapes)}. Pad or crop them to a common shape {ways}."
+        f"A batch of non-uniform shape is not one tensor: its samples do not all have the same "
+        f"shape, but {shapes_text(shapes)}. Pad or crop them to a common shape {ways}."
     )

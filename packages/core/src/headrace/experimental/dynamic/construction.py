@@ -438,7 +438,8 @@ def stacked(reference: ValueReference, *, pad: bool) -> tuple[ValueReference, bo
 
 
 _WAYS = (
-    "(`ndd.pad`, `ndd.crop`, `batch.torch(pad=True)`), or take them one by one: `batch.tensors[i]`"
+    "(`ndd.as_tensor(batch, pad=True)`, `batch.torch(pad=True)`, `ndd.crop`), or take them one by "
+    "one: `batch.tensors[i]`"
 )
 
 
