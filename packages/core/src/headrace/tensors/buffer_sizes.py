@@ -62,6 +62,7 @@ def size_class(size_bytes: int, growth: float) -> int:
     return math.ceil(growth**step) * ALIGNMENT_BYTES
 
 
+@functools.lru_cache(maxsize=4096)
 def size_classes(size_bytes: int, growth: float) -> tuple[int, ...]:
     """Sizes of buffers that serve `size_bytes`: what is made for it, and then larger ones.
 
