@@ -171,8 +171,8 @@ def test_what_mypy_says_of_a_mistake(tmp_path):
 LONGEST_ANSWERS = {
     # Characters of mypy's and of pyright's. Of what is overloaded mypy prints all there is.
     'fn.resize(node, size="3")': (160, 700),
-    "fn.resize(node, sise=3)": (4700, 200),
-    'fn.resize(node, size=3, interp_type="linear")': (4700, 600),
+    "fn.resize(node, sise=3)": (3500, 200),
+    'fn.resize(node, size=3, interp_type="linear")': (3500, 600),
     'fn.crop_mirror_normalize(node, mean="0")': (160, 700),
     "fn.crop_mirror_normalize(node, men=0.0)": (160, 100),
     'fn.crop_mirror_normalize([node, node], mean="0")': (160, 700),

@@ -39,6 +39,10 @@ class Variant:
     """What has to be given."""
     by_name: tuple[str, ...] = ()
     """What is given by name, though it could be by position."""
+    others_unchecked: bool = False
+    """Keep only the inputs and what decides. A checker that finds no way to call an operator shows
+    all of them, and where a flag is not known is the rarest one.
+    """
 
     def applied(self, signature: Signature) -> Signature:
         """The signature, as far as it is about this way."""
@@ -51,7 +55,13 @@ class Variant:
                 parameter = parameter.replace(default=Parameter.empty)
             if name in self.by_name:
                 parameter = parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            kept = name in self.needed or parameter.kind is not Parameter.KEYWORD_ONLY
+            if self.others_unchecked and not kept:
+                continue
             parameters.append(parameter)
+        if self.others_unchecked:
+            options = SourceText("Any")
+            parameters.append(Parameter("options", Parameter.VAR_KEYWORD, annotation=options))
         return signature.replace(parameters=parameters)
 
 
@@ -134,7 +144,10 @@ def _of_flags(
     either = tuple(c for variant in found[:2] for c in variant.counts)
     if any(a.default for a in flags):
         found = [*found[1:], without]
-    return [*found, Variant(either)]
+    if len(flags) > 1:
+        return [*found, Variant(either)]
+    (flag,) = flags
+    return [*found, Variant(either, {flag.name: "bool | None"}, (flag.name,), (), True)]
 
 
 _OF_SOURCES = [
