@@ -807,6 +807,35 @@ def test_random_numbers_do_not_depend_on_conditions():
     assert_same(run)
 
 
+@pytest.mark.parametrize("by", ["input", "argument", "outer_condition", "items"])
+def test_what_branches_make_of_a_drawn_condition(by):
+    """A draw that is read where it decides differs from sample to sample there, too."""
+
+    def define(lib, x):
+        fn = lib.fn
+        a = fn.random.uniform(values=[0.0, 1.0, 2.0, 3.0], seed=3)
+        b = fn.random.uniform(values=[0.0, 1.0], seed=4)
+        y = a
+        if a:
+            if by == "input":
+                y = a * 10
+            elif by == "argument":
+                y = fn.reductions.sum(fn.full(1.0, shape=fn.cast(a, dtype=lib.types.INT32)))
+            elif by == "items":
+                y = fn.reductions.sum(fn.stack(a, a, a))
+            elif b:
+                y = a + 100
+        else:
+            y = a - 7
+        return a, y
+
+    def run(lib):
+        pipe = lib.pipe(lambda: define(lib, None), 4, enable_conditionals=True)
+        return [pipe.run() for _ in range(3)]
+
+    assert_same(run)
+
+
 def test_readers_in_branches(tmp_path):
     for k in range(7):
         tmp_path.joinpath(f"{k}.bin").write_bytes(bytes([k]))

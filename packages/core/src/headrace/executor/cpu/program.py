@@ -247,8 +247,8 @@ class Program:
         `values` are those of sample 0. A plan may use the index of the sample or of the iteration,
         so the values of another one are compared with them.
         """
-        guards = {r for r, _ in step.guard}  # what is the same for all may be so in a branch, too
-        reads = set(reads_of(step)) - guards
+        # Not its guard's: what is the same for all may be so in a branch, too.
+        reads = {*step.inputs, *(r for _, r, _ in step.tensor_args)}
         schema = step.node.schema
         if schema.random or schema.merges or not reads <= self.constants.keys():
             return False
