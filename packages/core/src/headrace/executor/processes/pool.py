@@ -7,6 +7,7 @@ import threading
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
+from headrace.executor.processes.server_process import SERVER
 from headrace.executor.processes.worker_process import LostWorkerError, WorkerProcess
 
 if TYPE_CHECKING:
@@ -69,7 +70,10 @@ class WorkerPool:
             self._note_change()
             there = Counter(worker.processors for worker in self._alive)
         self._tidy()
-        for processors in (Counter(bindings) - there).elements():
+        missing = Counter(bindings) - there
+        if missing:
+            SERVER.prepare(graph.modules)
+        for processors in missing.elements():
             self._put(self._started(graph, processors))
 
     def leave(self, graph: int) -> None:

@@ -19,13 +19,23 @@ from typing import Any
 from headrace._lazy_module import _LazyModule
 from headrace.compilation_notice import compiling
 from headrace.executor.sources.channel import Channel
+from headrace.kernels.loaded import load_kernels
 
-_LIBRARIES = ("numpy", "cv2", "numba", "headrace.executor.processes.worker")
+_LIBRARIES = (
+    "numpy",
+    "cv2",
+    "numba",
+    "cloudpickle",
+    "headrace.executor.processes.shared_pool",
+    "headrace.executor.processes.worker",
+)
 _PR_SET_PDEATHSIG = 1
 
 
 def main(file: int) -> None:
-    """Fork workers on demand, until the other end of the socket `file` is closed."""
+    """Load on demand what workers are to share, and fork them, until the other end of the socket
+    `file` is closed.
+    """
     # A Ctrl-C goes to all processes of the terminal; the parent decides what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them
@@ -36,12 +46,14 @@ def main(file: int) -> None:
     tells = True
     while True:
         try:
-            modules, end = control.receive()
+            (modules, kernels), end = control.receive()
         except (EOFError, OSError):
             os._exit(0)
+        _import(modules)
+        if kernels is not None:
+            load_kernels(kernels)
         if end is None:
             continue
-        _import(modules)
         # What is there now is shared with workers as long as it is not written to.
         gc.collect()
         gc.freeze()

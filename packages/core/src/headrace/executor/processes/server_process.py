@@ -12,6 +12,7 @@ from headrace._forking import no_fork
 from headrace._interpreter import start_interpreter
 from headrace.executor.processes.foreign import allow_reading
 from headrace.executor.sources.channel import Channel
+from headrace.kernels.loaded import LoadedKernels, loaded_kernels
 
 _ends: weakref.WeakSet[Channel] = weakref.WeakSet()
 
@@ -44,22 +45,33 @@ class ServerProcess:
         self._control = keep_from_forks(Channel(ours))
         return self._control
 
+    def prepare(self, modules: list[str]) -> None:
+        """Have the workers that are forked from now on share what this program has compiled, and
+        `modules`. Does not wait for it.
+        """
+        kernels = loaded_kernels()
+        with no_fork, self._lock:
+            self._ask(modules, kernels)
+
     def fork(self, modules: list[str]) -> Channel:
         """A new worker, at the other end of the channel. Does not wait for it."""
         ours, theirs = Channel.pair()
         try:
             with theirs, no_fork, self._lock:
-                for _ in range(2):
-                    control = self._start()
-                    try:
-                        control.send(modules, theirs.fileno())
-                        break
-                    except OSError:  # it was killed
-                        self._end()
+                self._ask(modules, None, theirs.fileno())
         except BaseException:
             ours.close()
             raise
         return keep_from_forks(Channel(ours))
+
+    def _ask(self, modules: list[str], kernels: LoadedKernels | None, *end: int) -> None:
+        for _ in range(2):
+            control = self._start()
+            try:
+                control.send((modules, kernels), *end)
+                return
+            except OSError:  # it was killed
+                self._end()
 
     def pid(self) -> int:
         """Number of the process; 0 if there is none."""

@@ -17,11 +17,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding
 import numpy as np
 
 from headrace._forking import no_fork
 from headrace.kernels.cpu.decode.quiet_import import added_environment
+from headrace.kernels.loaded import know_symbols
 
 _EXTENSIONS = ("libjpeg_turbo_ext*", "libtiff_ext*", "*opencv_ext*")
 _CPU_ONLY_DEVICE = -99999
@@ -158,8 +158,7 @@ class Library:
         if not found:
             raise ImportError(f"There is no library of nvImageCodec in {folder}.")
         try:
-            # Known to all that is compiled from here on.
-            llvmlite.binding.load_library_permanently(str(found[0]))
+            know_symbols(str(found[0]))
             self._library = ctypes.CDLL(str(found[0]))
             properties = _marked(_PROPERTIES)
             self._call("GetProperties", properties)
