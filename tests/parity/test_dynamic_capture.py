@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
+import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -516,3 +519,81 @@ def test_invariants(value):
         assert lib.capture.invariant(found) is found
     if isinstance(value, int):
         assert type(ndd.capture.invariant(value) + 1) is type(dali.capture.invariant(value) + 1)
+
+
+class Part:
+    size = (3, 4)
+
+    def __init__(self):
+        self.angle = 30
+        self.scales = [1.5, 2.5]
+        self.make = list
+
+    def scales_of_it(self):
+        return self.scales
+
+    def itself(self):
+        return self
+
+    @property
+    def sides(self):
+        return {"left": 1}
+
+
+LOOKS = {
+    "attribute": lambda mark: mark(Part()).angle,
+    "of the class": lambda mark: mark(Part()).size,
+    "class": lambda mark: mark(Part).size,
+    "property": lambda mark: mark(Part()).sides,
+    "function in it": lambda mark: mark(Part()).make,
+    "what that makes": lambda mark: mark(Part()).make("ab"),
+    "method": lambda mark: type(mark(Part()).scales_of_it),
+    "method's": lambda mark: mark(Part()).scales_of_it(),
+    "item of that": lambda mark: mark(Part()).scales_of_it()[0],
+    "attribute of itself": lambda mark: mark(Part()).itself().angle,
+    "shape": lambda mark: mark(np.zeros((2, 3))).shape,
+    "sum": lambda mark: mark(np.arange(3)).sum(),
+    "documentation": lambda mark: mark(5).__doc__,
+    "rounded": lambda mark: round(mark(2.55), mark(1)),
+    "reversed": lambda mark: list(reversed(mark([1, 2]))),
+    "copy": lambda mark: copy.copy(mark([1])),
+    "deep copy": lambda mark: copy.deepcopy(mark([[1]])),
+    "pickled": lambda mark: pickle.loads(pickle.dumps(mark({"a": 1}))),
+    "callable": lambda mark: (callable(mark(5)), callable(mark(len))),
+    "class of": lambda mark: isinstance(True, mark(int)),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_is_found_in_invariants(look):
+    found = []
+    for lib in LIBRARIES:
+        module = importlib.import_module(f"{lib.__name__}.capture._invariant")
+        value = LOOKS[look](lib.capture.invariant)
+        found.append((module.is_invariant(value), module.unwrap_invariant(value)))
+    assert found[0] == found[1]
+
+
+def test_items_of_invariants_are_set():
+    for lib in LIBRARIES:
+        value = [1, 2, 3]
+        found = lib.capture.invariant(value)
+        found[0] = 5
+        del found[1]
+        found += [7]
+        assert value == found == [5, 3, 7]
+        assert type(found) is list
+
+
+@pytest.mark.parametrize("make", ["tensor", "as_tensor", "batch", "as_batch"])
+def test_data_that_are_invariants(make):
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    results = []
+    for lib in LIBRARIES:
+        mark = lib.capture.invariant
+        given = [data, list(data), lib.as_tensor(data), lib.as_batch(list(data))]
+        made = [getattr(lib, make)(mark(each)) for each in given]
+        made += [getattr(lib, make)(data, dtype=mark(kind)) for kind in (lib.int32, np.int32)]
+        results.append([np.array(lib.as_tensor(each)) for each in made])
+        assert {type(each) for each in made} == {lib.Batch if "batch" in make else lib.Tensor}
+    compare(*results)

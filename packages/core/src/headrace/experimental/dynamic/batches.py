@@ -17,6 +17,7 @@ from headrace.experimental.dynamic import arithmetic, calling, indexing
 from headrace.experimental.dynamic.construction import batch_reference, stacked, tensor_reference
 from headrace.experimental.dynamic.devices import Device, DeviceLike
 from headrace.experimental.dynamic.dtypes import BY_TYPE_ID, DType
+from headrace.experimental.dynamic.invariants import plain
 from headrace.experimental.dynamic.sizes import checked_size
 from headrace.experimental.dynamic.tensors import Tensor, _to_device, tensor_of, torch_module
 from headrace.experimental.dynamic.values import (
@@ -434,6 +435,7 @@ def as_batch(
 
     Parameters are those of `Batch`. A `Batch` that is as it is wanted is returned itself.
     """
+    tensors = plain(tensors)
     if isinstance(tensors, Batch) and dtype is None and device is None and layout is None:
         return tensors
     return Batch(tensors, dtype, device, layout)

@@ -10,6 +10,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from headrace.errors import ArgumentTypeError, ArgumentValueError, UnknownNameError
+from headrace.experimental.dynamic.invariants import plain
 from headrace.types import DALIDataType, DataTypeLike, as_data_type, to_dali_type
 from headrace.types.dtypes import FRAMEWORK_NAMES, SIDE_TYPES
 
@@ -285,6 +286,7 @@ def dtype(dtype: DataTypeLike | DType) -> DType:
     ArgumentValueError, UnknownNameError, ArgumentTypeError
         If there is no such type: a name, a member without elements, anything else.
     """
+    dtype = plain(dtype)
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, str) and (dtype in BY_NAME or dtype not in FRAMEWORK_NAMES):

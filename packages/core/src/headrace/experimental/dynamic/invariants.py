@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import operator
+from types import MethodType
 from typing import Any, TypeVar
+
+import numpy as np
 
 T = TypeVar("T")
 
@@ -25,6 +29,13 @@ _BINARY = (
     "xor",
 )
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_PROTOCOLS = (
+    *("repr", "str", "format", "bytes", "hash", "bool", "int", "float", "complex", "index"),
+    *("round", "trunc", "floor", "ceil", "len", "length_hint", "iter", "next", "reversed"),
+    *("contains", "getitem", "setitem", "delitem", "call", "enter", "exit", "instancecheck"),
+    *(f"i{name}" for name in _BINARY),
+)
+"""Special methods that stand for those of the value, where it has them."""
 _classes: dict[type, type] = {}
 
 
@@ -41,7 +52,13 @@ class _Invariant:
         return type(self._value)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "_value"), name)
+        value = object.__getattribute__(self, "_value")
+        found = getattr(value, name)
+        if name.startswith("_"):  # what methods of the library look at is as it is
+            return found
+        if isinstance(found, MethodType) and found.__self__ is value:
+            return MethodType(found.__func__, self)  # what it finds does not change either
+        return invariant(found)
 
     def __setattr__(self, name: str, value: object) -> None:
         setattr(object.__getattribute__(self, "_value"), name, value)
@@ -49,55 +66,17 @@ class _Invariant:
     def __delattr__(self, name: str) -> None:
         delattr(object.__getattribute__(self, "_value"), name)
 
-    def __hash__(self) -> int:
-        return hash(self._value)
-
-    def __bool__(self) -> bool:
-        return bool(self._value)
-
-    def __repr__(self) -> str:
-        return repr(self._value)
-
-    def __str__(self) -> str:
-        return str(self._value)
-
-    def __format__(self, spec: str) -> str:
-        return format(self._value, spec)
-
-    def __int__(self) -> int:
-        return int(self._value)
-
-    def __float__(self) -> float:
-        return float(self._value)
-
-    def __complex__(self) -> complex:
-        return complex(self._value)
-
-    def __index__(self) -> int:
-        return operator.index(self._value)
-
-    def __len__(self) -> int:
-        return len(self._value)
-
-    def __iter__(self) -> Any:
-        return iter(self._value)
-
-    def __contains__(self, item: object) -> bool:
-        return item in self._value
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._value[index]
-
-    def __call__(self, *positional: Any, **named: Any) -> Any:
-        return self._value(*positional, **named)
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        import numpy as np
-
         return np.array(self._value, dtype, copy=copy)
 
+    def __copy__(self) -> Any:
+        return copy.copy(self._value)
+
+    def __deepcopy__(self, known: dict[int, Any]) -> Any:
+        return copy.deepcopy(self._value, known)
+
     def __reduce__(self) -> Any:
-        return invariant, (self._value,)
+        return plain, (self._value,)
 
 
 def _delegate(name: str) -> Any:
@@ -120,6 +99,16 @@ def _reflect(name: str) -> Any:
     return backward
 
 
+def _stand_for(kind: type, name: str) -> Any:
+    method = getattr(kind, name)
+
+    def call(self: _Invariant, *positional: Any, **named: Any) -> Any:
+        return method(self._value, *positional, **named)
+
+    call.__name__ = name
+    return method and call  # `__hash__` of what has none is None
+
+
 for _name in (*_UNARY, *_BINARY, *_COMPARISONS):
     setattr(_Invariant, f"__{_name}__", _delegate(_name))
 for _name in _BINARY:
@@ -137,7 +126,10 @@ def invariant(value: T) -> T:
     kind = type(value)
     found = _classes.get(kind)
     if found is None:
-        found = _classes[kind] = type(f"_Invariant_{kind.__name__}", (_Invariant,), {})
+        known = {name for each in kind.__mro__ for name in vars(each)}
+        members = {n: _stand_for(kind, n) for p in _PROTOCOLS if (n := f"__{p}__") in known}
+        members["__doc__"] = kind.__doc__
+        found = _classes[kind] = type(f"_Invariant_{kind.__name__}", (_Invariant,), members)
     return found(value)  # type: ignore[no-any-return]
 
 
