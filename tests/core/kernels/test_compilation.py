@@ -323,9 +323,13 @@ def test_kernels_that_an_installation_brings(load, cache, tmp_path, monkeypatch)
         load(CALLERS).callers(-1)
     assert compiles(lambda: load(CALLERS).callers(3.0))
     (brought,) = ahead.FOLDER.iterdir()
-    content = brought.read_bytes()
+    content, number = brought.read_bytes(), brought.stat().st_ino
+    ahead.FOLDER.joinpath("gone.kernel").touch()
+    ahead.compile_to(ahead.FOLDER)  # it is there
+    assert [p.stat().st_ino for p in ahead.FOLDER.iterdir()] == [number]
     brought.write_bytes(content[:-1])
     assert compiles(lambda: load(CALLERS).callers(3))
-    brought.write_bytes(content)
+    ahead.compile_to(ahead.FOLDER)
+    assert not compiles(lambda: load(CALLERS).callers(3))
     monkeypatch.setattr(ahead, "_stamp", lambda: b"x" * 32)
     assert compiles(lambda: load(CALLERS).callers(3))

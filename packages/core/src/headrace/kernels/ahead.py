@@ -14,6 +14,7 @@ import base64
 import hashlib
 import importlib
 import json
+import os
 import pickle
 import sys
 import warnings
@@ -76,19 +77,25 @@ def _path(folder: Path, dispatcher: Any, arguments: tuple[Any, ...], triple: str
     return folder / f"{function.__name__}-{key.hexdigest()[:24]}.kernel"
 
 
+def _read(path: Path) -> bytes | None:
+    """The compiled code in a file; `None` if it is missing, damaged, or of other sources."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    size = len(_stamp())
+    stamp, digest, data = content[:size], content[size : 2 * size], content[2 * size :]
+    return data if stamp == _stamp() and digest == hashlib.sha256(data).digest() else None
+
+
 def find(dispatcher: Any, arguments: tuple[Any, ...]) -> CompileResult | None:
     """The kernel for these types of arguments, made for this processor, if the installation
     brings it.
     """
     context = dispatcher.targetctx
     codegen = context.codegen()
-    try:
-        content = _path(FOLDER, dispatcher, arguments, codegen.magic_tuple()[0]).read_bytes()
-    except OSError:
-        return None
-    size = len(_stamp())
-    stamp, digest, data = content[:size], content[size : 2 * size], content[2 * size :]
-    if stamp != _stamp() or digest != hashlib.sha256(data).digest():
+    data = _read(_path(FOLDER, dispatcher, arguments, codegen.magic_tuple()[0]))
+    if data is None:
         return None
     (name, _, bitcode), description, environment, *rest = pickle.loads(data)
     signature, objectmode, lifted, annotation, reload_init, environments = rest
@@ -131,12 +138,15 @@ def listed() -> Iterator[tuple[Any, tuple[Any, ...]]]:
 
 
 def compile_to(folder: Path) -> None:
-    """Compile the kernels of the list into a folder, in place of what it had."""
+    """Compile those kernels of the list that a folder does not have yet, and remove others."""
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.kernel"):
-        old.unlink()
+    others = set(folder.glob("*.kernel"))
     for dispatcher, arguments in listed():
         context = dispatcher.targetctx
+        path = _path(folder, dispatcher, arguments, context.codegen().magic_tuple()[0])
+        others.discard(path)
+        if _read(path) is not None:
+            continue
         context.refresh()
         flags = Flags()
         dispatcher.targetdescr.options.parse_as_flags(flags, dispatcher.targetoptions)
@@ -157,8 +167,12 @@ def compile_to(folder: Path) -> None:
             continue
         data = dumps(result._reduce())
         content = _stamp() + hashlib.sha256(data).digest() + data
-        triple = context.codegen().magic_tuple()[0]
-        _path(folder, dispatcher, arguments, triple).write_bytes(content)
+        # Programs may read the folder of an editable install meanwhile.
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    for other in others:
+        other.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
