@@ -112,6 +112,7 @@ def test_text_says_what_it_is():
     for part in ("Batch(", "num_samples=2", "[(1,), (2,)]", "1.5", "f32"):
         assert part in text
     assert "..." in repr(ndd.batch(list(range(100))))
+    assert str(list(range(12))) in repr(ndd.batch(list(range(12))))
     assert "[]" in repr(ndd.batch([], dtype=ndd.int8))
     large = ndd.batch(np.zeros((32, 48, 64, 3), np.uint8))
     assert len(repr(large).splitlines()) == 12

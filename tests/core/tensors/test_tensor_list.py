@@ -528,6 +528,16 @@ def test_large_batches_print_in_few_lines():
     assert "[31] <0 .. 0, mean 0>" in str(batch)
 
 
+def test_few_values_print_in_full():
+    lines = str(TensorListCPU(np.arange(40, dtype=np.int32))).splitlines()[1:]
+    assert len(lines) == 3
+    assert "".join(lines).replace(" ", "") == str(list(range(40))).replace(" ", "")
+    rows = str(TensorListCPU(np.arange(12).reshape(12, 1))).splitlines()[1:]
+    assert rows == [f"  [{k}] [{k}]" for k in range(12)]
+    many = str(TensorListCPU(np.arange(1000, dtype=np.int32))).splitlines()[1:]
+    assert many == ["  [0, 1, 2, ..., 997, 998, 999]"]
+
+
 def test_tables_for_notebooks():
     batch = TensorListCPU._from_samples(
         [np.full((k + 1, 20), k, np.int32) for k in range(9)],

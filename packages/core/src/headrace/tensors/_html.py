@@ -44,7 +44,7 @@ def of_tensor(title: str, tensor: TensorBase) -> str:
 def of_batch(title: str, batch: TensorListBase[Any]) -> str:
     """A batch: the shape, origin and values of its first and last samples."""
     rows: list[tuple[Any, ...]] = []
-    for number in shown(len(batch)):
+    for number in shown(batch.shape()):
         if number is None:
             rows.append(("…", "", "", ""))
             continue

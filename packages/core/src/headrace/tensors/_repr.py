@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -23,6 +24,7 @@ _THRESHOLD = 50
 _LINES = 4
 _SHAPES_SHOWN = 8
 _SAMPLES_SHOWN = 6
+_SCALARS = textwrap.TextWrapper(75, initial_indent="  ", subsequent_indent="   ")
 
 
 def describe_tensor(
@@ -120,9 +122,13 @@ def summary(array: np.ndarray) -> str:
     return f"{text}, {missing} NaN" if missing else text
 
 
-def shown(count: int) -> Iterator[int | None]:
-    """Numbers of the samples to show out of `count`, with `None` where some are left out."""
-    if count <= _SAMPLES_SHOWN:
+def shown(shapes: Sequence[tuple[int, ...]]) -> Iterator[int | None]:
+    """Numbers of the samples to show out of those of `shapes`, with `None` where some are left out.
+
+    A batch of few values, such as labels, is shown in full.
+    """
+    count = len(shapes)
+    if count <= _SAMPLES_SHOWN or sum(max(math.prod(shape), 1) for shape in shapes) <= _THRESHOLD:
         yield from range(count)
         return
     edge = _SAMPLES_SHOWN // 2
@@ -132,11 +138,18 @@ def shown(count: int) -> Iterator[int | None]:
 
 
 def with_values(
-    description: str, count: int, sample: Callable[[int], np.ndarray], dtype: DALIDataType
+    description: str,
+    shapes: Sequence[tuple[int, ...]],
+    sample: Callable[[int], np.ndarray],
+    dtype: DALIDataType,
 ) -> str:
-    """`description` followed by the elements of samples, of which there are `count`."""
+    """`description` followed by the elements of samples, which have `shapes`."""
     lines = [description]
-    for number in shown(count):
+    count = len(shapes)
+    if count > 1 and dtype not in SIDE_TYPES and all(shape == () for shape in shapes):
+        texts = ("..." if n is None else values(sample(n), dtype) for n in shown(shapes))
+        return "\n".join([description, *_SCALARS.wrap(f"[{', '.join(texts)}]")])
+    for number in shown(shapes):
         if number is None:
             lines.append("  ...")
             continue

@@ -180,6 +180,10 @@ class TensorListBase(TypedData, Generic[TensorT]):
     def __len__(self) -> int:
         raise NotImplementedError
 
+    def shape(self) -> list[tuple[int, ...]]:
+        """The shape of each sample."""
+        raise NotImplementedError
+
     def _sample(self, number: int) -> TensorT:
         """Sample `number`, which is there."""
         raise NotImplementedError

@@ -176,7 +176,9 @@ class TensorCPU(TensorBase):
         )
 
     def __str__(self) -> str:
-        return _repr.with_values(repr(self), 1, lambda _: self._array, self._dtype)
+        return _repr.with_values(
+            repr(self), [self._array.shape], lambda _: self._array, self._dtype
+        )
 
 
 def _unpickle(array: np.ndarray, layout: str, dtype: DALIDataType, source: str) -> TensorCPU:

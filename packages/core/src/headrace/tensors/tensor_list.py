@@ -374,7 +374,9 @@ class TensorListCPU(TensorListBase[TensorCPU]):
         return _repr.describe_list("TensorListCPU", self.shape(), self._dtype, self._layout)
 
     def __str__(self) -> str:
-        return _repr.with_values(repr(self), len(self), self._memory.rows.__getitem__, self._dtype)
+        return _repr.with_values(
+            repr(self), self.shape(), self._memory.rows.__getitem__, self._dtype
+        )
 
 
 def _unpickle(

@@ -20,7 +20,7 @@ def tensor_text(tensor: Any) -> str:
 def batch_text(batch: Any) -> str:
     """``Batch([values of a sample, ...], dtype=..., ...)``."""
     found = batch._backend()
-    texts = ["..." if n is None else _text(found[n]) for n in shown(batch.batch_size)]
+    texts = ["..." if n is None else _text(found[n]) for n in shown(found.shape())]
     joint = ",\n " if found.ndim() else ", "
     text = "[" + joint.join(text.replace("\n", "\n ") for text in texts) + "]"
     return _described("Batch", text, batch, *_sizes(batch))

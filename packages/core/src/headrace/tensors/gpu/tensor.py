@@ -274,4 +274,6 @@ class TensorGPU(OnGpu, TensorBase):
         )
 
     def __str__(self) -> str:
-        return _repr.with_values(repr(self), 1, lambda _: self.as_cpu()._array, self._dtype)
+        return _repr.with_values(
+            repr(self), [tuple(self.shape())], lambda _: self.as_cpu()._array, self._dtype
+        )

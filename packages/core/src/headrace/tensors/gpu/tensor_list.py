@@ -412,5 +412,5 @@ class TensorListGPU(OnGpu, TensorListBase[TensorGPU]):
 
     def __str__(self) -> str:
         return _repr.with_values(
-            repr(self), len(self), lambda i: self[i].as_cpu()._array, self._dtype
+            repr(self), self.shape(), lambda i: self[i].as_cpu()._array, self._dtype
         )
