@@ -243,6 +243,18 @@ def test_peeking_does_not_shorten_the_epoch():
     assert epoch(it) == "01 23 45"
 
 
+def test_loops_of_one_batch_each_are_warned_of():
+    it = iterator("N=6 S=1 B=2", FILL)
+    assert [shown(next(iter(it))) for _ in range(3)] == ["01"] * 3
+    with pytest.warns(UserWarning, match=r"first batch of the next epoch. Keep one iterator") as w:
+        next(iter(it))
+    assert w[0].filename == __file__
+    for _ in range(5):  # once is enough
+        next(iter(it))
+    it = iterator("N=2 S=1 B=2", FILL)  # an epoch of one batch loses nothing
+    assert [shown(next(iter(it))) for _ in range(9)] == ["01"] * 9
+
+
 @pytest.mark.sweep(pairs=True)
 @pytest.mark.parametrize("bad", [{3}, {0, 1, 2}, {6}, {5, 6}, {0, 6}, {2, 4, 5}])
 @pytest.mark.parametrize("pad", [True, False])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
@@ -40,7 +41,7 @@ from headrace.plugin.iterator_state import (
     kind_of,
 )
 from headrace.plugin.state_methods import StateMethods, with_methods
-from headrace.tracebacks import public, public_methods
+from headrace.tracebacks import public, public_methods, stack_level
 from headrace.types import PipelineAPIType
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ else:
     _Base = IteratorAttributes
 
 __all__ = ["LastBatchPolicy"]
+
+_LOOKS = 3
+"""Loops in a row of one batch each that are no look at the data any more."""
 
 
 def __dir__() -> list[str]:
@@ -168,6 +172,9 @@ class _DaliBaseIterator(_Base):
                 check_enabled(self._pipes)
             return object.__getattribute__(self, name)  # raises, also what a property has raised
 
+    _looks = 0
+    """Loops in a row that took one batch."""
+
     def _begin(self) -> None:
         """Begin where the pipelines do: at their beginning, or after their checkpoints."""
         self._epochs = self._new_counter()
@@ -243,10 +250,25 @@ class _DaliBaseIterator(_Base):
         An epoch that was begun by `next` goes on.
         """
         with self._lock:
+            self._note_look()
             if self._looped or self._ended or self._interrupted or self._epochs.steps_left() == 0:
                 self.reset()
             self._looped = True
         return self
+
+    def _note_look(self) -> None:
+        """Warn of a program that takes each batch by a loop of its own, as DALI lets it: it would
+        see the first one of each epoch only.
+        """
+        is_look = self._looped and self._given - (self._ahead is not None) == 1
+        self._looks = self._looks + 1 if is_look and self._epochs.steps_left() != 0 else 0
+        if self._looks == _LOOKS:
+            warnings.warn(
+                f"The last {_LOOKS} loops over the iterator took one batch each, and each of them "
+                "began an epoch: `next(iter(loader))` gives the first batch of the next epoch. "
+                "Keep one iterator, `batches = iter(loader)`, and take `next(batches)`.",
+                stacklevel=stack_level(),
+            )
 
     def next(self) -> Any:
         """The next batch of the epoch: what `__next__` gives.
