@@ -168,6 +168,25 @@ def test_beta():
     assert_same_distribution(graph, alphas)
 
 
+@pytest.mark.parametrize(
+    ("alpha", "beta"), [(0.003, 0.002), (3e-5, 2e-5), (1e-24, 2e-24), (3e-37, 1e-37)]
+)
+def test_beta_with_tiny_parameters(alpha, beta):
+    def graph(lib):
+        draw = lib.fn.random.beta
+        return (
+            draw(shape=[COUNT], alpha=alpha, beta=beta),
+            draw(shape=[COUNT], alpha=alpha, beta=beta, dtype=lib.types.FLOAT64),
+        )
+
+    for found in outputs(graph):
+        for batch in found:
+            values = np.stack(batch.samples)
+            assert np.count_nonzero((values < 0) | (values > 1)) == 0
+            # Nearly all are 0 or 1, as often as the parameters say.
+            assert abs(values.mean() - alpha / (alpha + beta)) < 0.015
+
+
 def test_choice():
     counts = [np.int16(n) for n in (1, 2, 9)]
     rows = [np.arange(2 * n, dtype=np.float32).reshape(n, 2) for n in (1, 2, 5)]

@@ -91,39 +91,45 @@ def beta(out: np.ndarray, alpha: float, beta: float, single: bool, place: DrawSt
             first = number >> _TWO << _TWO
             at, start = np.int64(number - first), (key, stream, offset, first)
             x = y = 0.0
-            while not x + y > 0.0:  # both vanish for tiny parameters only
-                for part in range(2):
-                    shape, kept = (beta, kept_y) if part else (alpha, kept_x)
-                    d, c = factors_y if part else factors_x
-                    while True:
-                        if math.isnan(kept):
-                            square = 0.0
-                            while not 0.0 < square <= 1.0:
-                                i, at = _unit(single, ahead, column, at, start)
-                                j, at = _unit(single, ahead, column, at, start)
-                                i, j = 2.0 * i - 1.0, 2.0 * j - 1.0
-                                square = i * i + j * j
-                            scale = math.sqrt(-2.0 * math.log(square) / square)
-                            normal, kept = j * scale, i * scale
-                        else:
-                            normal, kept = kept, np.nan
-                        v = 1.0 + c * normal
-                        if v <= 0.0:
-                            continue
-                        v = v * v * v
-                        u, at = _unit(single, ahead, column, at, start)
-                        if u <= 1.0 - 0.0331 * normal * normal * normal * normal:
-                            break
-                        if math.log(u) <= 0.5 * normal * normal + d * (1.0 - v + math.log(v)):
-                            break
-                    gamma = d * v
-                    if shape < 1.0:
-                        u = 0.0
-                        while u == 0.0:
-                            u, at = _unit(single, ahead, column, at, start)
-                        gamma = u ** (1.0 / shape) * d * v
-                    if part:
-                        y, kept_y = gamma, kept
+            base_x = unit_x = base_y = unit_y = 1.0
+            for part in range(2):
+                shape, kept = (beta, kept_y) if part else (alpha, kept_x)
+                d, c = factors_y if part else factors_x
+                while True:
+                    if math.isnan(kept):
+                        square = 0.0
+                        while not 0.0 < square <= 1.0:
+                            i, at = _unit(single, ahead, column, at, start)
+                            j, at = _unit(single, ahead, column, at, start)
+                            i, j = 2.0 * i - 1.0, 2.0 * j - 1.0
+                            square = i * i + j * j
+                        scale = math.sqrt(-2.0 * math.log(square) / square)
+                        normal, kept = j * scale, i * scale
                     else:
-                        x, kept_x = gamma, kept
-            out[s, e] = x / (x + y)
+                        normal, kept = kept, np.nan
+                    v = 1.0 + c * normal
+                    if v <= 0.0:
+                        continue
+                    v = v * v * v
+                    u, at = _unit(single, ahead, column, at, start)
+                    if u <= 1.0 - 0.0331 * normal * normal * normal * normal:
+                        break
+                    if math.log(u) <= 0.5 * normal * normal + d * (1.0 - v + math.log(v)):
+                        break
+                gamma = d * v
+                u = 1.0
+                if shape < 1.0:
+                    u = 0.0
+                    while u == 0.0:
+                        u, at = _unit(single, ahead, column, at, start)
+                    gamma = u ** (1.0 / shape) * d * v
+                if part:
+                    y, kept_y, base_y, unit_y = gamma, kept, d * v, u
+                else:
+                    x, kept_x, base_x, unit_x = gamma, kept, d * v, u
+            if x + y > 0.0:
+                out[s, e] = x / (x + y)
+            else:  # with tiny parameters both vanish, but not their logarithms
+                more = math.log(unit_y) / beta - math.log(unit_x) / alpha
+                more += math.log(base_y) - math.log(base_x)
+                out[s, e] = 1.0 / (1.0 + math.exp(more))
