@@ -73,3 +73,15 @@ def test_what_operators_as_classes_refuse():
         made(batch_size=3)
     first, second = (ndd._ops.random.Normal(seed=5)(shape=[4]) for _ in range(2))
     np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("value", [[1.0, 2.0], np.ones(2, np.float32), np.ones((2, 2), np.float32)])
+def test_several_numbers_where_there_is_one_for_each_sample(value):
+    image = np.zeros((4, 4, 3), np.uint8)
+    for lib in dali, ndd:
+        for call in (
+            lambda lib=lib: lib.rotate(lib.tensor(image, layout="HWC"), angle=value),
+            lambda lib=lib: lib.random.beta(alpha=value),
+        ):
+            with pytest.raises(RuntimeError):
+                call().evaluate()

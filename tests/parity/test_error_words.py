@@ -334,6 +334,8 @@ SEQUENCES: Rows = [
     ),
 ]
 CHOICES: Rows = [
+    (of(lambda lib: lib.fn.random.beta(alpha=np.ones((2, 2)))), "cannot be converted"),
+    (of(lambda lib: lib.fn.random.normal(mean=np.ones(2))), "cannot be converted"),
     (
         of(lambda lib: lib.fn.random.choice(1, p=1.5)),
         "but got: 1.5 for sample: 0 at index 0.",

@@ -90,6 +90,16 @@ calls(
     array_for_a_scalar=graph(
         lambda lib, x: lib.fn.flip(x[:, :, lib.newaxis], horizontal=np.array(1))
     ),
+    several_numbers_for_each_sample=graph(lambda lib, x: lib.fn.pad(x, fill_value=np.ones(2))),
+    no_number_for_each_sample=graph(
+        lambda lib, x: lib.fn.random.beta(alpha=np.zeros(0, np.float32))
+    ),
+    matrix_for_a_flag=graph(
+        lambda lib, x: lib.fn.flip(x[:, :, lib.newaxis], horizontal=np.ones((2, 2), np.int32))
+    ),
+    several_numbers_for_all_samples=graph(
+        lambda lib, x: lib.fn.one_hot(x, num_classes=np.array([3, 4]))
+    ),
     arrays_and_numbers_for_enums=graph(
         lambda lib, x: (
             tuple(lib.fn.cast(x, dtype=v) for v in ENUM_NUMBERS)

@@ -82,6 +82,10 @@ class ConversionError(ArgumentTypeError, ArgumentValueError):
     """A value cannot be made into what an argument takes."""
 
 
+class SampleArgumentError(ConversionError, UsageError):
+    """Several numbers were given for an argument that takes one for each sample."""
+
+
 class ArgumentChoiceError(ArgumentValueError, UsageError):
     """An argument has a value that is none of the few it may have."""
 

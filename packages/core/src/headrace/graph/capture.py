@@ -14,7 +14,6 @@ import numpy as np
 from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    ConversionError,
     MisusedArgumentError,
     NotYetSupportedError,
     UnknownArgumentError,
@@ -25,7 +24,7 @@ from headrace.graph.data_node import DataNode
 from headrace.graph.guards import Guard, Term, current, guard_of
 from headrace.graph.nodes import OpNode
 from headrace.graph.user_line import stack_level, user_line, user_stack
-from headrace.operators.support.argument_types import FloatArg
+from headrace.operators.support.argument_types import FloatArg, conversion_error
 from headrace.operators.support.composite import without_none
 from headrace.operators.support.operator import BatchOperator
 from headrace.operators.support.registry import find
@@ -277,7 +276,7 @@ def _convert_constant(schema: OpSchema, arg: Arg, value: Any, line: str) -> Any:
                 " A value for each sample is drawn by "
                 f"`{arg.name}=fn.random.uniform(range=[{low}, {high}])`."
             )
-        raise ConversionError(f"{place}: {error}.{hint}") from error
+        raise conversion_error(value, arg.per_sample, f"{place}: {error}.{hint}") from error
     if arg.unsupported is not None and converted != arg.default:
         raise NotYetSupportedError(f"{place}: {arg.unsupported}.")
     return converted

@@ -11,7 +11,6 @@ import numpy as np
 from headrace.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    ConversionError,
     NotYetSupportedError,
     did_you_mean,
 )
@@ -19,7 +18,7 @@ from headrace.experimental.dynamic.dtypes import BY_NAME, DType
 from headrace.experimental.dynamic.invariants import is_invariant, plain
 from headrace.experimental.dynamic.operations import ConfiguredOperator
 from headrace.graph.user_line import stack_level
-from headrace.operators.support.argument_types import DataTypeArg
+from headrace.operators.support.argument_types import DataTypeArg, conversion_error
 from headrace.operators.support.rules import check_choice
 from headrace.types import DALIDataType, DALIImageType, DALIInterpType, as_data_type
 
@@ -144,7 +143,7 @@ def converted(schema: OpSchema, arg: Arg, value: Any) -> Any:
     try:
         converted = arg.type.constant(value)
     except (TypeError, ValueError) as error:
-        raise ConversionError(f"{place}: {error}.") from error
+        raise conversion_error(value, arg.per_sample, f"{place}: {error}.") from error
     check_choice(arg, converted, f"{place}: ")
     if arg.unsupported is not None and converted != arg.default:
         raise NotYetSupportedError(f"{place}: {arg.unsupported}.")

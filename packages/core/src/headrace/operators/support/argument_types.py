@@ -11,7 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from headrace.errors import ArgumentTypeError, ArgumentValueError
+from headrace.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ConversionError,
+    SampleArgumentError,
+)
 from headrace.kernels.cpu.philox_state import SEED_WORDS
 from headrace.types import DALIDataType, DALIImageType, DALIInterpType, as_data_type
 from headrace.types.arrays import to_numpy
@@ -38,7 +43,17 @@ class ArgType:
     """True if the elements of a tensor must be integers or booleans, as fractions would be lost."""
 
 
+def conversion_error(value: Any, per_sample: bool, text: str) -> ConversionError:
+    """The error of a value that an argument does not take, which `text` tells of."""
+    several = isinstance(value, (list, tuple)) or bool(getattr(value, "ndim", 0))
+    return (SampleArgumentError if per_sample and several else ConversionError)(text)
+
+
 def _not(value: Any, expected: str) -> ArgumentTypeError:
+    if isinstance(value, np.ndarray):
+        return ArgumentTypeError(
+            f"expected {expected}; an array of shape {value.shape} cannot be converted to it"
+        )
     return ArgumentTypeError(f"expected {expected}, got {value!r} of type {type(value).__name__}")
 
 
