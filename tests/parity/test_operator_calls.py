@@ -502,6 +502,15 @@ DIFFERENT = {
         RuntimeError,
         [(2, 3, 1)] * 2,
     ),
+    "matrix_of_one_number_for_each_sample": (
+        lambda lib: (
+            lib.pipe(lambda: lib.fn.random.normal(mean=np.ones((1, 1), np.float32)))
+            .run()[0]
+            .shape()
+        ),
+        RuntimeError,
+        [()] * 2,
+    ),
     "compose_of_functions": (
         inside(lambda lib, x: lib.ops.Compose([lib.ops.Copy(), lambda y: y])(x)),
         AttributeError,
