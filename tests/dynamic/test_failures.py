@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 
 import cv2
@@ -154,3 +155,12 @@ def test_a_way_out_is_one_of_this_mode():
     with pytest.raises(TypeError, match=r"Use `ndd\.cast` to convert it") as error:
         ndd.resize(data, size=(2, 2)).evaluate()
     assert "`fn." not in str(error.value)
+
+
+@pytest.mark.parametrize("mode", [*AT_ONCE, *LATER], ids=lambda m: m.name)
+def test_an_error_of_the_call_says_its_reason_once(mode):
+    with mode, pytest.raises(TypeError, match=r"Use `ndd\.cast`") as caught:
+        ndd.resize(ndd.tensor(np.zeros((4, 4, 3), bool)), size=[2, 2]).evaluate()
+    text = "".join(traceback.format_exception(caught.value))
+    assert text.count("allowed are:") == 1
+    assert "fn.cast" not in text

@@ -207,7 +207,8 @@ def _says_nothing_new(cause: BaseException, error: BaseException) -> bool:
     if isinstance(error, OperatorError) and not isinstance(cause, _EXPECTED):
         return False  # a mistake in the operator, which its frames tell about
     text = str(cause.args[0]) if isinstance(cause, KeyError) and cause.args else str(cause)
-    return bool(text) and text in str(error)
+    shown = str(error)
+    return bool(text) and (text in shown or text.replace("`fn.", "`ndd.") in shown)
 
 
 def _is_all_ours(trace: TracebackType | None) -> bool:
