@@ -48,6 +48,19 @@ def numbers(lib):
     ]
 
 
+def integers(lib):
+    """Enough of them for halves, which are rounded away from zero; ends are cut off."""
+    random, t = lib.fn.random, lib.types
+    kinds = [t.UINT8, t.INT8, t.INT16, t.UINT16, t.INT32, t.UINT32, t.INT64]
+    ranges = [(80, 120), (80.3, 120.1), (80.7, 120.9), (0.2, 0.9), (3.5, 4.5)]
+    signed = [t.INT8, t.INT16, t.INT32, t.INT64]
+    drawn = [random.uniform(range=r, shape=9999, dtype=k) for k in kinds for r in ranges]
+    drawn += [random.uniform(range=(-99.9, 2.5), shape=9999, dtype=k) for k in signed]
+    drawn += [random.normal(mean=-2.5, stddev=0, dtype=k) for k in signed]
+    each = lib.fn.stack(random.uniform(range=[1, 2]), random.uniform(range=[7, 8]))
+    return [*drawn, random.uniform(range=each, shape=999, dtype=t.UINT8)]
+
+
 def choices_of_many(lib):
     """More numbers than one word can tell apart."""
     counts = [2**31 + 5, 2**32 - 1, 2**32, 2**32 + 1, 3 << 32, 2**40, 2**62 + 3, 2**63 - 1]
@@ -107,7 +120,7 @@ def assert_alike(ours, theirs):
             assert not wrong.any(), (number, a[wrong], b[wrong])
 
 
-@pytest.mark.parametrize("graph", [numbers, choices_of_many, windows, noises])
+@pytest.mark.parametrize("graph", [numbers, integers, choices_of_many, windows, noises])
 def test_same_numbers(graph):
     theirs = batches(built(LIBRARIES["dali"], graph))
     lib = LIBRARIES["headrace"]

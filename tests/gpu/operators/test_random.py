@@ -192,6 +192,13 @@ def test_numbers_without_axes(dtype):
     both("random.normal", mean=[np.float32(50 + k) for k in range(4)], dtype=dtype, batch_size=4)
 
 
+@pytest.mark.parametrize("dtype", [types.UINT8, types.INT16, types.INT32])
+def test_halves_and_cut_ends(dtype):
+    both("random.uniform", range=[0.7, 90.9], shape=[99999], dtype=dtype, batch_size=2)
+    both("random.normal", mean=2.5, stddev=0.0, dtype=dtype, batch_size=2)
+    both("random.normal", mean=-2.5, stddev=0.0, dtype=dtype, batch_size=2)
+
+
 def test_state_of_the_generator():
     words = [np.arange(7, dtype=np.uint32) * k for k in (3, 5)]
 

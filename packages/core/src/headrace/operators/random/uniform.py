@@ -38,7 +38,8 @@ _DEFAULT_RANGE = (-1.0, 1.0)
             FloatListArg,
             _DEFAULT_RANGE,
             "Ends of a continuous distribution; the second is never drawn, unless rounding to an "
-            "integer type gives it.",
+            "integer type gives it. For an integer type, what the ends have behind the point is "
+            "cut off.",
             per_sample=True,
             shape_of="(low, high)",
         ),
@@ -76,6 +77,8 @@ class Uniform(BatchDraw):
             fill_index(out, seed, iteration, first, len(args.values))
             return
         low, high = _checked_range(args.range)
+        if self.dtype.kind in "iu":
+            low, high = float(np.trunc(low)), float(np.trunc(high))
         fill_uniform(out, seed, iteration, first, low, high, single=self.single)
 
     def convert(self, drawn: np.ndarray, out: np.ndarray, args: Any) -> None:
@@ -99,6 +102,8 @@ class Uniform(BatchDraw):
             ends = np.empty((0, 2))
         low, high = ends[:, 0], ends[:, 1]
         check_each(c, low < high, _checked_range, lambda i: tuple(ends[i].tolist()))
+        if self.dtype.kind in "iu":
+            low, high = np.trunc(low), np.trunc(high)
         _gpu_random.fill_uniform(c.queue, out, c.seed, c.iteration, c.indices, low, high)
 
     def _value_tables(self, c: BatchContext) -> list[np.ndarray]:

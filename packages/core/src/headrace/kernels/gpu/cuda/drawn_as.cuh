@@ -2,7 +2,7 @@
 #pragma once
 #include "arithmetic_types.cuh"
 
-// A number of a continuous distribution as an element. Which way halves are rounded cannot be seen.
+// A number of a continuous distribution as an element. Halves are rounded away from zero.
 template <typename Out, typename Work> __device__ __forceinline__ Out drawn_as(Work value) {
   if constexpr (same<Out, Work>) return value;
   else if constexpr (same<Out, half>) return __float2half_rn(value);
@@ -10,7 +10,7 @@ template <typename Out, typename Work> __device__ __forceinline__ Out drawn_as(W
     constexpr double low = lowest<Out>, high = highest<Out>;
     if (value != value) return 0;
     value = value < low ? low : value > high ? high : value;
-    return static_cast<Out>(rint(value));
+    return static_cast<Out>(round(double(value)));
   } else {
     // 2**63 or 2**64: the largest integers themselves are no doubles.
     constexpr double low = lowest<Out>, above = 2.0 * (highest<Out> / 2 + 1);

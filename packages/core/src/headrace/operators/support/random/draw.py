@@ -39,6 +39,7 @@ DTYPE_ARG = Arg(
 )
 
 _LARGE = 1024
+_LITTLE_MORE = np.nextafter(1.0, 2.0)
 DRAWABLE = (*INTEGERS, *FLOATS)
 
 
@@ -177,15 +178,13 @@ def store_rounded(values: np.ndarray, out: np.ndarray) -> None:
 
 
 def store_drawn(drawn: np.ndarray, out: np.ndarray) -> None:
-    """`store_rounded` for numbers of a continuous distribution, which are overwritten.
-
-    Which way halves are rounded cannot be seen there, and that is most of the work.
-    """
+    """`store_rounded` for drawn numbers, which are overwritten."""
     if out.dtype.kind not in "iu" or out.dtype.itemsize == 8 or not np.isfinite(drawn).all():
         store_rounded(drawn, out)
         return
     limits = np.iinfo(out.dtype)
     np.clip(drawn, limits.min, limits.max, out=drawn)
+    drawn *= _LITTLE_MORE  # halves are rounded away from zero
     np.rint(drawn, out=drawn)
     np.copyto(out, drawn, casting="unsafe")
 
