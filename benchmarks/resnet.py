@@ -1,4 +1,4 @@
-"""A ResNet-50 in mixed precision, fed from JPEG files: how much of its speed the loader allows.
+"""A ResNet in mixed precision, fed from JPEG files: how much of its speed the loader allows.
 
     python -m torch.distributed.run --standalone --nproc-per-node 2 -m benchmarks.resnet
 
@@ -25,6 +25,9 @@ from benchmarks.support import graphs_gpu as graphs
 from benchmarks.support.libraries import library, pytorch_plugin
 from benchmarks.support.resident_images import repeated
 from examples.demo.photographs import write_dataset
+
+_LEAST_RATE = 4000
+"""Images a second of a GPU: a round is no longer than it is asked to be where there are as many."""
 
 
 def _batches(name: str, root: str, args: argparse.Namespace, rank: int, of: int) -> Iterator[Any]:
@@ -58,7 +61,7 @@ def _rate(model: Any, optimizer: Any, batches: Iterator[Any], seconds: float, si
     torch.cuda.synchronize()
     start, steps = time.perf_counter(), 0
     # So many steps that all ranks do the same number: gradients are exchanged in each.
-    count = max(20, int(seconds * 4000 / size))
+    count = max(20, int(seconds * _LEAST_RATE / size))
     for _ in range(count):
         step()
         steps += 1
@@ -72,12 +75,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--library", nargs="+", default=["DALI", "Headrace"])
+    parser.add_argument("--network", choices=["resnet18", "resnet50"], default="resnet50")
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=6.0)
     args = parser.parse_args()
     try:
-        from torchvision.models import resnet50
+        from torchvision import models
     except ImportError:
         raise SystemExit("torchvision has the network: install it beside PyTorch.") from None
 
@@ -87,7 +91,8 @@ def main() -> None:
     processors = sorted(os.sched_getaffinity(0))
     size = len(processors) // of
     os.sched_setaffinity(0, processors[rank * size : (rank + 1) * size])
-    model = resnet50(num_classes=1000).cuda().to(memory_format=torch.channels_last)
+    network = getattr(models, args.network)(num_classes=1000)
+    model = network.cuda().to(memory_format=torch.channels_last)
     model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     with tempfile.TemporaryDirectory() as scratch:
