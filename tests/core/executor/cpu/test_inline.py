@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from headrace import Pipeline, fn, types
+from headrace.errors import BadSampleError
 from headrace.executor.cpu.inline import InlineCarrier
 from headrace.executor.cpu.runner import SampleRunner
 from headrace.executor.inline_choice import InlineChoice
@@ -65,6 +66,10 @@ def values(outputs):
     return [np.array(batch.as_array()) for batch in outputs]
 
 
+def samples(outputs):
+    return [[np.array(batch.at(k)).tolist() for k in range(len(batch))] for batch in outputs]
+
+
 @pytest.mark.parametrize("size", [1, 3, 20])
 def test_values_do_not_depend_on_who_does_the_work(size, monkeypatch):
     found = []
@@ -108,6 +113,19 @@ def test_batches_are_awaited_where_all_are_to_be_done(monkeypatch):
     for _ in range(4):
         for a, b in zip(values(pipe.run()), values(expected.run()), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_samples_that_cannot_be_planned_together_are_no_error(carriers, monkeypatch):
+    choose(monkeypatch, inline=True)
+    pipe = Pipeline(2, 1, None)
+    with pipe:
+        data = fn.external_source(lambda: [np.arange(3), np.arange(5, 9)])
+        pipe.set_outputs(data[1])
+    pipe.run()  # workers were quicker
+    carriers.clear()
+    for _ in range(6):
+        assert values(pipe.run())[0].tolist() == [1, 6]
+    assert set(carriers) == {threading.current_thread().name}
 
 
 def windowed(policy):
@@ -192,3 +210,93 @@ def test_what_a_ctrl_c_interrupts_is_done_once_more(monkeypatch):
         if interrupter.helped and interrupter.left > 0:
             break
     assert number > 100
+
+
+ORDERS = {
+    "in order": {},
+    "padded": {"pad_last_batch": True},
+    "window": {"random_shuffle": True, "initial_fill": 3},
+    "all": {"shuffle_after_epoch": True},
+    "shards": {"num_shards": 2, "shard_id": 1, "random_shuffle": True},
+}
+
+
+def reading(root, order, **settings):
+    """A pipeline that reads five files, two at a time."""
+    pipe = Pipeline(2, 1, None, seed=11, **settings)
+    with pipe:
+        files, labels = fn.readers.file(file_root=str(root), name="reader", **order)
+        pipe.set_outputs(files, labels * 10, fn.random.uniform())
+    return pipe
+
+
+@pytest.fixture
+def root(tmp_path):
+    for k in range(5):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        folder.joinpath("x.jpg").write_bytes(bytes([k]) * (k + 1))
+    return tmp_path
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_readers_draw_in_the_consumers_thread(order, root, carriers, monkeypatch):
+    choose(monkeypatch, inline=False)
+    pipe = reading(root, ORDERS[order])
+    expected = [samples(pipe.run()) for _ in range(12)]
+    choose(monkeypatch, inline=True)
+    pipe = reading(root, ORDERS[order])
+    found = [samples(pipe.run())]
+    carriers.clear()
+    found += [samples(pipe.run()) for _ in range(11)]
+    assert threading.current_thread().name in carriers
+    assert found == expected
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_a_ctrl_c_interrupts_is_drawn_once_more(order, root, monkeypatch):
+    choose(monkeypatch, inline=False)
+    expected = reading(root, ORDERS[order])
+    choose(monkeypatch, inline=True)
+    pipe = reading(root, ORDERS[order])
+    pipe.schedule_run()
+    done = False
+    number = 1
+    while not done:
+        interrupter, before = Interrupter(number, "_carry"), sys.gettrace()
+        sys.settrace(interrupter)
+        try:
+            outputs = pipe.share_outputs()
+        except KeyboardInterrupt:
+            outputs = None
+        finally:
+            sys.settrace(before)
+        if outputs is None:
+            number += 1
+            outputs = pipe.share_outputs()
+        done = interrupter.helped and interrupter.left > 0
+        assert samples(outputs) == samples(expected.run()), number
+        pipe.release_outputs()
+        pipe.schedule_run()
+    assert number > 100
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip", "replace"])
+def test_a_file_that_is_gone_is_found_by_workers(policy, root, monkeypatch):
+    found = []
+    for is_inline in (False, True):
+        choose(monkeypatch, inline=is_inline)
+        pipe = Pipeline(2, 1, None, seed=11, on_bad_sample=policy, prefetch_queue_depth=1)
+        with pipe:
+            files, labels = fn.readers.file(file_root=str(root))
+            pipe.set_outputs(files, labels * 10)
+        steps = [samples(pipe.run())]
+        root.joinpath("4", "x.jpg").rename(root / "away")
+        for _ in range(9):
+            try:
+                steps.append(samples(pipe.run()))
+            except BadSampleError as error:
+                steps.append(str(error).partition("'")[0])
+        root.joinpath("away").rename(root / "4" / "x.jpg")
+        found.append((steps, [(bad.iteration, bad.index) for bad in pipe.bad_samples]))
+    assert found[0] == found[1]

@@ -148,7 +148,7 @@ class Executor:
         self._gpu: GpuTasks | None = None
         self._stream_tasks: list[StreamTasks] = []
         self._inline: InlineExecution | InlineCarrier | None = None
-        if processes is None and not recorder.is_on and may_carry_inline(plan):
+        if processes is None and not recorder.is_on and may_carry_inline(plan, readers):
             self._inline = InlineCarrier(
                 self._schedule, self._starter, self._stages, self._programs, fuse=fuse
             )

@@ -68,6 +68,14 @@ class Starter:
             iteration.entries[id(node)] = np.array(drawn, np.int64)
         return self._stages.enter(iteration, 0)
 
+    def undo(self, iteration: Iteration) -> None:
+        """Have readers draw for an iteration once more; no later one has begun."""
+        for node in self._drawing:
+            state = iteration.states.pop(id(node), None)
+            if state is not None:
+                self._readers[id(node)].go_back(state)
+        iteration.entries.clear()
+
     def begin(self, iteration: Iteration) -> None:
         """Prepare an iteration, and have its samples taken."""
         program: Program | None = None

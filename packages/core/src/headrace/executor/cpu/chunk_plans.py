@@ -10,7 +10,7 @@ import numpy as np
 from headrace.errors import located
 from headrace.executor.guards import spread
 from headrace.executor.source_names import some_of
-from headrace.operators.support.planning import SAMPLE_ERRORS, Samples
+from headrace.operators.support.planning import SAMPLE_ERRORS, NotPlannedError, Samples
 
 if TYPE_CHECKING:
     from headrace.executor.cpu.chunk import Chunk
@@ -43,8 +43,9 @@ def plans_of(
         sources = None if sources is None else some_of(sources, places)
     try:
         return make_plans(step, context, inputs, tensors, indices, sources)
-    except SAMPLE_ERRORS:  # one of them is bad: each is planned alone, and that one says so
-        if is_strict:
+    except SAMPLE_ERRORS as error:
+        # One of them is bad: each is planned alone, and that one says so. Or none has a plan.
+        if is_strict and not isinstance(error, NotPlannedError):
             raise
         return None
     except Exception as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace._forking import no_fork
 from headrace.executor.cpu.arena import Arena
@@ -26,13 +26,15 @@ _LIGHT_SECONDS = 1e-3
 a batch is mostly."""
 
 
-def may_carry_inline(plan: Plan) -> bool:
+def may_carry_inline(plan: Plan, readers: dict[int, Any]) -> bool:
     """Return True if the consumer's thread may do whole iterations.
 
     What a Ctrl-C interrupts there is done once more: so nothing of it may be the user's code, see
-    the whole batch, or draw from a reader.
+    the whole batch, or draw from a reader that cannot go back.
     """
-    return not (plan.streams or plan.readers) and all(
+    if plan.streams or not all(readers[id(node)].draws_again for node in plan.readers):
+        return False
+    return all(
         not stage.batch_nodes
         and not any(node.schema.calls_user for node in stage.sample_nodes)
         and all(node.schema.is_librarys for node in stage.sample_nodes)
@@ -161,6 +163,7 @@ class InlineCarrier:
             iteration.state = SCHEDULED
             iteration.stage = iteration.completed = -1
             iteration.buffers = []
+            self._starter.undo(iteration)
             schedule.is_beginning = schedule.consumer.does_all = False
             schedule.wake_worker()
             schedule.tell_progress()

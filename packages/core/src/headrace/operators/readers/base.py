@@ -423,11 +423,28 @@ class Reader(Operator):
         """Up to `count` entries of this epoch that `draw` returns next, int64; `None` where it does
         more than to tell them.
         """
-        index, order = self.index, self._order
-        told = index.local is not None or type(index).expect is Index.expect
-        if not told or type(self).draw is not Reader.draw or not isinstance(order, ReadingOrder):
+        order = self._order
+        if not (self._only_counts and isinstance(order, ReadingOrder)):
             return None
         return None if order.pad_last_batch else order.coming(count)
+
+    @property
+    def _only_counts(self) -> bool:
+        """True if drawing does no more than to move on in a `ReadingOrder`."""
+        index = self.index
+        told = index.local is not None or type(index).expect is Index.expect
+        is_plain = type(self).draw is Reader.draw and isinstance(self._order, ReadingOrder)
+        return told and is_plain
+
+    @property
+    def draws_again(self) -> bool:
+        """True if what was drawn last may be drawn once more, after `go_back`."""
+        return self._only_counts and self._sampler is None
+
+    def go_back(self, state: Mapping[str, Any]) -> None:
+        """Go to where `state` was taken, before the last draw, which may have been interrupted."""
+        self._order.drop()
+        self._order.restore(state)
 
     def pass_over(self, count: int) -> None:
         """Count as many entries as drawn, which `coming` has told."""

@@ -294,6 +294,10 @@ class ReadingOrder:
         if not same:
             self._entries = None
 
+    def drop(self) -> None:
+        """Work out the order of this epoch anew, since an exception may have ended that halfway."""
+        self._entries = None
+
     def follow(self, state: Mapping[str, Any]) -> None:
         """Go from the beginning to where this reader is when that of another shard is at `state`.
 
@@ -471,21 +475,23 @@ class _EpochPermutations(EpochOrders):
         self.size = size
         self._seed = seed
         self._cumulative = cumulative
-        self._epoch = -1
-        self._current = np.empty(0, np.int64)
+        self._last = -1, np.empty(0, np.int64)
+        """The last epoch that was asked for, and its permutation."""
 
     def at(self, epoch: int) -> np.ndarray:
         """The permutation of `epoch`."""
-        if epoch == self._epoch:
-            return self._current
-        begins = not self._cumulative or epoch < self._epoch or self._epoch < 0
-        self._current = np.arange(self.size) if begins else self._current.copy()
+        last, current = self._last
+        if epoch == last:
+            return current
+        begins = not self._cumulative or epoch < last or last < 0
+        current = np.arange(self.size) if begins else current.copy()
         if begins:
-            self._epoch = -1 if self._cumulative else epoch - 1
-        while self._epoch < epoch:
-            self._epoch += 1
-            shuffle_64(self._current, self._seed + ((self._epoch + 1) << 32))
-        return self._current
+            last = -1 if self._cumulative else epoch - 1
+        while last < epoch:
+            last += 1
+            shuffle_64(current, self._seed + ((last + 1) << 32))
+        self._last = last, current  # at once: a Ctrl-C may come anywhere
+        return current
 
     def before(self, entry: int) -> int:
         """The one before it in the data."""
