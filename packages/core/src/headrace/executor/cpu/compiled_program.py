@@ -67,6 +67,9 @@ class CompiledProgram:
         is_plain = isinstance(op, SampleOperator) and not isinstance(op, BatchOperator)
         if not is_plain or op.compiled is None:
             return False
+        # Plans look at arguments before the instructions that make them have run.
+        if any(r in self.made for _, r, _ in step.tensor_args):
+            return False
         before = len(self.steps.words)
         inputs = [self._columns(r, program) for r in step.inputs]
         if not op.compiled_views:
