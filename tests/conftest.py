@@ -130,8 +130,8 @@ def gpu_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def roomy_caches() -> Iterator[None]:
     """Let caches take all of the disk, of which less than a tenth may be free."""
-    from headrace.operators.cache import store
+    from headrace.operators.support import disk_room
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "_FREE_SHARE", 0.0)
+        patch.setattr(disk_room, "FREE_SHARE", 0.0)
         yield

@@ -159,14 +159,14 @@ def _exports(source: Path, children: Iterable[str]) -> set[str]:
 def _function(schema: OpSchema, definition: Definition, *, builtin_names: bool) -> str:
     """Stub of an operator: a batch where an input is one, or where a number of samples is given."""
     signature = signature_for(schema, "dynamic")
-    if not builtin_names:  # `bool` is an element type there
-        signature = _renamed(signature)
     name = schema.name.rpartition(".")[2]
     parameters = list(signature.parameters.values())
     first = parameters[0] if parameters else None
     found = []
     for way in variants(schema):
         shown = way.applied(signature)
+        if not builtin_names:  # `bool` is an element type there
+            shown = _renamed(shown)
         if len(way.counts) > 1:  # whatever is not decided
             found.append(_changed(shown, {}, _result(way, "Tensor | Batch")))
             continue

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from headrace import Pipeline, fn, types
-from headrace.errors import BadSampleError
+from headrace.errors import BadSampleError, SuspectDataWarning
 from headrace.operators.readers import remote
 from headrace.operators.readers.file_cache import FileCache, files_in, kept_files
 from headrace.operators.readers.remote import ReadAhead, fetch
 from headrace.operators.readers.storage import read_file
+from headrace.operators.support import disk_room
 
 COUNT = 23
 
@@ -129,6 +130,7 @@ def test_the_window(monkeypatch):
     assert len(ahead._coming) <= 64
 
 
+@pytest.mark.usefixtures("roomy_caches")
 def test_the_file_cache(store, tmp_path, monkeypatch):
     monkeypatch.setenv("HEADRACE_FILE_CACHE", str(tmp_path))
     places = [(name, 0, -1) for name in names()] + [(names()[5], 1, 2)]
@@ -154,6 +156,20 @@ def test_the_file_cache(store, tmp_path, monkeypatch):
     assert fetch(places[8:9]) == wanted[8:9]
     store.put("/shop/08.bin", b"other")
     assert fetch(places[8:9]) == wanted[8:9]
+
+
+def test_a_full_disk_is_said_once(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(disk_room, "FREE_SHARE", 1.0)
+    monkeypatch.setenv("HEADRACE_FILE_CACHE", str(tmp_path))
+    places = [(name, 0, -1) for name in names()]
+    with pytest.warns(SuspectDataWarning, match="HEADRACE_FILE_CACHE_BYTES says how much") as said:
+        wanted = fetch(places)
+    assert len(said) == 1
+    assert fetch(places) == wanted
+    assert kept_files(tmp_path).number == 0
+    monkeypatch.setenv("HEADRACE_FILE_CACHE_BYTES", "1e6")
+    assert fetch(places) == wanted
+    assert kept_files(tmp_path).number == COUNT
 
 
 def test_the_file_cache_keeps_its_size(tmp_path):

@@ -22,6 +22,7 @@ import numpy as np
 
 from headrace.config import ram_cache_root
 from headrace.errors import BadSampleError, NotYetSupportedError, SuspectDataWarning
+from headrace.operators.support.disk_room import room_on_disk
 from headrace.operators.support.schema import Spec
 from headrace.types import DALIDataType
 
@@ -42,8 +43,6 @@ _EXTENT_BYTES = 192
 _ALIGNMENT = 64
 _SMALLEST_TABLE = 1 << 10
 _ROWS_AT_ONCE = 8
-_FREE_SHARE = 0.1
-"""Part of a file system that stays free where the user gave no limit."""
 
 Stamp = tuple[int, int, int]
 
@@ -253,8 +252,7 @@ class Store:
 
     def _room(self, used: int) -> int:
         """The bytes that data may take where the user gave no limit."""
-        found = shutil.disk_usage(self.folder)
-        return max(used + found.free - int(_FREE_SHARE * found.total), 0)
+        return max(used + room_on_disk(self.folder), 0)
 
     # -- files ---------------------------------------------------------------------------------
 

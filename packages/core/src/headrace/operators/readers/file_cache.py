@@ -12,12 +12,15 @@ import os
 import shutil
 import struct
 import time
+import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from headrace.config import FILE_CACHE_BYTES, FILE_CACHE_CHECK_SECONDS, file_cache_folder
+from headrace.errors import SuspectDataWarning
+from headrace.operators.support.disk_room import room_on_disk
 
 try:
     import fcntl
@@ -28,7 +31,6 @@ Stamp = tuple[int, int, int]
 
 _HEAD = struct.Struct("<8s3qqI")
 _MAGIC = b"HRFILE01"
-_FREE_SHARE = 0.1
 _FILL = 0.9
 """Share of the limit that is left when room is made."""
 _LEFT_BEHIND_SECONDS = 3600
@@ -52,6 +54,7 @@ class FileCache:
     def __init__(self, folder: Path, limit_bytes: int = 0) -> None:
         self.folder = folder
         self._limit = limit_bytes
+        self._is_full = False
         self._said: dict[str, tuple[float, Stamp]] = {}
 
     def known_stamp(self, address: str) -> Stamp | None:
@@ -106,16 +109,26 @@ class FileCache:
         """Count so many bytes more, and remove files where they would be too many."""
         packed = os.pread(counter, 8, 0)
         total = int.from_bytes(packed, "little") if len(packed) == 8 else self._sizes()
-        limit = self._limit
-        if not limit:
-            disk = shutil.disk_usage(self.folder)
-            limit = total + disk.free - int(_FREE_SHARE * disk.total)
+        limit = self._limit or total + room_on_disk(self.folder)
+        if limit <= 0:
+            self._note_full()
         if taken > limit:
             return False
         if total + taken > limit:
             total = self._remove_oldest(min(int(_FILL * limit), limit - taken))
         os.pwrite(counter, (total + taken).to_bytes(8, "little"), 0)
         return total + taken <= limit
+
+    def _note_full(self) -> None:
+        if not self._is_full:
+            self._is_full = True
+            warnings.warn(
+                f"Remote files are not kept in {str(self.folder)!r}: less than a tenth of that "
+                "disk is free. They are fetched in every epoch. HEADRACE_FILE_CACHE_BYTES says how "
+                "much they may take all the same.",
+                SuspectDataWarning,
+                stacklevel=2,
+            )
 
     @contextlib.contextmanager
     def _counting(self) -> Iterator[int]:
