@@ -53,6 +53,13 @@ class Own:
         return iter(self.generator.permutation(COUNT).tolist())
 
 
+class Kept(Own):
+    """A sampler that may not leave its process."""
+
+    def __reduce__(self):
+        raise TypeError("it was sent")
+
+
 def of_torch(**arguments):
     return torch.utils.data.RandomSampler(range(COUNT), **arguments)
 
@@ -131,6 +138,14 @@ def test_resumed_as_if_never_interrupted(files, name, data):
     assert [numbers(again.run()) for _ in range(behind)] == [
         numbers(whole.run()) for _ in range(behind)
     ]
+
+
+def test_workers_need_no_sampler(files):
+    found = [
+        [numbers(pipe.run()) for _ in range(30)]
+        for pipe in (made(files, Kept(), workers=kind) for kind in ("threads", "processes"))
+    ]
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", EACH_ONCE)

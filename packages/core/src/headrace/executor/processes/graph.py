@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import copyreg
 import functools
 import importlib
@@ -133,11 +134,18 @@ def graph_pickler(*, with_functions: bool = False) -> type[pickle.Pickler]:
                     state["args"] = {**value.args, "source": None, "cuda_stream": None}
                 if value.schema.calls_user and not with_functions:
                     state["args"] = {**value.args, "function": _called_elsewhere}
+                if value.args.get("sampler") is not None:
+                    state["args"] = {**value.args, "sampler": None}
                 return copyreg.__newobj__, (OpNode,), (None, state)  # type: ignore[attr-defined]
             if type(value) is OpSchema and _is_importable(value):
                 return _schema, (value.cls.__module__, value.name)
             if isinstance(value, Reader):
+                # The order is drawn in the parent, too: what a user has written for it may need
+                # modules that take long to import, and memory in each worker.
                 state = {k: v for k, v in vars(value).items() if k != "_order"}
+                if getattr(value.args, "sampler", None) is not None:
+                    state["args"] = copy.copy(value.args)
+                    state["args"].sampler = None
                 return copyreg.__newobj__, (type(value),), state  # type: ignore[attr-defined]
             return super().reducer_override(value)
 
