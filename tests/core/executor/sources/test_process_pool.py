@@ -166,6 +166,21 @@ def test_workers_that_die(source, text, method):
         pipe.run()
 
 
+def test_forks_of_another_pool_keep_no_worker():
+    """They have the connections of all that came before."""
+    first, second = (
+        pipeline(sources.numbered, batch=False, options={"py_start_method": "fork"})
+        for _ in range(2)
+    )
+    first.run()
+    second.run()
+    workers = [each.process for each in first._py_pool._processes._processes]
+    del first
+    gc.collect()
+    assert [process.exitcode for process in workers] == [0] * len(workers)  # none was killed
+    second.run()
+
+
 def test_what_a_worker_had_done_before_it_died(monkeypatch):
     # Results of the iteration before are still unread when the death is noticed.
     def receive_late(self, handle):

@@ -425,8 +425,10 @@ def _end_processes(processes: list[_Process], pid: int) -> None:
     if pid != os.getpid():
         return  # they are the parent's
     for worker in processes:
-        worker.channel.close()
-        worker.watch.close()
+        for channel in (worker.channel, worker.watch):
+            with contextlib.suppress(OSError):  # the process has ended
+                channel.shutdown()  # closing alone: forks have the connection, too
+            channel.close()
         worker.waiting.clear()
         worker.segments.clear()
     latest = time.monotonic() + _JOIN_TIMEOUT_SECONDS
