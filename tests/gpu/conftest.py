@@ -112,11 +112,13 @@ def _emulated() -> Iterator[EmulatedRuntime]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _kernels_compile() -> Iterator[None]:
-    """At the end of a module, compile for a real GPU what ran on the emulated one."""
+    """With ``HEADRACE_TEST_NVRTC=each``, at the end of a module, compile for real GPUs what ran on
+    the emulated one, as far as PTX.
+    """
     yield
     kernels = take_recorded()
-    if kernels and not sanitizing() and nvrtc.missing() is None:
-        nvrtc.check_compiles(kernels, "sm_90")
+    if kernels and os.environ.get("HEADRACE_TEST_NVRTC") == "each" and nvrtc.missing() is None:
+        nvrtc.check_compiles(kernels, "compute_90")
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Every kernel of the package compiles for every generation of GPUs, without warnings.
 
-``expressions.txt`` has one instantiation of each kernel of each program. What else tests use is
-compiled, for one generation, at the end of their modules. ``hatch run cuda12-oldest:run`` and
+``expressions.txt`` has one instantiation of each kernel of each program. ``hatch run test:gpu``
+compiles what else tests use, at the end of their modules. ``hatch run cuda12-oldest:run`` and
 ``cuda13-oldest:run`` do this with the oldest compilers that are supported. To renew the list, run
 all tests below ``tests/gpu`` and then ``python -m tests.support.gpu.recording``.
 """
@@ -35,7 +35,7 @@ def _compiler() -> None:
         pytest.skip(missing)
 
 
-@pytest.mark.parametrize("arch", nvrtc.ARCHITECTURES)
+@pytest.mark.parametrize("arch", nvrtc.EACH_ARCHITECTURE)
 def test_listed_kernels_compile(arch: str) -> None:
     if arch not in nvrtc.known_architectures():
         pytest.skip(f"this compiler is older than {arch}")

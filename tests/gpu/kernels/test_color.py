@@ -116,7 +116,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("arch", nvrtc.ARCHITECTURES)
+@pytest.mark.parametrize("arch", nvrtc.EACH_ARCHITECTURE)
 def test_compiles(arch):
     missing = nvrtc.missing()
     if missing:

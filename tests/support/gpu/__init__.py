@@ -56,11 +56,11 @@ What it does not: speed, memory order, too many registers, the last bits of ``ex
 conversion of a float beyond the range of an integer by a cast is undefined here (a GPU keeps the
 limits): use ``__float2int_rn`` and its like, which keep them everywhere.
 
-At the end of each module the kernels it has launched are compiled by NVRTC for sm_90, where that is
-installed (``nvrtc.py``; warnings are errors); ``tests/gpu/kernels/expressions.txt`` has one of each
-kernel for all generations of GPUs (``recording.py`` renews it). ``tests/gpu/test_sanitized.py``
-repeats some tests with the address sanitizer: the first of each module about kernels, and those
-marked ``sanitize``.
+``tests/gpu/kernels/expressions.txt`` has one of each kernel (``recording.py`` renews it). NVRTC,
+where it is installed, compiles those for two generations of GPUs, and for all in nightly runs
+(``nvrtc.py``; warnings are errors). With ``HEADRACE_TEST_NVRTC=each``, as `test:gpu` has it,
+it compiles whatever a module has launched, too. ``tests/gpu/test_sanitized.py`` repeats some tests
+with the address sanitizer: the first of each module about kernels, and those marked ``sanitize``.
 
 Switches: ``HEADRACE_REQUIRE_GPU=1`` fails without a real GPU, ``HEADRACE_REQUIRE_NVRTC=1`` without
 the compiler; ``HEADRACE_TEST_CACHE`` is the folder for what was built.

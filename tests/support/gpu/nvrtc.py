@@ -9,6 +9,7 @@ whether CuPy has been imported before.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import importlib.metadata
@@ -23,9 +24,12 @@ from typing import Any
 
 from headrace.tensors.gpu.nvrtc import OPTIONS
 from tests.support.gpu.cpu_functions import cache_folder
+from tests.support.sweeps import always
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 """Turing, Ampere, Hopper, Blackwell."""
+EACH_ARCHITECTURE = always("sm_75", "sm_90", of=ARCHITECTURES)
+"""The same as a parameter of tests."""
 
 _ROOT = Path(__file__).parents[3]
 
@@ -82,24 +86,39 @@ def needs_of(source: str, name: str, arch: str) -> dict[str, int]:
 @functools.cache
 def known_architectures() -> list[str]:
     """What the installed compiler can compile for: older ones do not know the newest GPUs."""
-    found: list[str] = _run([], "--architectures")
+    found: list[str] = _run("architectures")
     return found
 
 
-def _run(jobs: list[dict[str, Any]], *options: str) -> list[Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.gpu.nvrtc_process", *options],
+def _run(request: Any) -> list[Any]:
+    """The answer of the process that has imported CuPy, which takes it most of a second."""
+    process = _process()
+    print(json.dumps(request), file=process.stdin, flush=True)
+    answer = process.stdout.readline()  # type: ignore[union-attr]
+    if not answer:
+        raise RuntimeError(f"the process that compiles has ended with {process.wait()}")
+    found: list[Any] = json.loads(answer)
+    return found
+
+
+@functools.cache
+def _process() -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.gpu.nvrtc_process"],
         cwd=_ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        input=json.dumps(jobs),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
     )
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    found: list[Any] = json.loads(done.stdout)
-    return found
+    atexit.register(_end, process, os.getpid())
+    return process
+
+
+def _end(process: subprocess.Popen[str], pid: int) -> None:
+    if pid == os.getpid():  # forks have it, too
+        process.kill()
+        process.communicate()
 
 
 @functools.cache

@@ -1,7 +1,8 @@
 """Compile kernels in a process of its own, in which CuPy may be imported.
 
-Reads ``[{"source": ..., "names": [...], "arch": ...}, ...]`` and writes, for each, what its kernels
-need of a device, or the compiler's words; with ``--architectures``, what ``-arch=`` can be.
+Reads lines, ``[{"source": ..., "names": [...], "arch": ...}, ...]``, and answers each by one: what
+the kernels of each need of a device, or the compiler's words. ``"architectures"`` is answered by
+what ``-arch=`` can be.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def compiled(source: str, names: list[str], arch: str) -> dict[str, Any]:
     try:
         for name in names:
             nvrtc.addNameExpression(program, name)
-        options = (f"-arch={arch}", "-Xptxas=-v", *OPTIONS, *_include_options())
+        options = (f"-arch={arch}", *OPTIONS, *_include_options())
+        if arch.startswith("sm_"):  # others are for no device yet
+            options += ("-Xptxas=-v",)
         try:
             nvrtc.compileProgram(program, options)
         except nvrtc.NVRTCError:
@@ -69,8 +72,15 @@ def architectures() -> list[str]:
     return [f"sm_{number}" for number in nvrtc.getSupportedArchs()]
 
 
+def _main() -> None:
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request == "architectures":
+            answer: list[Any] = architectures()
+        else:
+            answer = [compiled(**job) for job in request]
+        print(json.dumps(answer), flush=True)
+
+
 if __name__ == "__main__":
-    if "--architectures" in sys.argv:
-        json.dump(architectures(), sys.stdout)
-    else:
-        json.dump([compiled(**job) for job in json.load(sys.stdin)], sys.stdout)
+    _main()
