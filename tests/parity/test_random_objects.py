@@ -42,6 +42,9 @@ def test_object_boxes():
         {"classes": [1, 1, 2], "k_largest": 2, "format": "start_end", **label},
         {"ignore_class": True, "format": "box"},
         {"ignore_class": True, "k_largest": 2, "threshold": -1},
+        {"ignore_class": True, "k_largest": 4},  # of five objects, of different sizes
+        {"ignore_class": True, "k_largest": 5},
+        {"k_largest": 9, **label},
         {"threshold": [3, 1], **label},
         {"threshold": 2, "class_weights": [1.0, 3.0], **label},
         {"threshold": 9, **label},

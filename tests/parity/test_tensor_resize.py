@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.parity.support import assert_both_raise, assert_parity
+from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 _rng = np.random.default_rng(0)
 PLANES = [np.arange(12, dtype=np.float32).reshape(3, 4), _rng.random((7, 2), np.float32)]
@@ -56,6 +56,30 @@ def test_axes():
         check(BLOCKS[:1], **given)
     check(BLOCKS, "ABCD", axis_names="DB", sizes=(3, 2))
     check(BLOCKS, "ABCD", axis_names="A", sizes=4)
+
+
+def test_axes_that_keep_their_extent_are_left_alone():
+    """DALI blurs one of them with a Gaussian, whose window reaches the next element."""
+    data = np.zeros((4, 9, 12, 7), np.float32)
+    data[2, 4, 6, 3] = 100
+
+    def touched(library, **given):
+        def graph(lib, x):
+            return lib.fn.tensor_resize(x, **named(lib, {"interp_type": "INTERP_GAUSSIAN"} | given))
+
+        ((output,),) = run_graph(library, graph, [data])
+        return [np.unique(places).tolist() for places in np.nonzero(output.samples[0])]
+
+    for given in (
+        {"axes": 2, "sizes": 4},
+        {"axes": (1, 2), "sizes": (9, 4)},
+        {"sizes": (4, 9, 4, 7), "axes": (0, 1, 2, 3)},
+    ):
+        assert touched("headrace", **given) == [[2], [4], [1, 2], [3]]
+        assert touched("dali", **given) == [[2], [4], [1, 2], [2, 3, 4]]
+    several = {"axes": (1, 3), "sizes": (3, 2)}
+    assert touched("headrace", **several)[2] == [6]
+    assert touched("headrace", axes=2, sizes=12, dtype="FLOAT") == [[2], [4], [6], [3]]
 
 
 def test_rounding_and_alignment():

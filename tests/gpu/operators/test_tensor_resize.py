@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from headrace.types import INTERP_GAUSSIAN
 from headrace.types import DALIDataType as T
 from tests.support.gpu.alike import check_alike
 from tests.support.gpu.run_operator import run_gpu_operator
@@ -22,6 +23,7 @@ ALIKE = [BLOCKS[0], BLOCKS[2]]
         {"axes": (0,), "sizes": 5},
         {"axes": (1, 2), "scales": (0.5, 2)},
         {"axes": (0, 2), "sizes": (2, -4), "alignment": 0.0},
+        {"axes": (2,), "sizes": 3, "interp_type": INTERP_GAUSSIAN},
     ],
     ids=str,
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.errors import ArgumentValueError, ShapeError, UsageError
+from headrace.kernels.cpu.resample_taps import Filter
 from headrace.kernels.gpu import resample_axes as _resample_axes
 from headrace.kernels.plan import resize_axes as _plan
 from headrace.operators.support.argument_types import FloatListArg, IntListArg, LayoutArg, StringArg
@@ -133,6 +134,8 @@ class TensorResize(SampleOperator):
             table[:, chosen] = self._axes(c, np.ascontiguousarray(shapes[:, chosen].T)).T
         else:
             by_axis(c, "sizes" if self.given("sizes") else "scales", 0)  # there may be too many
+        # A Gaussian of scale 1 would blur what lies beside the axes that change.
+        table["filter"][~_changes(table)] = Filter.NEAREST
         return Planned(table["length"].copy(), (table,))
 
     def _axes(self, c: PlanContext, extents: np.ndarray) -> np.ndarray:
@@ -185,9 +188,7 @@ class TensorResize(SampleOperator):
     def gpu(self, c: BatchContext, data: DeviceBatch) -> DeviceBatch:
         planned = plan_batch(self, c, data)
         (table,) = planned.table
-        changes = (table["in_size"] != table["out_size"]) | (table["start"] != 0)
-        changes |= table["end"] != table["in_size"]
-        first, end = _span(changes.any(axis=0).tolist())
+        first, end = _span(list(_changes(table).any(axis=0)))
         if first == end:
             if not self._converts:
                 return data
@@ -198,7 +199,7 @@ class TensorResize(SampleOperator):
             outer = np.ascontiguousarray(np.broadcast_to(axes[0], len(shapes))).copy()
             for name in ("in_size", "out_size", "length", "end"):
                 outer[name] = shapes[:, :first].prod(axis=1)
-            outer["start"], outer["begin"] = 0, 0
+            outer["start"], outer["begin"], outer["filter"] = 0, 0, Filter.NEAREST
             axes = [outer, np.broadcast_to(axes[0], len(shapes))]
         rows = np.ascontiguousarray(np.stack(axes))
         antialias = self._resampling.antialias
@@ -214,6 +215,12 @@ class TensorResize(SampleOperator):
             self._resampling.rounds_to,
         )
         return resampled.materialise(c.queue).reshaped(as_shapes(planned.shapes[0], len(data)))
+
+
+def _changes(table: np.ndarray) -> np.ndarray:
+    """True where a row of `AXIS` gives something else than the whole axis as it is."""
+    found = (table["in_size"] != table["out_size"]) | (table["start"] != 0)
+    return found | (table["end"] != table["in_size"])  # type: ignore[no-any-return]
 
 
 def _span(changes: Sequence[bool]) -> tuple[int, int]:
@@ -234,7 +241,7 @@ def _with_rows(axes: Sequence[Any], outer: int) -> list[Any]:
     """`axes`, with one more for all axes in front where there is a single one."""
     if len(axes) > 1:
         return list(axes)
-    return [(outer, outer, 0.0, float(outer), axes[0][4], 0, outer, 1), *axes]
+    return [(outer, outer, 0.0, float(outer), Filter.NEAREST, 0, outer, 1), *axes]
 
 
 def _folded(shape: Sequence[int], first: int, end: int) -> tuple[int, ...]:

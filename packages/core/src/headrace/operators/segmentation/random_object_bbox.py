@@ -181,10 +181,11 @@ class RandomObjectBBox(SampleOperator):
                 kept &= (labels == label) & (label != background)
             boxes = boxes[kept]
             if len(boxes):
-                if self.args.k_largest is not None:
+                largest = self.args.k_largest
+                if largest is not None and largest < len(boxes):  # else they keep their order
                     extents = (boxes[:, ndim:] - boxes[:, :ndim]).astype(np.float64)
                     order = np.argsort(-extents.prod(axis=1), kind="stable")
-                    boxes = boxes[order[: self.args.k_largest]]
+                    boxes = boxes[order[:largest]]
                 box = boxes[_drawn(c, taken, len(boxes))[-1]]
         begin, end = box[:ndim], box[ndim:]
         results: list[Any] = {
