@@ -12,6 +12,7 @@ import functools
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar, cast
@@ -56,6 +57,21 @@ def stack_level() -> int:
     while frame is not None and _is_own(frame):
         frame, level = frame.f_back, level + 1  # type: ignore[assignment]
     return level
+
+
+_given: dict[Any, Any] = {}
+"""Warnings that `warn_at` has given."""
+
+
+def warn_at(line: str, text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn as if the user's `line`, ``file:line in function``, did; at the caller's if that is not
+    known.
+    """
+    file, _, number = line.partition(" in ")[0].rpartition(":")
+    if file and number.isdecimal():
+        warnings.warn_explicit(text, category, file, int(number), registry=_given)
+    else:
+        warnings.warn(text, category, stacklevel=stack_level())
 
 
 def _is_own(frame: FrameType) -> bool:

@@ -8,7 +8,6 @@ decoders), which thus runs ahead of ``"gpu"``, the stream of everything else.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -22,6 +21,7 @@ from headrace.graph.guards import Term
 from headrace.graph.nodes import OpNode
 from headrace.operators.support.operator import BatchOperator, Operator
 from headrace.operators.support.rules import check_declared
+from headrace.tracebacks import warn_at
 
 if TYPE_CHECKING:
     from headrace.executor.guards import Guard
@@ -88,10 +88,7 @@ class Plan:
         """Warn, once and at the line that made `node`, of a likely mistake."""
         if id(node) not in self.warned:
             self.warned.add(id(node))
-            place = node.user_line.partition(" in ")[0]
-            file, _, line = place.rpartition(":")
-            text = f"`fn.{node.schema.name}`: {text}"
-            warnings.warn_explicit(text, SuspectDataWarning, file or place, int(line or 0))
+            warn_at(node.user_line, f"`fn.{node.schema.name}`: {text}", SuspectDataWarning)
 
     @property
     def streams(self) -> set[str]:

@@ -140,6 +140,7 @@ class StepMaker:
         for r, _ in self.plan.guard(node):
             check_predicate(self.specs[r])
         op: Any = node.schema.cls.for_arguments(node.args)(node.args, tensors)
+        op.user_line = node.user_line
         op.check_known(len(inputs))
         if is_for_frames(node.schema, inputs, tensors):
             op = self._frames(op, inputs, {k: s.layout for k, s in tensors.items()})

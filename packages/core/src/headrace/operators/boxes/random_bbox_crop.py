@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +25,7 @@ from headrace.operators.support.operator import ChunkContext, SampleOperator, op
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.tensors.gpu.batch import volumes
 from headrace.tensors.rows import Rows
+from headrace.tracebacks import warn_at
 from headrace.types import DALIDataType
 
 _FIRST_BLOCK, _BLOCK = 12, 64
@@ -329,10 +329,9 @@ class RandomBBoxCrop(SampleOperator):
             first, left = first + block, np.flatnonzero(found == _cpu.LEFT)
             block = _BLOCK
         if not args.quiet and (found == _cpu.EXHAUSTED).any():
-            warnings.warn(
+            warn_at(
+                self.user_line,
                 f"Could not find a valid cropping window in {total} attempts; the best one is "
                 "taken. `quiet=True` suppresses this warning.",
-                UserWarning,
-                stacklevel=2,
             )
         return windows, kept

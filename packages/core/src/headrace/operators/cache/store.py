@@ -11,7 +11,6 @@ import shutil
 import struct
 import tempfile
 import threading
-import warnings
 import weakref
 import zlib
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from headrace.config import ram_cache_root
 from headrace.errors import BadSampleError, NotYetSupportedError, SuspectDataWarning
 from headrace.operators.support.disk_room import room_on_disk
 from headrace.operators.support.schema import Spec
+from headrace.tracebacks import warn_at
 from headrace.types import DALIDataType
 
 try:
@@ -241,13 +241,13 @@ class Store:
     def _note_full(self, why: str) -> None:
         self._is_full = True
         head = self._head()
-        warnings.warn(
+        warn_at(
+            self._line,
             f"The cache at {self._line} takes no more than the "
             f"{0 if head is None else head.rows} samples that it has: {why}. The others are made "
             f"anew in every epoch. `limit_bytes` and `where` ({self.where!r}) say how much may be "
             f"kept and where; the folder is {str(self.folder)!r}.",
             SuspectDataWarning,
-            stacklevel=2,
         )
 
     def _room(self, used: int) -> int:

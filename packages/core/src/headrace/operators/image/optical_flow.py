@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from headrace.operators.support.operator import (
 from headrace.operators.support.planning import PlanContext, Planned, Samples, plan_batch, repeated
 from headrace.operators.support.schema import Arg, Input, Spec
 from headrace.tensors.gpu.batch import DeviceBatch
+from headrace.tracebacks import warn_at
 from headrace.types import DALIDataType, DALIImageType
 
 _GRIDS, _HINT_GRIDS = (1, 2, 4), (1, 2, 4, 8)
@@ -196,11 +196,10 @@ class OpticalFlow(SampleOperator):
     def gpu(self, c: BatchContext, frames: DeviceBatch, hints: Any = None) -> DeviceBatch:
         if not _warned:
             _warned.append(True)
-            warnings.warn(
+            warn_at(
+                self.user_line,
                 "`optical_flow` works on the host, by OpenCV: its data is copied from the GPU and "
                 "back.",
-                UserWarning,
-                stacklevel=2,
             )
         planned = plan_batch(self, c, frames, *given(hints))
         shapes = repeated(planned.shapes[0], c.size).tolist()

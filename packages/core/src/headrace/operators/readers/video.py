@@ -437,7 +437,7 @@ class ExperimentalVideoReader(VideoReader):
                     f"`{self.schema.name}`: with `uniform_sample` the argument `{name}` is "
                     "ignored; frames are repeated where a video has fewer than `sequence_length`.",
                     UserWarning,
-                    stacklevel=2,
+                    stacklevel=stack_level(),
                 )
 
     @property

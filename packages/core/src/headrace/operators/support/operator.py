@@ -85,9 +85,13 @@ class Operator:
         and for those given as tensors.
     tensor_args
         `Spec` of each argument that is given as a tensor, by name.
+    user_line
+        Line of the program that made the node, ``"file:line in function"``; empty where there is
+        none, as in dynamic mode.
     """
 
     schema: ClassVar[OpSchema]
+    user_line = ""
 
     def __init__(self, args: dict[str, Any], tensor_args: dict[str, Spec] | None = None) -> None:
         self.args: Any = SimpleNamespace(**args)

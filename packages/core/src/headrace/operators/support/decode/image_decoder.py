@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +32,7 @@ from headrace.operators.support.planning import PlanContext, Planned
 from headrace.operators.support.schema import Arg, Input, Spec, data_types
 from headrace.tensors.gpu.batch import DeviceBatch
 from headrace.tensors.rows import Rows
+from headrace.tracebacks import warn_at
 from headrace.types import DALIDataType, DALIImageType, to_numpy_type
 
 if TYPE_CHECKING:
@@ -256,13 +256,12 @@ class ImageDecoder(SampleOperator):
         if not _warned[0]:
             _warned[0] = 1
             k = int(pixels.argmax())
-            warnings.warn(
+            warn_at(
+                self.user_line,
                 f"`{self.schema.name}`: {c.source(k) or f'sample {c.indices[k]}'} is an image of "
                 f"{shapes[k, 0]} x {shapes[k, 1]} pixels, more than {SUSPICIOUS_PIXELS:,}; a small "
                 "file may announce that to take all memory. `max_pixels` makes larger images bad "
                 "samples, and silences this if it is large enough.",
-                UserWarning,
-                stacklevel=2,
             )
         return {}
 
