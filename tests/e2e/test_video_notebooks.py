@@ -169,4 +169,5 @@ def test_arguments_for_each_frame(files):
     ((turned, blurred),) = run(PER_FRAME, names=files[1])
     assert turned.shape == blurred.shape == (2, 5, 48, 64, 3)
     sharpness = [float(np.abs(np.diff(frame.astype(float), axis=1)).mean()) for frame in blurred[0]]
-    assert sharpness == sorted(sharpness, reverse=True)
+    # Frames differ, too.
+    assert all(after < before for before, after in zip(sharpness, sharpness[2:], strict=False))

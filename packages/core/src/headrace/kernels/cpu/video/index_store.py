@@ -43,6 +43,14 @@ Key = tuple[str, int, int]
 """A path or address, the size, and when the file changed, or what else tells its versions apart."""
 
 
+class _Connection(sqlite3.Connection):
+    """One that is closed with its thread, which Python 3.13 and later ask for."""
+
+    def __del__(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self.close()
+
+
 class IndexStore:
     """Indexes in a file; any number of threads and processes use it at once."""
 
@@ -98,7 +106,13 @@ class IndexStore:
             found = getattr(self._local, "connection", None)
             if found is None or self._local.pid != os.getpid():
                 self._file.parent.mkdir(parents=True, exist_ok=True)
-                found = sqlite3.connect(self._file, timeout=_WAIT_SECONDS)
+                # The garbage collector may close it in any thread; no other uses it.
+                found = sqlite3.connect(
+                    self._file,
+                    timeout=_WAIT_SECONDS,
+                    check_same_thread=False,
+                    factory=_Connection,
+                )
                 self._local.connection, self._local.pid = found, os.getpid()
                 found.execute("pragma synchronous=off")
                 found.execute(_TABLE)
