@@ -229,6 +229,21 @@ def test_places_of_windows(arguments, given):
     assert all(abs(n - expected) < 6 * expected**0.5 for n in counts["headrace"].values())
 
 
+@pytest.mark.parametrize(
+    "axis",
+    [(0, 1, 2, 7), (6, 7, 2, 7), (0, 2, 7, 7), (0, 0, 2, 7), (2, 3, 2, 3), (0, 2, 2, 7)],
+    ids=str,
+)
+def test_an_axis_without_choice_takes_as_many_numbers(axis):
+    start, end, crop, extent = axis
+    exact(
+        lambda lib, x: lib.fn.roi_random_crop(
+            x, crop_shape=[crop, 5], roi_start=[start, 0], roi_end=[end, 60], seed=3
+        ),
+        [np.zeros((extent, 60), np.uint8)] * 20,
+    )
+
+
 def test_places_of_windows_a_sample():
     shapes = [np.int32([3, 4, 2]), np.int32([2, 2, 1])]
     exact(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.parity.support import assert_both_raise, assert_parity
+from tests.parity.support import assert_both_raise, assert_parity, run_graph
 
 DTYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 DTYPES += ("float16", "float32", "float64", "bool")
@@ -101,6 +101,20 @@ def test_differing_extents_and_no_elements():
     exact(lambda lib, a, b: (lib.fn.cat(a, b), lib.fn.cat(b, a, a)), some, others)
     exact(lambda lib, a: (lib.fn.stack(a, a, axis=1), lib.fn.cat(a, a, axis=1)), some)
     exact(lambda lib, a, b: lib.fn.cat(a, b, axis=1), [numbered(70, 0)], [numbered(70, 2)])
+
+
+def test_extents_of_what_has_no_elements_are_added_up():
+    """DALI takes those of the first input."""
+
+    def graph(lib, a, b):
+        return lib.fn.cat(a, b, axis=1)
+
+    feeds = [numbered(0, 3, 5)], [numbered(0, 1, 5)]
+    shapes = {
+        library: run_graph(library, graph, *feeds)[0][0].samples[0].shape
+        for library in ("dali", "headrace")
+    }
+    assert shapes == {"dali": (0, 3, 5), "headrace": (0, 4, 5)}
 
 
 def test_single_numbers_and_small_values():

@@ -103,7 +103,11 @@ class ROIRandomCrop(SampleOperator):
             high = np.minimum(low + steps, shapes - crop)
             low = np.maximum(low, 0)
             steps = high - low
-        return Planned(values=low + draw_below(steps + 1, c.seed, c.iteration, c.indices))
+        bounds = steps + 1
+        # Where only the input leaves no choice, a word is taken all the same.
+        taken = np.where(room == 0, 1, np.maximum(bounds, 2))
+        drawn = draw_below(taken, c.seed, c.iteration, c.indices) % bounds
+        return Planned(values=low + drawn)
 
     def _each(self, c: PlanContext, name: str, axes: int) -> np.ndarray:
         """An argument with a number for each axis, int64 ``(samples, axes)``."""
