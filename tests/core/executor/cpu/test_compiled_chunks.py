@@ -91,7 +91,15 @@ def _channels(files):
     return fn.normalize(audio * 0.5, axes=[0], epsilon=1e-3), rates, audio
 
 
-CHAINS = [_tutorial, _by_columns, _fractions, _expressions, _channels]
+def _handed_on(files):
+    """Outputs that an operator, with nothing to do, hands on as another output."""
+    louder = mono(files) * 2
+    same = fn.cast(louder, dtype=types.FLOAT)
+    again = fn.cast_like(same, louder)
+    return again, louder, same, fn.cast(louder + 1, dtype=types.FLOAT), again * 2
+
+
+CHAINS = [_tutorial, _by_columns, _fractions, _expressions, _channels, _handed_on]
 
 
 @pytest.mark.sweep

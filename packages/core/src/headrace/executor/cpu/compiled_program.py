@@ -93,13 +93,18 @@ class CompiledProgram:
             return False
         results = found if type(found) is tuple else (found,)
         for r, row, result in zip(step.outputs, rows, results, strict=True):
-            if row is not None and result.address not in self.steps.unplaced:
+            # What an operator hands on as it is may be an output already, with memory of its own.
+            if row is not None and result.address not in self.steps.unplaced - self._leaves():
                 result = self.steps.copy(result, leaves=True)
             self.made[r] = result
             if row is not None:
                 self.leaving.append((row, result))
         self.counts.append((step, len(self.steps.words) - before))
         return True
+
+    def _leaves(self) -> set[int]:
+        """Columns of addresses of what leaves already."""
+        return {columns.address for _, columns in self.leaving}
 
     def _columns(self, r: int, program: Program) -> Any:
         """Columns of a register, or a lazy value of these."""
