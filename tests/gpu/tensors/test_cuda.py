@@ -148,6 +148,15 @@ def test_what_is_left_at_the_end_of_the_interpreter_is_dropped_in_silence():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.fixture
+def young_heap():
+    """Keep the collector from what other tests have left: a fork would copy all of it."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def _in_a_fork(work):
     """What `work` returns in a fork of this process: text."""
     reader, writer = os.pipe()
@@ -169,7 +178,7 @@ def _in_a_fork(work):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_fork_gives_nothing_back_to_cuda(cuda):
+def test_a_fork_gives_nothing_back_to_cuda(young_heap, cuda):
     runtime = get_runtime(0)
     pool, staging = PinnedHostPool(runtime), StagingPool(runtime)
     kept = [pool.empty((1 << 20,), np.dtype(np.uint8)), runtime.record(7)]
